@@ -11,6 +11,8 @@ mod history;
 mod host;
 mod list;
 mod plot;
+#[cfg(feature = "sim")]
+mod profile;
 mod progress;
 mod run;
 mod sim;

@@ -137,7 +137,7 @@ fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, 
     let progress = Progress::new(label);
     // Opened before the run, which would be useless if the file cannot be opened.
     let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
-    let RunOutcome { report, history } = prepare_and_run(&spec, host, &progress)?;
+    let RunOutcome { report, history, .. } = prepare_and_run(&spec, host, &progress)?;
     drop(progress);
     if let (Some(file), Some(history)) = (history_file, history) {
         file.write(&history)?;

@@ -41,6 +41,7 @@ mod with_simulator {
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
     use crate::plot::{self, Curve, Plot, PlotArguments, PlotKind, PlotRequest};
+    use crate::profile::{self, ProfileJson};
     use crate::progress::Progress;
     use crate::text::print;
     use crate::whole_file::WholeFile;
@@ -48,6 +49,7 @@ mod with_simulator {
     use clap::{ArgMatches, Args, FromArgMatches as _};
     use hotrow::protocols::ProtocolInfo;
     use hotrow_sim::Machine;
+    use hotrow_sim::profile::ProfileReport;
     use hotrow_workloads::{
         On, RunOutcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
     };
@@ -69,6 +71,7 @@ mod with_simulator {
         transfer_factors: Vec<f64>,
         plot: Option<PlotRequest>,
         think: Duration,
+        profiles: bool,
         format: Format,
     }
 
@@ -79,6 +82,8 @@ mod with_simulator {
         pub(crate) factor: f64,
         /// The report of the run.
         pub(crate) report: RunReport,
+        /// The profile of the run, if one was asked for.
+        pub(crate) profile: Option<ProfileReport>,
     }
 
     /// A report as of `bench`, with the factor and the error that are needed to interpret it.
@@ -88,6 +93,8 @@ mod with_simulator {
         report: &'a RunReport,
         transfer_factor: f64,
         error_against_real_runs: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        profile: Option<ProfileJson>,
     }
 
     #[derive(Debug, Args)]
@@ -116,6 +123,9 @@ mod with_simulator {
         /// Seed of data, inputs and simulation
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
+        /// Also print where the cores' time goes, by cause, and which lock or cache line limits the run
+        #[arg(long)]
+        profile: bool,
         /// Output format: "table", or "json" for one object per run and line
         #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
         format: Format,
@@ -133,7 +143,8 @@ mod with_simulator {
             .about("Runs a workload on virtual cores in virtual time and reports as bench does")
             .after_help(format!(
                 "The same seed and options give the same output, byte for byte. docs/simulator.md explains what the \
-                 figures mean, and their limits. {COUNTERS_HELP}\n\nExample:\n  hotrow sim tpcc {example}"
+                 figures mean, and their limits. {COUNTERS_HELP}\n\nExamples:\n  hotrow sim tpcc {example}\n  hotrow sim tpcc \
+                 --mix new-order --protocol drp --cores 32 --machine drp --profile"
             ))
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")
@@ -155,7 +166,8 @@ mod with_simulator {
     pub(crate) fn plan(matches: &ArgMatches) -> Result<VirtualPlan, Refusal> {
         let (workload, matches) = workload(matches)?;
         let arguments = SimArguments::from_arg_matches(matches).map_err(shortened)?;
-        let SimArguments { protocol, cores, machine, virtual_ms, warmup_ms, seed, format, .. } = arguments;
+        let SimArguments { protocol, cores, machine, virtual_ms, warmup_ms, seed, profile, format, .. } =
+            arguments;
         let cores: Vec<usize> = cores.into_iter().map(|cores| cores as usize).collect();
         let most = cores.iter().copied().max().expect("clap gives at least one");
         let (protocols, _) = protocols(&protocol, Some(most), most, &[])?;
@@ -180,6 +192,7 @@ mod with_simulator {
             transfer_factors: arguments.transfer_factor,
             plot,
             think,
+            profiles: profile,
             format,
         })
     }
@@ -207,6 +220,7 @@ mod with_simulator {
                             report: &run.report,
                             transfer_factor: factor,
                             error_against_real_runs: &error,
+                            profile: run.profile.as_ref().map(ProfileJson::of),
                         };
                         print(&format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?))?;
                     }
@@ -216,6 +230,11 @@ mod with_simulator {
         }
         if plan.format == Format::Table {
             print(&summary::virtual_runs(&plan.machine.name, &runs, &orders(plan, &runs), &error))?;
+            for run in &runs {
+                if let Some(profile) = &run.profile {
+                    print(&format!("\n{}", profile::words(&plan.heading(run), profile)))?;
+                }
+            }
         }
         if let (Some(request), Some(target)) = (&plan.plot, target) {
             let drawn = plot::draw(&plan.plot(request, &runs, &error)).map_err(CommandError::File)?;
@@ -246,14 +265,29 @@ mod with_simulator {
                     warmup: self.warmup,
                     measured: self.measured,
                     seed: self.seed,
+                    profiles: self.profiles,
                 })),
                 think: self.think,
                 record_bytes_max: None,
             };
             let label = format!("{} {}, {cores} cores", self.workload.info().name, protocol.name);
             let progress = Progress::new(label);
-            let RunOutcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
-            Ok(VirtualRun { factor, report })
+            let RunOutcome { report, profile, .. } = prepare_and_run(&spec, host, &progress)?;
+            Ok(VirtualRun { factor, report, profile })
+        }
+
+        /// The heading of a run's profile.
+        fn heading(&self, run: &VirtualRun) -> String {
+            let VirtualRun { factor, report, .. } = run;
+            let cores = if report.threads == 1 { "core" } else { "cores" };
+            let mut heading = format!(
+                "{} under {} on {} {cores} of {}",
+                report.workload, report.protocol, report.threads, self.machine.name
+            );
+            if *factor != 1.0 {
+                heading += &format!(", transfers {factor}x");
+            }
+            heading
         }
 
         fn plot(&self, request: &PlotRequest, runs: &[VirtualRun], error: &str) -> Plot {
@@ -264,7 +298,7 @@ mod with_simulator {
                 options += &format!(", transfers {factor}x");
             }
             let mut curves: Vec<Curve> = Vec::new();
-            for VirtualRun { factor, report } in runs {
+            for VirtualRun { factor, report, .. } in runs {
                 let name = if self.transfer_factors.len() > 1 {
                     format!("{}, transfers {factor}x", report.protocol)
                 } else {

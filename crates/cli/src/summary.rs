@@ -127,10 +127,10 @@ fn held(payload: u64, resident: u64) -> String {
 /// Runs on virtual cores, one line each; then sentences about them, and the error of the simulator.
 #[cfg(feature = "sim")]
 pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[String], error: &str) -> String {
-    let Some(VirtualRun { report: first, factor }) = runs.first() else { return String::new() };
+    let Some(VirtualRun { report: first, factor, .. }) = runs.first() else { return String::new() };
     let same_factor = runs.iter().all(|run| run.factor == *factor);
     let counters = counters::Columns::of(runs.iter().map(|run| &run.report));
-    let rows = runs.iter().map(|VirtualRun { factor, report }| {
+    let rows = runs.iter().map(|VirtualRun { factor, report, .. }| {
         let latency = |pick: fn(&LatencySummary) -> f64| match &report.latency_us {
             Some(latency) => text::quantity(pick(latency)),
             None => String::from("-"),

@@ -67,6 +67,17 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// The value below which this share of the values lies, interpolated between the two nearest. NaN if there are no values.
+#[cfg(feature = "sim")]
+pub(crate) fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> f64 {
+    let mut numbers: Vec<f64> = numbers.into_iter().collect();
+    numbers.sort_by(f64::total_cmp);
+    let Some(last) = numbers.len().checked_sub(1) else { return f64::NAN };
+    let at = share.clamp(0.0, 1.0) * last as f64;
+    let (below, above) = (numbers[at.floor() as usize], numbers[at.ceil() as usize]);
+    below + (above - below) * at.fract()
+}
+
 /// A table whose first `names` columns are text and whose other columns are numbers.
 pub(crate) fn table(names: usize, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();

@@ -85,7 +85,7 @@ mod tests {
         let mut report = report(true);
         (report.protocol, report.threads, report.throughput_per_s) =
             (protocol.to_owned(), threads, throughput_per_s);
-        VirtualRun { factor, report }
+        VirtualRun { factor, report, profile: None }
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["explore", "--schedules", "0"], "0 is not in 1..="),
         (&["explore", "--protocol", "none"], "protocol none admits at most 1 thread, not 4"),
         (&["fidelity", "--machine", "abacus"], "there is no machine \"abacus\""),
-        (&["fidelity", "--workload", "stress"], "possible values: array, tpcc, all"),
+        (&["fidelity", "--workload", "stress"], "possible values: array, tpcc, ycsb, tables32, all"),
         (&["fidelity", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
     ] {
         let output = hotrow(arguments);
@@ -124,6 +124,58 @@ fn every_simulated_table_states_the_error_of_the_simulator() {
     let reports = json_lines(&short(&[&ARRAY[..], &["--cores", "1", "--format", "json"]].concat()));
     assert_eq!(reports[0]["error_against_real_runs"], last);
     assert_eq!((&reports[0]["virtual"], &reports[0]["transfer_factor"]), (&true.into(), &1.0.into()));
+}
+
+#[test]
+fn a_profile_accounts_for_all_of_the_cores_time_and_names_what_limits_the_run() {
+    let run =
+        ["array", "--size", "2", "--ops", "1", "--increment-share", "1", "--machine", "drp", "--profile"];
+    let protocols = ["--protocol", "occ,wound-wait", "--cores", "1,8"];
+    let arguments = short(&[&run[..], &protocols, &["--format", "json"]].concat());
+    let reports = json_lines(&arguments);
+    for report in &reports {
+        let (profile, cores) = (&report["profile"], report["threads"].as_f64().unwrap());
+        let number = |value: &Value| value.as_f64().unwrap();
+        let times = ["work_ns", "private_cache_ns", "memory_ns", "transfer_ns", "wait_ns"];
+        let of = |state: &str, names: &[&str]| {
+            let labels = profile[state].as_array().unwrap();
+            labels.iter().flat_map(|label| names.iter().map(|name| number(&label[*name]))).sum::<f64>()
+        };
+        let all: f64 = ["committed", "aborted", "between"].iter().map(|state| of(state, &times)).sum();
+        let core_time = number(&profile["core_time_ns"]);
+        assert_eq!(core_time, 1e6 * cores, "{profile}");
+        // Each entry is rounded down to a nanosecond.
+        assert!((core_time - 100.0..=core_time).contains(&all), "{all} of {core_time}: {profile}");
+        assert!(of("committed", &["work_ns"]) > 0.0, "{profile}");
+        let listed = |list: &str| profile[list].as_array().unwrap();
+        if cores == 1.0 {
+            assert!(listed("waits").is_empty() && listed("lines").is_empty(), "{profile}");
+            continue;
+        }
+        assert!(listed("lines")[0]["on"].as_str().unwrap().starts_with("array "), "{profile}");
+        let busiest = &listed("resources")[0];
+        assert!(busiest["on"].as_str().unwrap().starts_with("array "), "{profile}");
+        let busy = number(&busiest["busy_percent"]);
+        assert!((30.0..=100.0).contains(&busy), "{profile}");
+        // A commit takes the same time of it, however many there are.
+        let reached = number(&busiest["bound_commits_per_s"]) * busy / 100.0;
+        let throughput = number(&profile["commits"]) * 1e3;
+        assert!((reached / throughput - 1.0).abs() < 0.01, "{reached} of {throughput}: {profile}");
+        assert!(profile["limit"].as_str().unwrap().contains("was busy for"), "{profile}");
+        if report["protocol"] == "wound-wait" {
+            assert_eq!(busiest["kind"], "lock", "{profile}");
+            let mut waits = listed("waits").iter().filter(|wait| wait["kind"] == "its lock");
+            let wait = waits.next().expect("eight cores share two locks");
+            assert!(wait["on"].as_str().unwrap().starts_with("array "), "{profile}");
+        }
+    }
+    let again = printed(&arguments);
+    assert_eq!(again, printed(&arguments));
+    let table = printed(&short(&[&run[..], &["--cores", "2"]].concat()));
+    assert!(
+        table.contains("profile of array under occ on 2 cores of drp") && table.contains("limit: "),
+        "{table}"
+    );
 }
 
 #[test]
@@ -208,7 +260,7 @@ fn a_plot_of_latency_has_a_line_for_each_protocol_in_both_charts() {
         let svg = fs::read_to_string(&path).unwrap();
         for words in [
             "99.9th percentile of latency, µs",
-            "million commits/s (1, 2, 4 cores)",
+            "thousand commits/s (1, 2, 4 cores)",
             "percentile of transactions (2 cores)",
             "latency, µs",
             "99.9",
@@ -286,6 +338,8 @@ fn help_has_an_example() {
         [&["sim", "--help"][..], &["sim", "tpcc", "--help"], &["explore", "--help"], &["fidelity", "--help"]]
     {
         let help = printed(arguments);
-        assert!(help.contains("Example:\n  hotrow "), "{arguments:?}: {help}");
+        let has_one =
+            ["Example:\n  hotrow ", "Examples:\n  hotrow "].iter().any(|words| help.contains(words));
+        assert!(has_one, "{arguments:?}: {help}");
     }
 }

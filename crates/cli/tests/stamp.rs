@@ -1,4 +1,5 @@
-//! Tests of `hotrow bench stamp` as users call it. Only in builds with the applications.
+//! Tests of `hotrow bench stamp`, and of `hotrow sim stamp` where there is a simulator, as users call them. Only in builds with
+//! the applications.
 
 mod support;
 
@@ -90,4 +91,41 @@ fn bad_input_gets_one_line_and_status_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
         assert!(errors.contains(words) && errors.lines().count() == 1, "{arguments:?}: {errors}");
     }
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn an_application_on_virtual_cores_is_verified_and_takes_the_same_virtual_time_again() {
+    let arguments =
+        "sim stamp kmeans --set points=50 --cores 1,3 --machine sto --variant datatypes,words --format json";
+    let printed = || {
+        let output = hotrow(&arguments.split(' ').collect::<Vec<_>>());
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let first = printed();
+    assert_eq!(first, printed());
+    let runs: Vec<Value> = first.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let order: Vec<_> = runs.iter().map(|run| (run["cores"].as_u64(), run["variant"].as_str())).collect();
+    let expected = [(1, "words"), (1, "datatypes"), (3, "words"), (3, "datatypes")];
+    assert_eq!(order, expected.map(|(cores, variant)| (Some(cores), Some(variant))), "the words come first");
+    let seconds = |run: &Value| run["virtual_seconds"].as_f64().unwrap();
+    for pair in runs.chunks(2) {
+        assert!(pair.iter().all(|run| run["verified"] == true && run["commits"].as_u64() > Some(50)));
+        let (ratio, to_words) =
+            (seconds(&pair[0]) / seconds(&pair[1]), pair[1]["to_words"].as_f64().unwrap());
+        assert!((to_words / ratio - 1.0).abs() < 1e-9, "{to_words} beside {ratio}, apart from rounding");
+    }
+    assert!(seconds(&runs[3]) < seconds(&runs[1]), "three cores share the work");
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn an_application_that_does_not_end_in_time_is_an_error() {
+    let arguments = "sim stamp kmeans --set points=2000 --cores 2 --variant datatypes --virtual-ms-max 1";
+    let output = hotrow(&arguments.split(' ').collect::<Vec<_>>());
+    let expected =
+        "hotrow: simulation: kmeans datatypes under occ on 2 cores: the limit of virtual time was reached\n";
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), expected.to_owned()));
+    assert!(output.stdout.is_empty());
 }

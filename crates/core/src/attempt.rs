@@ -4,7 +4,7 @@ use crate::abort::Reason;
 use crate::arena::Arena;
 use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
-use crate::deferred::Intentions;
+use crate::deferred::{Footprint, Intentions};
 use crate::engine;
 use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Named, RecordedKey, Recorder};
@@ -14,17 +14,20 @@ use crate::object::{Object, ObjectMeta};
 use crate::operations::Operations;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
-use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::read_log::ReadLog;
 use crate::retained::{self, Holder, NOBODY};
 use crate::savepoint::Savepoints;
-use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
+use crate::snapshot::{Announcement, KeptWrites, ReadPoint};
+use crate::structure::StructureSet;
 use crate::users_code::{Panics, contained};
 use crate::wait_limit::WaitLimit;
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::alloc::Layout;
 use std::ptr::NonNull;
+
+mod observations;
 
 /// The number of a worker among those of its engine, from 0. A number is reused once its worker is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,6 +86,13 @@ pub struct Attempt<P: Protocol> {
     /// The memory of recorded operations.
     pub(crate) operations: Operations,
     pub(crate) intentions: Intentions<P>,
+    /// The segments for which the next attempt queues before its body runs. Valid only with the pin in the report of the
+    /// loss.
+    pub(crate) footprint: Footprint<P>,
+    /// The conflict that the attempt has lost, if it goes on as a scout.
+    pub(crate) scout: Option<ConflictCause>,
+    /// True if the scout would have made a segment.
+    pub(crate) scout_inserts: bool,
     /// The operations enqueued for waiting workers to steal.
     pub(crate) graph: EnqueuedOperations<P>,
     pub(crate) savepoints: Savepoints,
@@ -111,6 +121,12 @@ pub struct Attempt<P: Protocol> {
     pub(crate) commits: Option<Arc<Commits<P>>>,
     /// The commit's stamp, once it is drawn.
     pub(crate) stamp: Option<CommitStamp>,
+    /// The worker's word for its commits; `None` for a part that a thief runs.
+    pub(crate) announcement: Option<Announcement>,
+    /// The versions that its commit has kept.
+    pub(crate) kept: KeptWrites,
+    /// The snapshot that it reads on.
+    pub(crate) snapshot: Option<Arc<ReadPoint>>,
     /// The entry in the registry of open attempts; `NOBODY` for a part that a thief runs.
     pub(crate) holder: &'static Holder,
     /// Number of attempts that the holder has shown.
@@ -133,9 +149,16 @@ impl<P: Protocol> Attempt<P> {
         slot: Arc<engine::WorkerSlot<P>>,
         local: P::Local,
         commits: Option<Arc<Commits<P>>>,
+        announcement: Announcement,
     ) -> Self {
         let worker = WorkerId(slot.number);
-        Self { slot: Some(slot), commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
+        let announcement = Some(announcement);
+        Self {
+            slot: Some(slot),
+            commits,
+            announcement,
+            ..Self::with(Items::new(), StructureSet::new(), worker, local)
+        }
     }
 
     /// Makes an attempt for very few items.
@@ -151,6 +174,9 @@ impl<P: Protocol> Attempt<P> {
             local,
             operations: Operations::new(),
             intentions: Intentions::new(),
+            footprint: Footprint::new(),
+            scout: None,
+            scout_inserts: false,
             graph: EnqueuedOperations::new(),
             savepoints: Savepoints::new(),
             structures,
@@ -169,6 +195,9 @@ impl<P: Protocol> Attempt<P> {
             slot: None,
             commits: None,
             stamp: None,
+            announcement: None,
+            kept: KeptWrites::default(),
+            snapshot: None,
             holder: &NOBODY,
             serial: 0,
             thread: 0,
@@ -269,6 +298,7 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
         self.wait_budget = WaitBudget { limit: deadline, since: None };
         self.operations.has_lost = false;
+        self.footprint.clear();
     }
 
     #[inline]
@@ -284,8 +314,11 @@ impl<P: Protocol> Attempt<P> {
         }
         self.number = number;
         self.profile = profile;
-        self.operations.run_at_once = self.operations.has_lost;
+        self.profile.read_only |= profile.isolation.is_on_snapshot();
+        self.operations.run_at_once = self.operations.has_lost || self.snapshot.is_some();
         self.stamp = None;
+        self.scout = None;
+        self.scout_inserts = false;
         if P::ALLOWS_STEALING {
             self.graph.open();
         }
@@ -332,7 +365,8 @@ impl<P: Protocol> Attempt<P> {
         if recorder.is_open() {
             let log = self.spare_log.take();
             let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
-            log.begin(self.number, self.profile.isolation == Isolation::Serializable);
+            let begun = self.snapshot.as_ref().map(|point| point.history_begin());
+            log.begin(self.number, self.profile.isolation != Isolation::ReadCommitted, begun);
             self.log = Some(log);
         }
     }
@@ -363,6 +397,15 @@ impl<P: Protocol> Attempt<P> {
         if retained::is_anybody_told() {
             retained::look_again();
         }
+        if self.snapshot.is_some() {
+            self.leave_snapshot();
+        }
+    }
+
+    /// Ends the reading of a snapshot. Frees memory, and so may run users' code.
+    #[cold]
+    pub(crate) fn leave_snapshot(&mut self) {
+        self.snapshot = None;
     }
 
     /// Forgets items, intentions and payloads. Pending writes have been consumed, or belong to another attempt.
@@ -480,128 +523,6 @@ impl<P: Protocol> Attempt<P> {
         items.mark_write(id).set_payload(payload, arena)
     }
 
-    #[inline]
-    pub(crate) fn observe(
-        &mut self,
-        observed: Observed,
-        by: NonNull<dyn Object<P>>,
-    ) -> Result<(), ConflictCause> {
-        match self.structures.observe(observed) {
-            Ok(first) => {
-                if first {
-                    self.observers.push(by);
-                }
-                Ok(())
-            }
-            Err(Contradiction { position }) => Err(ConflictCause {
-                reason: Reason::StructureChanged,
-                target: ConflictTarget::Structure(position as u32),
-            }),
-        }
-    }
-
-    /// Returns a number under which a report finds a bucket or leaf. The attempt has lost over it and will not commit.
-    pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
-        // If it contradicts an earlier observation, the report uses that one.
-        let _ = self.observe(observed, by);
-        self.structures.number_of(observed.node).unwrap_or_default() as u32
-    }
-
-    pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
-        self.structures.follow(change);
-        self.observers.resize(self.structures.len(), by);
-    }
-
-    /// The number of observed buckets and leaves.
-    pub(crate) fn observations(&self) -> u32 {
-        self.structures.len() as u32
-    }
-
-    pub(crate) fn observation_at(&self, number: u32) -> (Observed, NonNull<dyn Object<P>>) {
-        (self.structures.get(number as usize), self.observers[number as usize])
-    }
-
-    pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
-        let (observed, observer) = self.observation_at(number);
-        // SAFETY: the caller of `observe` promised that the object lives until the attempt ends.
-        (observed, unsafe { observer.as_ref() })
-    }
-
-    /// Checks that everything observed of buckets and leaves has held until now: the node is unchanged, or the object has
-    /// looked again and found no change in the part that was observed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn check_structures(&self) -> Result<(), ConflictCause> {
-        self.check_structures_by(Self::still_holds)
-    }
-
-    /// Checks the observations of buckets and leaves. `still_holds` decides, by their numbers, on those whose node has
-    /// changed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn check_structures_by(&self, still_holds: impl Fn(&Self, u32) -> bool) -> Result<(), ConflictCause> {
-        if self.structures.is_empty() {
-            return Ok(());
-        }
-        match self.structures.first_changed(0..self.structures.len(), self.pin().guard()) {
-            None => Ok(()),
-            Some(first) => self.check_changed_structures(first, still_holds),
-        }
-    }
-
-    #[cold]
-    fn check_changed_structures(
-        &self,
-        first: usize,
-        still_holds: impl Fn(&Self, u32) -> bool,
-    ) -> Result<(), ConflictCause> {
-        let end = self.structures.len();
-        let mut changed = Some(first);
-        while let Some(number) = changed {
-            if !still_holds(self, number as u32) {
-                return Err(ConflictCause {
-                    reason: Reason::StructureChanged,
-                    target: ConflictTarget::Structure(number as u32),
-                });
-            }
-            changed = self.structures.first_changed(number + 1..end, self.pin().guard());
-        }
-        Ok(())
-    }
-
-    /// True if the object can look again at what it has observed: the observation is one of a part of a node.
-    pub fn is_of_part(&self, observation: u32) -> bool {
-        self.structures.seen(observation as usize).is_some()
-    }
-
-    /// True if the object has looked again at the part of a node that was observed, and has found no change.
-    pub fn still_holds(&self, observation: u32) -> bool {
-        let Some(seen) = self.structures.seen(observation as usize) else { return false };
-        let (_, object) = self.observation(observation);
-        // SAFETY: the observer has kept it for this observation, in the arena of this attempt, which is pinned.
-        unsafe { object.still_holds(seen, &|segment| self.has_made(segment), self.pin()) }
-    }
-
-    /// True if the attempt has made a segment.
-    pub(crate) fn has_made(&self, segment: NonNull<P::Header>) -> bool {
-        self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
-    }
-
-    /// Keeps what the object saw in the part of the node that it observed last; see
-    /// [`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen).
-    #[inline]
-    pub(crate) fn keep_seen<S: Copy, E: Copy>(
-        &mut self,
-        elements: &[E],
-        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
-    ) {
-        if !self.structures.is_open() {
-            return;
-        }
-        let elements = NonNull::from(self.arena.allocate_copies(elements));
-        let seen = seen(elements, &mut |bytes| NonNull::from(self.arena.allocate_copies(bytes)));
-        let seen = NonNull::new(self.allocate(seen)).expect("the arena's memory");
-        self.structures.keep_seen(seen);
-    }
-
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
     /// makes sure that its answer stays true.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -644,6 +565,12 @@ impl<P: Protocol> Attempt<P> {
         self.wants_cleanup
     }
 
+    /// True if a datatype with concurrency control of its own takes part: [`ObjectAccess::on_undo`](crate::ObjectAccess::on_undo),
+    /// [`at_end`](crate::ObjectAccess::at_end).
+    pub fn has_hooks(&self) -> bool {
+        self.savepoints.hooks.are_any()
+    }
+
     /// True if an intention may add to an index or remove from it. Nobody can see that before the intention has run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn will_restructure(&self) -> bool {
@@ -678,11 +605,14 @@ impl<P: Protocol> Attempt<P> {
     /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) unsafe fn install(&mut self, id: ItemId, note: impl FnOnce(&mut Item<P>)) {
-        let Self { items, pin, log, .. } = self;
+        let Self { items, pin, log, kept, .. } = self;
         let item = items.get_mut(id);
         note(item);
         // SAFETY: the caller's promise.
         unsafe { item.install(pin.as_ref().expect(PINNED)) };
+        if item.is(Flags::KEPT) {
+            kept.not_replaced(id);
+        }
         if let Some(log) = log {
             log.installed(id);
         }
@@ -699,12 +629,15 @@ impl<P: Protocol> Attempt<P> {
         mut before: impl FnMut(&mut Item<P>),
         mut after: impl FnMut(&Item<P>),
     ) {
-        let Self { items, pin, log, .. } = self;
+        let Self { items, pin, log, kept, .. } = self;
         let pin = pin.as_ref().expect(PINNED);
         for (id, item) in items.writes_mut() {
             before(item);
             // SAFETY: the caller's promise.
             unsafe { item.install(pin) };
+            if item.is(Flags::KEPT) {
+                kept.not_replaced(id);
+            }
             if let Some(log) = log {
                 log.installed(id);
             }

@@ -10,12 +10,17 @@
 //!
 //! The value's type chooses its cell, through [`Value`] and its derive macro.
 
+pub use crate::column_groups;
+use crate::column_groups::ColumnGroups;
 use crate::pin::Pin;
 use crate::users_code::contained;
 use hotrow_sync::atomic::unfollowed::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::memory;
+use hotrow_sync::work::charge_block;
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop};
 use std::ops::Range;
 
@@ -132,6 +137,8 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// True if a snapshot is a whole value even if an install ran while it was loaded: the one before or the one after.
     const NEVER_TORN: bool;
 
+    /// The groups into which the columns of values are split in tables; `()` for none.
+    type Groups: ColumnGroups<T>;
     /// A raw copy, possibly torn.
     type Snapshot;
     /// A value waiting to be installed.
@@ -206,20 +213,38 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// No other install runs at the same time: the caller holds the segment's lock.
     unsafe fn install(&self, pending: Self::Pending, pin: &Pin);
 
+    /// As [`install`](Self::install), where the old value belongs to a [copy](Self::share) of the cell.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install). There is such a copy.
+    #[inline]
+    unsafe fn replace(&self, pending: Self::Pending, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe { self.install(pending, pin) };
+    }
+
+    /// Returns another cell with the same value, which it shares if the cell does not [copy](Self::COPIES).
+    ///
+    /// # Safety
+    ///
+    /// Nothing is installed meanwhile. If the value is shared, only one of the two cells may drop it.
+    unsafe fn share(&self) -> Self;
+
     /// Drops a pending value that will not be installed. Users' code (a `Drop`) does not run here but when the epoch
     /// ends, so that a panic in it cannot stop an abort half-way.
     fn discard(pending: Self::Pending, pin: &Pin);
 }
 
-/// A cell of plain data, kept as atomic words in the segment.
+/// A cell of plain data, kept as atomic words in the segment. `G`: the value's [column groups](crate::column_groups).
 #[repr(C, align(8))]
-pub struct Inline<T: Plain>(UnsafeCell<MaybeUninit<T>>);
+pub struct Inline<T: Plain, G = ()>(UnsafeCell<MaybeUninit<T>>, PhantomData<G>);
 
 // SAFETY: all access to the content while it is shared goes through atomic words (`load`, `install`);
 // `in_place` promises that nothing is installed meanwhile. `T: Plain` is `Send + Sync`.
-unsafe impl<T: Plain> Sync for Inline<T> {}
+unsafe impl<T: Plain, G> Sync for Inline<T, G> {}
 // SAFETY: it owns its content, and `T` is `Send`.
-unsafe impl<T: Plain> Send for Inline<T> {}
+unsafe impl<T: Plain, G> Send for Inline<T, G> {}
 
 /// A raw copy of an inline value.
 #[repr(C, align(8))]
@@ -297,18 +322,19 @@ unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
 
 // SAFETY: `load` and `install` touch the shared bytes only through atomic words of the same widths, so they
 // do not race; a snapshot taken without a concurrent install has exactly the bytes of the last value.
-unsafe impl<T: Plain> Cell<T> for Inline<T> {
+unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
     const COPIES: bool = true;
     /// A word is copied by one access.
     const NEVER_TORN: bool = matches!(size_of::<T>(), 0 | 1 | 2 | 4 | 8);
 
+    type Groups = G;
     type Snapshot = InlineSnapshot<T>;
     type Pending = InlinePending<T>;
 
     #[inline]
     fn new(value: T) -> Self {
         const { assert!(align_of::<T>() <= 8, "an inline value's alignment is at most 8") };
-        Self(UnsafeCell::new(MaybeUninit::new(value)))
+        Self(UnsafeCell::new(MaybeUninit::new(value)), PhantomData)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -377,6 +403,11 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
         unsafe { copy_in(private.cast(), self.0.get().cast(), size_of::<T>()) };
     }
 
+    #[inline]
+    unsafe fn share(&self) -> Self {
+        Self(UnsafeCell::new(self.load().0), PhantomData)
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn discard(_pending: InlinePending<T>, _pin: &Pin) {}
 }
@@ -392,11 +423,12 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
     const COPIES: bool = false;
     const NEVER_TORN: bool = true;
 
+    type Groups = ();
     type Snapshot = *const T;
     type Pending = Box<T>;
 
     fn new(value: T) -> Self {
-        Self { pointer: AtomicPtr::new(Box::into_raw(Box::new(value))) }
+        Self { pointer: AtomicPtr::new(Box::into_raw(Self::pend(value))) }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -409,7 +441,9 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
     unsafe fn view<'a>(snapshot: &'a *const T, _pin: &'a Pin) -> &'a T {
         // SAFETY: the pointer was current at a moment when the caller's epoch was pinned, and the value is
         // retired through the epoch.
-        unsafe { &**snapshot }
+        let value = unsafe { &**snapshot };
+        memory::read(std::ptr::from_ref(value));
+        value
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -437,6 +471,7 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
 
     #[inline]
     fn pend(value: T) -> Box<T> {
+        charge_block(|| size_of::<T>() + heap_bytes_of(&value));
         Box::new(value)
     }
 
@@ -462,6 +497,16 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         let heap_bytes = heap_bytes_of(unsafe { &*old });
         // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by threads that pin from now on.
         unsafe { pin.retire_owning(old, heap_bytes) };
+    }
+
+    unsafe fn replace(&self, pending: Box<T>, _: &Pin) {
+        // As in `install`. The old value is the copy's.
+        self.pointer.store(Box::into_raw(pending), Ordering::Release);
+    }
+
+    #[inline]
+    unsafe fn share(&self) -> Self {
+        Self { pointer: AtomicPtr::new(self.pointer.load(Ordering::Acquire)) }
     }
 
     fn discard(pending: Box<T>, pin: &Pin) {
@@ -549,13 +594,13 @@ mod tests {
 
     fn round_trip<T: Plain + PartialEq + std::fmt::Debug>(first: T, second: T) {
         let pin = Pin::new();
-        let cell = Inline::new(first);
+        let cell = Inline::<T>::new(first);
         let before = cell.load();
         // SAFETY: one thread, nothing is installed meanwhile.
         unsafe {
-            cell.install(Inline::pend(second), &pin);
-            assert_eq!(*Inline::view(&before, &pin), first);
-            assert_eq!(*Inline::view(&cell.load(), &pin), second);
+            cell.install(Inline::<T>::pend(second), &pin);
+            assert_eq!(*Inline::<T>::view(&before, &pin), first);
+            assert_eq!(*Inline::<T>::view(&cell.load(), &pin), second);
             assert_eq!(*cell.in_place(), second);
         }
     }

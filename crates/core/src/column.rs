@@ -36,6 +36,16 @@ impl<R, F: Plain> Column<R, F> {
         Self { offset, _field: PhantomData }
     }
 
+    /// The column at this offset.
+    ///
+    /// # Safety
+    ///
+    /// As for [`new`](Self::new).
+    #[inline(always)]
+    pub(crate) unsafe fn at(offset: usize) -> Self {
+        Self { offset, _field: PhantomData }
+    }
+
     /// Returns the column in a row, to be changed.
     #[inline(always)]
     pub fn of_mut(self, row: &mut R) -> &mut F {
@@ -126,6 +136,30 @@ pub trait Columns<R>: Copy + sealed::Sealed {
     #[doc(hidden)]
     unsafe fn read(self, row: *const R) -> Self::Values;
 
+    /// Returns the columns' values, each from the address that `find` returns for its bytes in a row.
+    ///
+    /// # Safety
+    ///
+    /// The columns' bytes there are those of a row, and as aligned.
+    #[doc(hidden)]
+    unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> Self::Values;
+
+    /// Writes the columns' values, each to the address that `find` returns for its bytes in a row.
+    ///
+    /// # Safety
+    ///
+    /// There is room for the columns, and it is as aligned as in a row.
+    #[doc(hidden)]
+    unsafe fn write_to(self, values: Self::Values, find: &impl Fn(Range<usize>) -> *mut u8);
+
+    /// Sets the columns of a row.
+    #[inline(always)]
+    fn set(self, row: &mut R, values: Self::Values) {
+        let row = std::ptr::from_mut(row).cast::<u8>();
+        // SAFETY: it is a row.
+        unsafe { self.write_to(values, &|bytes| row.add(bytes.start)) };
+    }
+
     /// Returns the columns' values in a row.
     #[inline(always)]
     fn of(self, row: &R) -> Self::Values {
@@ -153,6 +187,18 @@ impl<R, F: Plain> Columns<R> for Column<R, F> {
         // SAFETY: the field lies within the row, as the maker promised, and its bytes are a row's.
         unsafe { row.byte_add(self.offset).cast::<F>().read() }
     }
+
+    #[inline(always)]
+    unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> F {
+        // SAFETY: the caller's promise.
+        unsafe { find(self.offset..self.offset + size_of::<F>()).cast::<F>().read() }
+    }
+
+    #[inline(always)]
+    unsafe fn write_to(self, value: F, find: &impl Fn(Range<usize>) -> *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { find(self.offset..self.offset + size_of::<F>()).cast::<F>().write(value) };
+    }
 }
 
 macro_rules! tuples {
@@ -171,6 +217,18 @@ macro_rules! tuples {
             unsafe fn read(self, row: *const R) -> Self::Values {
                 // SAFETY: the caller's promise.
                 unsafe { ($(self.$at.read(row),)+) }
+            }
+
+            #[inline(always)]
+            unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> Self::Values {
+                // SAFETY: the caller's promise.
+                unsafe { ($(self.$at.read_from(find),)+) }
+            }
+
+            #[inline(always)]
+            unsafe fn write_to(self, values: Self::Values, find: &impl Fn(Range<usize>) -> *mut u8) {
+                // SAFETY: the caller's promise.
+                unsafe { $(self.$at.write_to(values.$at, find);)+ }
             }
         }
     )+};

@@ -2,8 +2,8 @@
 //!
 //! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
 //!    nothing can fail.
-//! 2. [`CommitSteps`] run: a log, the keeping of versions, hooks. An engine without them pays only one predictable
-//!    branch.
+//! 2. [`CommitSteps`] run: a log, hooks. Then the values to be replaced are kept for snapshots (`snapshot`). A commit that
+//!    draws no stamp pays only one predictable branch.
 //! 3. [`Protocol::finish`] installs each write and releases everything.
 //!
 //! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and a write can be installed
@@ -12,7 +12,7 @@
 //! # The stamp
 //!
 //! A commit's [`CommitStamp`] is its place in the order of a log and of snapshots: *if one transaction must come after
-//! another, its stamp is larger*. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
+//! another, its stamp is not smaller*; with an order within the epoch, it is larger. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
 //! moments:
 //!
 //! - *after* everything to be written is locked, so that the next transaction to write or read these segments draws
@@ -22,8 +22,8 @@
 //!   overwriting transaction may have committed by then, with a smaller stamp. Silo §4.4 reads its epoch at the same
 //!   moment.)
 //!
-//! `tictoc` serializes in logical time, which may contradict this order; its stamps follow the order in which commits
-//! lock.
+//! `tictoc` serializes in logical time, which may contradict this order; while commits are stamped, it validates as `occ`
+//! does.
 
 use crate::attempt::{Attempt, WorkerId};
 use crate::item::{Flags, Item, ItemId};
@@ -32,12 +32,12 @@ use crossbeam_utils::CachePadded;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
-/// A commit's place in the order of log and snapshots: an epoch, and the order within it.
+/// A commit's place in the order of log and snapshots: an epoch, which is a [snapshot's number](crate::Snapshot::number), and the
+/// order within it, where the engine has [`CommitSteps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitStamp(u64);
 
-/// Bits of the order within an epoch. The order goes on from one epoch to the next; an overflow begins another epoch,
-/// which keeps the order.
+/// Bits of the order within an epoch. The order goes on from one epoch to the next.
 const ORDER_BITS: u32 = 40;
 
 impl CommitStamp {
@@ -60,9 +60,6 @@ impl CommitStamp {
 pub trait CommitSteps<P: Protocol>: Send + Sync + 'static {
     /// Puts the writes into the worker's log buffer.
     fn log(&self, _commit: &Committing<'_, P>) {}
-
-    /// Keeps those of the values about to be replaced that a snapshot reader still needs.
-    fn keep_versions(&self, _commit: &Committing<'_, P>) {}
 
     /// Runs the transaction's own hooks.
     fn before_commit(&self, _commit: &Committing<'_, P>) {}
@@ -92,37 +89,22 @@ impl<'a, P: Protocol> Committing<'a, P> {
     }
 }
 
-/// The steps of an engine, and the clock that stamps its commits.
+/// The steps of an engine, and the order of its commits.
 pub(crate) struct Commits<P: Protocol> {
     steps: Box<dyn CommitSteps<P>>,
-    clock: CachePadded<AtomicU64>,
+    order: CachePadded<AtomicU64>,
 }
 
 impl<P: Protocol> Commits<P> {
     pub(crate) fn new(steps: Box<dyn CommitSteps<P>>) -> Arc<Self> {
-        Arc::new(Self { steps, clock: CachePadded::new(AtomicU64::new(0)) })
-    }
-
-    fn draw(&self) -> CommitStamp {
-        // Sequentially consistent, like the locks before it and the validation after it: see the module's head.
-        CommitStamp(self.clock.fetch_add(1, Ordering::SeqCst))
-    }
-
-    /// Begins the next epoch. Every stamp drawn later is of that epoch or a later one.
-    pub(crate) fn advance_epoch(&self) {
-        self.clock.fetch_add(1 << ORDER_BITS, Ordering::SeqCst);
+        Arc::new(Self { steps, order: CachePadded::new(AtomicU64::new(0)) })
     }
 
     /// Runs the steps between the halves.
     #[cold]
-    pub(crate) fn between_halves(&self, attempt: &Attempt<P>) {
-        if attempt.items.writes().is_empty() {
-            return;
-        }
-        let stamp = attempt.stamp.expect("a protocol draws the stamp of a commit that writes");
+    fn between_halves(&self, attempt: &Attempt<P>, stamp: CommitStamp) {
         let commit = Committing { attempt, stamp };
         self.steps.log(&commit);
-        self.steps.keep_versions(&commit);
         self.steps.before_commit(&commit);
     }
 }
@@ -130,14 +112,63 @@ impl<P: Protocol> Commits<P> {
 impl<P: Protocol> Attempt<P> {
     /// Draws the commit's stamp, unless the attempt has one. [`Protocol::prepare`] calls it for an attempt that writes,
     /// once everything to be written is locked and before reads are validated: see [`CommitStamp`]. True if the engine
-    /// stamps its commits: then reads must be validated, whatever else may show that nobody has changed them.
+    /// stamps its commits now: then reads must be validated, whatever else may show that nobody has changed them.
     #[inline(always)]
     pub fn draw_stamp(&mut self) -> bool {
-        let Some(commits) = &self.commits else { return false };
-        if self.stamp.is_none() {
-            self.stamp = Some(commits.draw());
+        let Some(announcement) = &mut self.announcement else { return false };
+        match announcement.begin() {
+            None => false,
+            Some(epoch) => {
+                self.note_stamp(epoch);
+                true
+            }
         }
-        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_stamp(&mut self, epoch: u64) {
+        if self.stamp.is_none() {
+            // After the epoch, so that of two commits of which one must come after the other that one's order is larger, too.
+            let order =
+                self.commits.as_ref().map_or(0, |commits| commits.order.fetch_add(1, Ordering::SeqCst));
+            self.stamp = Some(CommitStamp(epoch << ORDER_BITS | order & ((1 << ORDER_BITS) - 1)));
+        }
+    }
+
+    /// True if the engine stamps its commits now. A transaction that has read a write of a stamped commit sees it.
+    #[inline]
+    pub fn are_commits_stamped(&self) -> bool {
+        self.announcement.as_ref().is_some_and(|announcement| announcement.snapshots().is_stamping())
+    }
+
+    /// Runs the steps between the halves of a commit.
+    #[inline(always)]
+    pub(crate) fn between_halves(&mut self) {
+        if self.stamp.is_some() {
+            self.between_halves_now();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn between_halves_now(&mut self) {
+        if self.items.writes().is_empty() {
+            return;
+        }
+        if let (Some(commits), Some(stamp)) = (self.commits.clone(), self.stamp) {
+            commits.between_halves(self, stamp);
+        }
+        self.keep_versions();
+    }
+
+    /// Ends what [`draw_stamp`](Self::draw_stamp) has begun: all is installed, or nothing will be.
+    #[inline(always)]
+    pub(crate) fn end_stamped(&mut self) {
+        if let Some(announcement) = &mut self.announcement {
+            announcement.end();
+        }
+        self.end_keeping();
     }
 }
 

@@ -5,7 +5,7 @@
 //! matters: a condition that the commit judges again (an optimistic transactional predicate, sto §3.5). Other transactions may
 //! change the object meanwhile, as long as the condition holds.
 //!
-//! The author implements [`Commuting`] in safe code; [`CommutingSegment`] does the rest, once for all: the item's payload, the
+//! The author implements [`Commuting`] in safe code; [`CommutingSegment`] and [`CommutingArray`] do the rest, once for all: the item's payload, the
 //! installation, savepoints, deferral.
 //!
 //! # Users' code under a lock
@@ -20,18 +20,22 @@
 //! A condition is judged inside of a load, before the protocol knows that no commit has interfered. So the value's cell must
 //! not tear: one word inline, or boxed ([`Cell::NEVER_TORN`]).
 
-use crate::abort::{Abort, Reason};
+mod object;
+
+use crate::abort::{Abort, Misuse, Reason};
 use crate::cell::{Cell, Value};
 use crate::deferred::Access;
 use crate::engine::Engine;
-use crate::item::{Item, ItemId};
-use crate::object::{Object, ObjectMeta};
+use crate::item::ItemId;
+use crate::object::ObjectMeta;
 use crate::operations::{Deferred, Input};
 use crate::pin::{EpochBox, Pin};
 use crate::protocol::Protocol;
-use crate::savepoint::{SavedWrite, Saver};
+use crate::segment::Segment;
+use crate::segment_object::{Elements, Segments};
+use crate::snapshot::OnSnapshot;
 use crate::transaction::{ObjectAccess, Transaction};
-use crate::users_code::contained;
+use object::{CellOf, Kept, Shared, change_of, changed_by, kept, kept_or_new, look_at, new_segment};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -131,26 +135,15 @@ impl<D: Commuting> fmt::Debug for Seen<'_, D> {
 
 /// An object that is one segment of a [`Commuting`] datatype.
 pub struct CommutingSegment<D: Commuting, P: Protocol> {
-    shared: EpochBox<Shared<D, P>>,
+    shared: EpochBox<Shared<D, Segment<D::Value, P>>>,
 }
 
-#[repr(C)]
-struct Shared<D: Commuting, P: Protocol> {
-    header: P::Header,
-    cell: CellOf<D>,
-    datatype: D,
-    meta: ObjectMeta,
-}
-
-type CellOf<D> = <<D as Commuting>::Value as Value>::Cell;
-
-/// The attempt's state of the object: its item's payload. It lies in the attempt's arena, and is dropped at the attempt's
-/// end whatever becomes of the item.
-struct Kept<D: Commuting> {
-    condition: D::Condition,
-    change: Option<D::Change>,
-    /// Keeps the payload out of the item, however small the rest is.
-    _room: [usize; 2],
+/// An object that consists of a fixed number of segments of one [`Commuting`] datatype, which conflict each on its own.
+///
+/// They lie side by side, each with its protocol's header. The datatype is that of all of them, so it holds nothing beside the
+/// values.
+pub struct CommutingArray<D: Commuting, P: Protocol> {
+    shared: EpochBox<Shared<D, Elements<D::Value, P>>>,
 }
 
 impl<D: Commuting, P: Protocol> fmt::Debug for CommutingSegment<D, P> {
@@ -163,15 +156,8 @@ impl<D: Commuting, P: Protocol> fmt::Debug for CommutingSegment<D, P> {
 impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// Makes an object whose segment holds `value`.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: D::Value) -> Self {
-        const {
-            assert!(
-                CellOf::<D>::NEVER_TORN,
-                "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
-            );
-        }
         let meta = ObjectMeta::new(engine.id(), name);
-        let (header, cell) = (P::Header::default(), CellOf::<D>::new(value));
-        Self { shared: EpochBox::new(Shared { header, cell, datatype, meta }) }
+        Self { shared: EpochBox::new(Shared { segments: new_segment::<D, P>(value), datatype, meta }) }
     }
 
     /// The name, for errors and conflict reports.
@@ -193,11 +179,11 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// Applies a change outside of transactions, to load the object before they use it. One that is open meanwhile, and has
     /// looked at the object, does not notice it.
     pub fn load(&mut self, change: D::Change) {
-        let changed = self.shared.changed_by(change);
+        let changed = changed_by::<D, P>(&self.shared.segments, &self.shared.datatype, change);
         // SAFETY: nobody else has a reference to the object, so that no operation runs. A transaction that was left open may
         // commit on another thread: cells that are never torn are installed by one atomic access, so that one of the two
         // values is the last.
-        unsafe { self.shared.cell.install(changed, &Pin::new()) };
+        unsafe { self.shared.segments.cell.install(changed, &Pin::new()) };
     }
 
     /// Begins an operation.
@@ -210,25 +196,100 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
         &'t self,
         tx: &'t mut Transaction<'w, P>,
     ) -> Result<CommutingAccess<'t, 'w, D, P>, Abort> {
-        Ok(CommutingAccess { tx: tx.enter(&self.shared.meta)?, object: &self.shared })
+        let object = &*self.shared;
+        Ok(CommutingAccess { tx: tx.enter(&object.meta)?, object, segment: &object.segments })
     }
 }
 
-/// A [`CommutingSegment`] that a transaction has entered, for one operation.
-#[must_use]
-pub struct CommutingAccess<'t, 'w, D: Commuting, P: Protocol> {
-    tx: &'t mut ObjectAccess<'w, P>,
-    /// In an `EpochBox`.
-    object: &'t Shared<D, P>,
+impl<D: Commuting, P: Protocol> fmt::Debug for CommutingArray<D, P> {
+    /// Shows the name and the length only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, length) = (self.name(), self.len());
+        f.debug_struct("CommutingArray").field("name", &name).field("len", &length).finish_non_exhaustive()
+    }
 }
 
-impl<D: Commuting, P: Protocol> fmt::Debug for CommutingAccess<'_, '_, D, P> {
+impl<D: Commuting, P: Protocol> CommutingArray<D, P> {
+    /// Makes an object whose segments hold these values.
+    pub fn new(
+        engine: &Engine<P>,
+        name: impl Into<String>,
+        datatype: D,
+        values: impl IntoIterator<Item = D::Value>,
+    ) -> Self {
+        let meta = ObjectMeta::new(engine.id(), name);
+        let segments = Elements(values.into_iter().map(new_segment::<D, P>).collect());
+        Self { shared: EpochBox::bulky(Shared { segments, datatype, meta }) }
+    }
+
+    /// The name, for errors and conflict reports.
+    pub fn name(&self) -> &str {
+        self.shared.meta.name()
+    }
+
+    /// The number of segments.
+    pub fn len(&self) -> usize {
+        self.shared.segments.0.len()
+    }
+
+    /// True if there are no segments.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sets the object's rank, as [`CommutingSegment::set_rank`] does. The segments go by their index.
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.meta.set_rank(rank);
+    }
+
+    /// Begins an operation on one of the segments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::enter`]. An index out of bounds ends the transaction with [`Misuse::OutOfBounds`].
+    #[inline]
+    pub fn enter<'t, 'w>(
+        &'t self,
+        tx: &'t mut Transaction<'w, P>,
+        index: usize,
+    ) -> Result<CommutingAccess<'t, 'w, D, P, Elements<D::Value, P>>, Abort> {
+        let object = &*self.shared;
+        let tx = tx.enter(&object.meta)?;
+        match object.segments.0.get(index) {
+            Some(segment) => Ok(CommutingAccess { tx, object, segment }),
+            None => Err(self.out_of_bounds(tx, index)),
+        }
+    }
+
+    #[cold]
+    fn out_of_bounds(&self, tx: &mut ObjectAccess<'_, P>, index: usize) -> Abort {
+        let object = self.name().to_owned();
+        tx.misuse(Misuse::OutOfBounds { object, index, length: self.len() })
+    }
+}
+
+/// A segment of a [`CommutingSegment`] or [`CommutingArray`] that a transaction has entered, for one operation.
+#[must_use]
+pub struct CommutingAccess<'t, 'w, D: Commuting, P: Protocol, S = Segment<<D as Commuting>::Value, P>> {
+    tx: &'t mut ObjectAccess<'w, P>,
+    /// In an `EpochBox`.
+    object: &'t Shared<D, S>,
+    /// One of the object's.
+    segment: &'t Segment<D::Value, P>,
+}
+
+impl<D: Commuting, P: Protocol, S> fmt::Debug for CommutingAccess<'_, '_, D, P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommutingAccess").field("object", &self.object.meta.name()).finish_non_exhaustive()
     }
 }
 
-impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
+impl<'t, 'w, D, P, S> CommutingAccess<'t, 'w, D, P, S>
+where
+    D: Commuting,
+    P: Protocol,
+    S: Segments<P, Value = D::Value>,
+{
     /// Returns the access itself, for what concerns more than this segment.
     pub fn access(self) -> &'t mut ObjectAccess<'w, P> {
         self.tx
@@ -241,12 +302,12 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     #[inline]
     pub fn change<R>(self, change: impl FnOnce(&mut D::Change) -> R) -> Result<R, Abort> {
-        let Self { tx, object } = self;
+        let Self { tx, object, segment } = self;
         // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; items of the object have
         // payloads of type `Kept`, which its functions expect.
         let kept = unsafe {
-            let (id, pending) = tx.write(object, object.address())?;
-            let mut kept = tx.kept_or_new::<D>(id);
+            let (id, pending) = tx.write(object, segment.address())?;
+            let mut kept = kept_or_new::<D, P>(tx, id);
             if !pending {
                 tx.write_payload(id);
             }
@@ -265,17 +326,40 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
     /// As [`change`](Self::change). A conflict, if the value has changed so that the condition does not hold of it.
     #[inline]
     pub fn test<L, R>(
+        self,
+        look: impl FnMut(Seen<'_, D>) -> L,
+        note: impl FnOnce(L, &mut D::Condition) -> R,
+    ) -> Result<R, Abort> {
+        self.test_unless_known(|_| None, look, note)
+    }
+
+    /// As [`test`](Self::test), unless the transaction's own change, if it has one, tells the result alone: then `known` returns
+    /// it, and the transaction depends on nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`test`](Self::test).
+    #[inline]
+    pub fn test_unless_known<L, R>(
         mut self,
+        known: impl FnOnce(&D::Change) -> Option<R>,
         mut look: impl FnMut(Seen<'_, D>) -> L,
         note: impl FnOnce(L, &mut D::Condition) -> R,
     ) -> Result<R, Abort> {
+        if self.tx.is_on_snapshot() {
+            return Ok(note(self.look_on_snapshot(look), &mut D::Condition::default()));
+        }
         let (id, kept) = self.kept()?;
-        let Self { tx, object } = self;
+        // SAFETY: the payload is in the attempt's arena, and nobody changes it meanwhile.
+        if let Some(result) = unsafe { change_of(kept) }.and_then(known) {
+            return Ok(result);
+        }
+        let Self { tx, object, segment } = self;
         let has_read = tx.has_read(id);
         let load = || {
             // SAFETY: the payload is in the attempt's arena, and nobody changes it during the load.
             let (kept, change) = unsafe { (kept.map(|kept| kept.as_ref()), change_of(kept)) };
-            object.look(|value| {
+            look_at::<D, P, _>(segment, |value| {
                 let holds = kept.is_none_or(|kept| object.datatype.holds(&kept.condition, change, value));
                 (look(Seen { datatype: &object.datatype, value, change }), holds)
             })
@@ -291,7 +375,7 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
             return Err(tx.conflict(Reason::PredicateFailed, id));
         }
         // SAFETY: the payload is the attempt's, which nobody else uses now.
-        let kept = unsafe { tx.kept_or_new::<D>(id).as_mut() };
+        let kept = unsafe { kept_or_new::<D, P>(tx, id).as_mut() };
         tx.attempt.items.mark_predicate(id);
         Ok(note(found, &mut kept.condition))
     }
@@ -303,14 +387,55 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
     ///
     /// As [`change`](Self::change).
     #[inline]
-    pub fn read<R>(mut self, mut look: impl FnMut(Seen<'_, D>) -> R) -> Result<R, Abort> {
+    pub fn read<R>(self, look: impl FnMut(Seen<'_, D>) -> R) -> Result<R, Abort> {
+        self.read_unless_known(|_| None, look)
+    }
+
+    /// As [`read`](Self::read), unless the transaction's own change, if it has one, tells the result alone: then `known` returns
+    /// it, and the transaction depends on nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    #[inline]
+    pub fn read_unless_known<R>(
+        mut self,
+        known: impl FnOnce(&D::Change) -> Option<R>,
+        mut look: impl FnMut(Seen<'_, D>) -> R,
+    ) -> Result<R, Abort> {
+        if self.tx.is_on_snapshot() {
+            return Ok(self.look_on_snapshot(look));
+        }
         let (id, kept) = self.kept()?;
-        let Self { tx, object } = self;
-        // SAFETY: as in `test`.
+        let Self { tx, object, segment } = self;
+        // SAFETY: the payload is in the attempt's arena, and nobody changes it meanwhile.
         let change = || unsafe { change_of(kept) };
-        let load = || object.look(|value| look(Seen { datatype: &object.datatype, value, change: change() }));
+        if let Some(result) = change().and_then(known) {
+            return Ok(result);
+        }
+        let load = || {
+            look_at::<D, P, _>(segment, |value| {
+                look(Seen { datatype: &object.datatype, value, change: change() })
+            })
+        };
         // SAFETY: `load` looks at the item's segment, which the attempt did not make.
         unsafe { tx.read_beside_write(id, load) }
+    }
+
+    /// Looks at the value that it had for the transaction's snapshot.
+    #[cold]
+    fn look_on_snapshot<R>(self, mut look: impl FnMut(Seen<'_, D>) -> R) -> R {
+        let Self { tx, object, segment } = self;
+        let pin = NonNull::from(tx.pin());
+        let mut look = |value: &D::Value| look(Seen { datatype: &object.datatype, value, change: None });
+        // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; cells are kept of it (`keep`).
+        // The attempt's pin stays where it is. A kept cell is not changed any more.
+        unsafe {
+            match tx.read_on_snapshot::<_, CellOf<D>, _>(object, segment.address(), || segment.cell.load()) {
+                OnSnapshot::Present(snapshot) => look(CellOf::<D>::view(&snapshot, pin.as_ref())),
+                OnSnapshot::Kept(cell) => look(cell.in_place()),
+            }
+        }
     }
 
     /// Looks at the transaction's own change alone, if it has one, and depends on nothing.
@@ -320,14 +445,27 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
     /// As [`change`](Self::change).
     #[inline]
     pub fn own_change<R>(mut self, look: impl FnOnce(Option<&D::Change>) -> R) -> Result<R, Abort> {
+        if self.tx.is_on_snapshot() {
+            return Ok(look(None));
+        }
         let (_, kept) = self.kept()?;
         // SAFETY: as in `test`.
         Ok(look(unsafe { change_of(kept) }))
     }
 
+    /// Ends the transaction if it reads on a snapshot, for which this operation's data are not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] then.
+    pub fn refuse_snapshot(self) -> Result<(), Abort> {
+        if self.tx.is_on_snapshot() { Err(self.tx.no_snapshots(&self.object.meta)) } else { Ok(()) }
+    }
+
     /// Ends the attempt over a conflict that only the datatype can see: what it found has been removed since.
     #[cold]
     pub fn conflict(mut self) -> Abort {
+        debug_assert!(!self.tx.is_on_snapshot(), "on a snapshot, nothing is removed");
         match self.kept() {
             Ok((id, _)) => self.tx.conflict(Reason::PredicateFailed, id),
             Err(abort) => abort,
@@ -345,15 +483,15 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
         self,
         access: Access,
         inputs: I,
-        work: impl FnOnce(CommutingAccess<'_, '_, D, P>, I::Value) -> Result<R, Abort> + 'static,
+        work: impl FnOnce(CommutingAccess<'_, '_, D, P, S>, I::Value) -> Result<R, Abort> + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let Self { tx, object } = self;
-        let shared = NonNull::from(object);
+        let Self { tx, object, segment } = self;
+        let (shared, own) = (NonNull::from(object), NonNull::from(segment));
         // SAFETY: the segment is this object's, which has been entered, and both are in an `EpochBox`, so they stay in
         // memory until the attempt ends.
         unsafe {
-            tx.defer(object, object.address(), access, inputs, move |tx, inputs| {
-                work(CommutingAccess { tx, object: shared.as_ref() }, inputs)
+            tx.defer(object, segment.address(), access, inputs, move |tx, inputs| {
+                work(CommutingAccess { tx, object: shared.as_ref(), segment: own.as_ref() }, inputs)
             })
         }
     }
@@ -361,132 +499,9 @@ impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
     /// Returns the item, and the address of what the attempt keeps in it, if it does.
     fn kept(&mut self) -> Result<(ItemId, Option<NonNull<Kept<D>>>), Abort> {
         // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`.
-        let id = unsafe { self.tx.item(self.object, self.object.address()) };
+        let id = unsafe { self.tx.item(self.object, self.segment.address()) };
         self.tx.settle_before(id)?;
         // SAFETY: the item is of this object.
-        Ok((id, unsafe { self.tx.kept::<D>(id) }))
-    }
-}
-
-impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Returns the address of an item's payload, if it has one.
-    ///
-    /// # Safety
-    ///
-    /// The item is of a [`Shared<D, P>`].
-    unsafe fn kept<D: Commuting>(&mut self, id: ItemId) -> Option<NonNull<Kept<D>>> {
-        if !self.attempt.items.get(id).has_payload() {
-            return None;
-        }
-        // SAFETY: items of commuting objects have payloads of this type.
-        NonNull::new(unsafe { self.attempt.items.get_mut(id).payload_mut::<Kept<D>>() })
-    }
-
-    /// Returns the address of an item's payload, a new one if it has none.
-    ///
-    /// # Safety
-    ///
-    /// As for [`kept`](Self::kept).
-    unsafe fn kept_or_new<D: Commuting>(&mut self, id: ItemId) -> NonNull<Kept<D>> {
-        // SAFETY: the caller's promise.
-        if let Some(kept) = unsafe { self.kept::<D>(id) } {
-            return kept;
-        }
-        assert!(
-            !self.attempt.graph.is_thief,
-            "a thief's payloads would be dropped with it, not with the owner"
-        );
-        let kept = Kept::<D> { condition: D::Condition::default(), change: None, _room: [0; 2] };
-        self.attempt.set_payload(id, kept);
-        // SAFETY: the item has one now. It is in the arena, because it is too large for the item, and the object's functions
-        // do not drop it.
-        unsafe {
-            let kept = self.kept::<D>(id).expect("set just now");
-            self.attempt.operations.drop_later(kept.as_ptr());
-            kept
-        }
-    }
-}
-
-/// Returns the attempt's own change.
-///
-/// # Safety
-///
-/// The payload is of an attempt in progress, and nobody changes it as long as the reference lives.
-unsafe fn change_of<'a, D: Commuting>(kept: Option<NonNull<Kept<D>>>) -> Option<&'a D::Change> {
-    // SAFETY: the caller's promise.
-    unsafe { kept.and_then(|kept| kept.as_ref().change.as_ref()) }
-}
-
-impl<D: Commuting, P: Protocol> Shared<D, P> {
-    /// Looks at the present value, which may be replaced meanwhile.
-    #[inline]
-    fn look<R>(&self, look: impl FnOnce(&D::Value) -> R) -> R {
-        let pin = Pin::new();
-        let snapshot = self.cell.load();
-        // SAFETY: the cell is never torn (checked by `new`), and the pin was pinned before the load.
-        look(unsafe { CellOf::<D>::view(&snapshot, &pin) })
-    }
-
-    /// Returns the present value with a change, to be installed.
-    fn changed_by(&self, change: D::Change) -> <CellOf<D> as Cell<D::Value>>::Pending {
-        let mut value = self.look(D::Value::clone);
-        self.datatype.apply(change, &mut value);
-        CellOf::<D>::pend(value)
-    }
-
-    fn address(&self) -> NonNull<P::Header> {
-        // The header is the first field of a `repr(C)` struct.
-        NonNull::from(self).cast()
-    }
-}
-
-// SAFETY: all items of the object are for its one segment, with payloads of type `Kept`; the shared state is in an `EpochBox`;
-// operations enter with `meta`.
-unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    unsafe fn describe(&self, _: NonNull<P::Header>) -> String {
-        String::from("value")
-    }
-
-    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
-        0
-    }
-
-    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the item has a pending write of this object.
-        let Some(change) = (unsafe { (*item.payload_mut::<Kept<D>>()).change.take() }) else { return };
-        let changed = contained(|| self.changed_by(change));
-        if let Some(changed) = changed {
-            // SAFETY: the caller holds the segment's lock.
-            unsafe { self.cell.install(changed, pin) };
-        }
-    }
-
-    /// The payload is dropped with the arena.
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
-
-    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
-        // SAFETY: the item has a pending write of this object.
-        saver.cloned(unsafe { &(*item.payload::<Kept<D>>()).change })
-    }
-
-    /// The condition stays: the body goes on as it does because of all tests.
-    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
-        // SAFETY: as in `save`, and so is what was saved.
-        unsafe {
-            let before = saved.and_then(|saved| saved.take::<P, Option<D::Change>>());
-            (*item.payload_mut::<Kept<D>>()).change = before;
-        }
-    }
-
-    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
-        // SAFETY: the item has a predicate of this object.
-        let kept = unsafe { &*item.payload::<Kept<D>>() };
-        let holds = |value: &_| self.datatype.holds(&kept.condition, kept.change.as_ref(), value);
-        contained(|| self.look(holds)).unwrap_or(false)
+        Ok((id, unsafe { kept::<D, P>(self.tx, id) }))
     }
 }

@@ -4,6 +4,7 @@ use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
 use crate::counter::{self, NamedCounts};
 use crate::graph::Stealing as _;
+use crate::hide_closure;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::ObjectMeta;
@@ -12,15 +13,18 @@ use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{Limit, RetainedMemory};
+use crate::snapshot::{KeptSegments, Snapshot, SnapshotReport, Snapshots};
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use hotrow_sync::profile::name_memory;
 use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::Location;
 
 /// The number of an engine, unique in the process, never 0.
 ///
@@ -68,6 +72,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
     /// The steps between the halves of commits.
     pub(crate) commits: Option<Arc<Commits<P>>>,
+    pub(crate) snapshots: Arc<Snapshots>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -128,16 +133,71 @@ impl<P: Protocol> Engine<P> {
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
         let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
-        let shared = Shared { id, protocol, name, opaque, policy, gate, limit, recorder, commits, registry };
-        Self { shared: Arc::new(shared) }
+        let snapshots = Snapshots::new(commits.is_some());
+        let shared = Arc::new(Shared {
+            id,
+            protocol,
+            name,
+            opaque,
+            policy,
+            gate,
+            limit,
+            recorder,
+            commits,
+            snapshots,
+            registry,
+        });
+        name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
+        name_memory(&shared.gate, || String::from("the gate of the oldest"));
+        name_memory(&shared.snapshots, || String::from("the list of snapshots"));
+        if let Some(commits) = &shared.commits {
+            name_memory(&**commits, || String::from("the clock of the stamps"));
+        }
+        Self { shared }
     }
 
     /// Begins the next [epoch](crate::CommitStamp::epoch) of commit stamps. Without steps between the halves of commits
-    /// there are no stamps, and the call has no effect.
+    /// there are stamps only while snapshots are in use.
     pub fn advance_epoch(&self) {
-        if let Some(commits) = &self.shared.commits {
-            commits.advance_epoch();
-        }
+        self.shared.snapshots.advance();
+    }
+
+    /// Opens a snapshot: the state of all objects and tables at a moment that lies about a millisecond back at most.
+    ///
+    /// The call waits for nobody, unless no snapshot has been in use for a tenth of a second: then it waits, as
+    /// [`snapshot_strict`](Self::snapshot_strict) does, for the commits that are just installing. While commits are in the way
+    /// of a newer moment, because their threads do not run, the newest one that is ready is used;
+    /// [`Snapshot::staleness`] says how old it is.
+    ///
+    /// Values loaded outside of transactions belong to every snapshot, also to those opened before.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Nested`] within a transaction, which the snapshot might wait for.
+    #[track_caller]
+    pub fn snapshot(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, false, Location::caller())
+    }
+
+    /// As [`snapshot`](Self::snapshot), with everything that was committed before the call. Waits for the commits that are just
+    /// installing.
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    #[track_caller]
+    pub fn snapshot_strict(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, true, Location::caller())
+    }
+
+    /// Reports the open snapshots, with their owners, and the versions that are kept for them.
+    pub fn snapshots(&self) -> SnapshotReport {
+        SnapshotReport::of(&self.shared.snapshots)
+    }
+
+    /// The engine's snapshots, for structures that keep removed segments.
+    pub fn kept_segments(&self) -> KeptSegments {
+        KeptSegments(self.shared.snapshots.clone())
     }
 
     /// The engine's number.
@@ -202,6 +262,7 @@ impl<P: Protocol> Engine<P> {
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
         self.try_transact(body)
     }
 
@@ -214,6 +275,7 @@ impl<P: Protocol> Engine<P> {
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
         self.with_worker(|worker| worker.try_transact(body))
     }
 
@@ -241,6 +303,7 @@ impl<P: Protocol> Engine<P> {
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>);
         self.with_worker(|worker| worker.try_transact_deferred(profile, body))
     }
 
@@ -275,6 +338,8 @@ impl<P: Protocol> Engine<P> {
     pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
         let recorder = Arc::new(Recorder::new(bytes_max));
         self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
+        // The first one, as that of the engine.
+        let _ = self.shared.snapshots.recorder.set(recorder.clone());
         let protocol = self.shared.name.clone();
         Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: P::STRICT })
     }

@@ -35,6 +35,11 @@ impl Hooks {
         self.0.as_ref().map_or(0, |lists| lists.undos.len())
     }
 
+    /// True if there are any.
+    pub(crate) fn are_any(&self) -> bool {
+        self.0.as_ref().is_some_and(|lists| !(lists.undos.is_empty() && lists.ends.is_empty()))
+    }
+
     /// Takes back the effects since there were so many.
     #[inline]
     pub(crate) fn undo_since(&mut self, effects: usize) {

@@ -4,10 +4,13 @@
 
 use crate::address_index::AddressIndex;
 use crate::arena::Arena;
+use crate::cell::Cell;
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use hotrow_sync::memory;
+use hotrow_sync::profile;
+use hotrow_sync::work::{Work, charge, charge_times};
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -67,6 +70,9 @@ impl Flags {
     /// changes it: see `savepoint.rs`.
     pub(crate) const SAFE: Flags = Flags(8192);
 
+    /// The value to be replaced belongs to a version that is kept for snapshots.
+    pub(crate) const KEPT: Flags = Flags(16384);
+
     /// The flags that a protocol sets and clears. The others tell the type of an item's payload.
     const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
 }
@@ -84,6 +90,7 @@ const _: () = {
         Flags::PAYLOAD,
         Flags::INSTALLED,
         Flags::SAFE,
+        Flags::KEPT,
         Flags::DEFERRED,
         Flags::DEFERRED_WRITE,
         Flags::HELD_BACK,
@@ -123,6 +130,15 @@ impl<P: Protocol> TouchedSegment<P> {
     #[inline(always)]
     pub(crate) fn into_parts(self) -> (NonNull<P::Header>, NonNull<dyn Object<P>>) {
         (self.segment, self.object)
+    }
+
+    /// Tells the profile of a simulation that the segment will be accessed.
+    #[inline(always)]
+    pub(crate) fn announce(&self) {
+        let meta = self.object().meta();
+        profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
+        // SAFETY: the segment is the object's, and in memory.
+        profile::touch(self.address(), || unsafe { self.object().describe(self.segment) });
     }
 
     /// The segment's header.
@@ -191,12 +207,18 @@ impl<P: Protocol> Item<P> {
     /// Sets `READ` or `LOCKED`, which are the protocol's. The others are the transaction's, and do not change.
     #[inline(always)]
     pub fn set(&mut self, flags: Flags) {
+        if flags.0 & Flags::LOCKED.0 != 0 {
+            profile::hold(self.touched.address());
+        }
         self.mark_as(Flags(flags.0 & Flags::OF_PROTOCOLS.0));
     }
 
     /// Clears `READ` or `LOCKED`.
     #[inline(always)]
     pub fn clear(&mut self, flags: Flags) {
+        if flags.0 & Flags::LOCKED.0 != 0 {
+            profile::release(self.touched.address());
+        }
         self.unmark(Flags(flags.0 & Flags::OF_PROTOCOLS.0));
     }
 
@@ -298,6 +320,7 @@ impl<P: Protocol> Item<P> {
     /// [`Protocol::prepare`] has returned `Ok`. The item has a pending write that has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) unsafe fn install(&mut self, pin: &Pin) {
+        charge(Work::Install);
         let touched = self.touched;
         if P::ALLOWS_STEALING && self.is(Flags::ADOPTED) && self.has_payload() {
             memory::read(self.payload.shared::<P>());
@@ -305,6 +328,25 @@ impl<P: Protocol> Item<P> {
         // SAFETY: the object outlives the attempt; the write was not consumed yet, and the lock is held: the caller's
         // promise.
         unsafe { touched.object().install(self, pin) };
+    }
+
+    /// Installs a pending value in a cell, for [`Object::install`]. The value that it replaces is retired, or was [kept for
+    /// snapshots](crate::Keeper::keep_cell).
+    ///
+    /// # Safety
+    ///
+    /// As for [`Cell::install`]. If a copy of a cell was kept for this item, it was of this one.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn install_in<T, C: Cell<T>>(&mut self, cell: &C, pending: C::Pending, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if !C::COPIES && self.is(Flags::KEPT) {
+                self.unmark(Flags::KEPT);
+                cell.replace(pending, pin);
+            } else {
+                cell.install(pending, pin);
+            }
+        }
     }
 
     /// True if the item's pending write changes something that others can see: see [`Object::effect`].
@@ -338,7 +380,10 @@ impl Payload {
         let mut payload = Self(MaybeUninit::uninit());
         let place = match Self::is_in_item::<P, T>() {
             true => payload.0.as_mut_ptr().cast::<T>(),
-            false => payload.0.write(arena.allocate(Layout::new::<T>())).cast(),
+            false => {
+                charge_times(Work::Fill, || size_of::<T>().div_ceil(64));
+                payload.0.write(arena.allocate(Layout::new::<T>())).cast()
+            }
         };
         // SAFETY: the word, or the room in the arena, is large enough and aligned, and nobody else's.
         unsafe { place.write(value) };
@@ -484,6 +529,7 @@ impl<P: Protocol> Items<P> {
     /// Returns the item of the segment at an address, if that segment was touched.
     #[inline(always)]
     pub fn at(&self, segment: usize) -> Option<ItemId> {
+        charge(Work::Item);
         self.index.find(segment, self.items.len(), address_in(&self.items)).map(ItemId)
     }
 
@@ -496,6 +542,7 @@ impl<P: Protocol> Items<P> {
     /// Returns the item of a segment, a new one if the segment was not touched yet.
     #[inline(always)]
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
+        charge(Work::Item);
         let Self { items, index, .. } = self;
         match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),

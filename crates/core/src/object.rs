@@ -7,6 +7,7 @@ use crate::item::Item;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
+use crate::snapshot::Keeper;
 use crate::structure::StructureVersion;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
@@ -179,6 +180,18 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     ///
     /// The item has a pending write of this object, and the caller holds the segment's lock.
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// Hands what the item's pending write is going to replace over to snapshots, by a call of [`Keeper::keep_cell`] or
+    /// [`Keeper::keep`]. The object's reads [on a snapshot](crate::ObjectAccess::read_on_snapshot) get it. Called at commit, before
+    /// [`install`](Self::install), if a snapshot may need it. It runs no users' code but [`Value::heap_bytes`](crate::Value).
+    ///
+    /// An object that keeps nothing must refuse to be read on snapshots
+    /// ([`ObjectAccess::no_snapshots`](crate::ObjectAccess::no_snapshots)).
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>);
 
     /// Drops a pending write, and makes the attempt's early insertions unreachable for others. Called when an attempt
     /// aborts, before the protocol releases its locks.

@@ -19,6 +19,7 @@ use hotrow_sync::local;
 use hotrow_sync::thread::{self, quietly};
 use kept::Kept;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 /// A pinned epoch: nothing retired after this moment is freed while the pin lives.
 #[derive(Debug)]
@@ -76,6 +77,12 @@ impl Pin {
         pin
     }
 
+    /// Pins anew: what was retired until now may be freed. Nothing found under the pin may be used any more.
+    pub(crate) fn renew(&mut self) {
+        self.kept = Cell::new(None);
+        self.guard.repin();
+    }
+
     /// Returns the guard, for index code.
     #[inline]
     pub fn guard(&self) -> &Guard {
@@ -118,11 +125,21 @@ impl Pin {
 }
 
 impl Pin {
-    /// Drops a value when the epoch ends, and so not under a lock: users' code may be run by it.
+    /// Drops a value when the epoch ends, and so not under a lock: users' code may be run by it. A value of a few words needs
+    /// no memory until then.
+    #[inline]
     pub fn drop_later<T: Send + 'static>(&self, value: T) {
-        if std::mem::needs_drop::<T>() {
-            // SAFETY: from a box, and never shared.
-            unsafe { self.retire(Box::into_raw(Box::new(value))) };
+        if !std::mem::needs_drop::<T>() {
+            return;
+        }
+        self.retired.set(self.retired.get() + 1);
+        self.retired_bytes.set(self.retired_bytes.get().wrapping_add(size_of::<T>()));
+        // SAFETY: the closure owns the value, which is `Send`, and borrows nothing.
+        unsafe {
+            self.guard.defer_unchecked(move || {
+                count_freed(size_of::<T>());
+                drop_in_turn(value);
+            });
         }
     }
 
@@ -214,6 +231,22 @@ unsafe fn free_in_turn(value: *mut (), free: Free) {
         quietly(|| unsafe { free(value) });
         now = next.borrow_mut().pop();
     }
+}
+
+/// Drops a value now, or after the one that the thread is freeing now, as [`free_in_turn`] does.
+fn drop_in_turn<T: 'static>(value: T) {
+    unsafe fn drop_at<T>(value: *mut ()) {
+        // SAFETY: the pointer is that of a value which nobody else drops; see below.
+        contained(|| unsafe { value.cast::<T>().drop_in_place() });
+    }
+
+    if !NEXT.with(Cell::get).is_null() {
+        // SAFETY: from a box, and nobody else has it.
+        return unsafe { free_in_turn(Box::into_raw(Box::new(value)).cast(), free::<T>) };
+    }
+    let mut value = ManuallyDrop::new(value);
+    // SAFETY: the thread frees nothing, so the value is dropped before the call returns, and never again.
+    unsafe { free_in_turn((&raw mut value).cast(), drop_at::<T>) };
 }
 
 impl Default for Pin {

@@ -25,6 +25,19 @@ pub enum Isolation {
     /// Read locks are released at once, and versions not checked at commit (plor §6.1, Stock-Level). Reads of such
     /// transactions are not recorded in histories, because nothing is promised about them.
     ReadCommitted,
+    /// A transaction that only reads, on a [snapshot](crate::Engine::snapshot): it sees all commits up to a moment that may lie
+    /// a millisecond back, and never aborts. It writes nothing, whether or not its profile says so.
+    Snapshot,
+    /// As [`Snapshot`](Self::Snapshot), on one that has everything that was committed before the transaction began.
+    StrictSnapshot,
+}
+
+impl Isolation {
+    /// True if the transaction reads on a snapshot.
+    #[inline(always)]
+    pub fn is_on_snapshot(self) -> bool {
+        matches!(self, Self::Snapshot | Self::StrictSnapshot)
+    }
 }
 
 impl Profile {

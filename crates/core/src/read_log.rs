@@ -12,6 +12,7 @@ use crate::attempt::Attempt;
 use crate::item::TouchedSegment;
 use crate::object::Object;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
+use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;
 
 /// Reads that are logged, for a protocol that only checks them at commit.
@@ -102,6 +103,7 @@ impl<P: Protocol> ReadLog<P> {
         mark: P::Mark,
         same: impl FnOnce(P::Mark, P::Mark) -> bool,
     ) -> Result<(), ConflictCause> {
+        charge(Work::LoggedRead);
         let Self { reads, index } = self;
         match index.find_or_enter(segment.address(), reads.len(), address_in(reads)) {
             None => {

@@ -247,7 +247,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Returns the moment at which a scan begins, if the attempt is recorded.
     #[inline]
     pub fn begin_range(&mut self) -> Option<u64> {
-        self.attempt.log().map(|log| log.stamp())
+        let point = self.attempt.snapshot.as_ref().map(|point| point.history());
+        self.attempt.log().map(|log| point.unwrap_or_else(|| log.stamp()))
     }
 
     /// Records a scan that began at `from` and covered the range between two bounds, given by the bytes that

@@ -11,9 +11,14 @@ use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
+use crate::snapshot::{Keeper, OnSnapshot};
 use crate::transaction::{ObjectAccess, ReadValue};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
+
+mod part;
+
+pub use part::Presence;
 
 /// A value with its protocol's header. Two operations on different segments commute.
 ///
@@ -24,7 +29,7 @@ use std::ptr::NonNull;
 #[repr(C)]
 pub struct Segment<T: Value, P: Protocol> {
     header: P::Header,
-    cell: T::Cell,
+    pub(crate) cell: T::Cell,
 }
 
 type Pending<T> = <<T as Value>::Cell as Cell<T>>::Pending;
@@ -41,6 +46,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// Makes a segment that holds `value`, unlocked, never written.
     pub fn new(value: T) -> Self {
         Self { header: P::Header::default(), cell: T::Cell::new(value) }
+    }
+
+    /// Makes a segment with a header, which may be one that is [locked](ObjectAccess::new_locked_header).
+    pub(crate) fn with_header(header: P::Header, value: T) -> Self {
+        Self { header, cell: T::Cell::new(value) }
     }
 
     /// The segment's address, as items know it.
@@ -75,6 +85,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         object: &O,
         look: impl FnOnce(&T) -> R,
     ) -> Result<R, Abort> {
+        if tx.is_on_snapshot() {
+            // SAFETY: the caller's promise.
+            return Ok(unsafe { self.read_on_snapshot(tx, object, look) });
+        }
         // SAFETY: the caller's promise.
         match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
             ReadValue::Own(id) => {
@@ -86,6 +100,29 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             }
             // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
             ReadValue::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
+        }
+    }
+
+    /// Reads the value that the segment had for the transaction's snapshot.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). The transaction is on a snapshot.
+    #[cold]
+    unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let pin = NonNull::from(tx.pin());
+        // SAFETY: the caller's promise; cells are kept of this segment (`keep`). The attempt's pin stays where it is. A kept cell
+        // is not changed any more, and a segment that has been replaced by nobody was loaded whole.
+        unsafe {
+            match tx.read_on_snapshot::<_, T::Cell, _>(object, self.address(), || self.cell.load()) {
+                OnSnapshot::Present(snapshot) => look(T::Cell::view(&snapshot, pin.as_ref())),
+                OnSnapshot::Kept(cell) => look(cell.in_place()),
+            }
         }
     }
 
@@ -257,22 +294,29 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.settle_changes_now(tx, id) }
+        unsafe { self.settle_changes_now(tx, id, |_| true) }
     }
 
+    /// `holds`: what must hold of the value besides the conditions of the changes.
+    ///
     /// # Safety
     ///
     /// As for [`settle_changes`](Self::settle_changes). The item has pending changes.
     #[cold]
     #[inline(never)]
-    unsafe fn settle_changes_now(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
+    unsafe fn settle_changes_now(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        holds: fn(&T) -> bool,
+    ) -> Result<(), Abort> {
         // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is, then and now.
         unsafe {
             let snapshot = tx.read_beside_write(id, || self.cell.load())?;
             tx.save(id);
             let changes = *tx.payload::<CommitTimeChanges<T>>(id);
             let mut value = T::Cell::view(&snapshot, tx.pin()).clone();
-            if !changes.hold_of(&value) {
+            if !(holds(&value) && changes.hold_of(&value)) {
                 return Err(tx.conflict(Reason::PredicateFailed, id));
             }
             changes.apply(&mut value);
@@ -382,9 +426,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe {
             let segment = Self::from_address(item.segment());
             if item.tag() == tag::VALUE {
-                segment.cell.install(item.payload::<Pending<T>>().read(), pin);
+                let pending = item.payload::<Pending<T>>().read();
+                item.install_in(&segment.cell, pending, pin);
             } else {
-                segment.install_changes(*item.payload(), pin);
+                segment.install_changes(item, pin);
             }
         }
     }
@@ -393,17 +438,28 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// # Safety
     ///
-    /// As for [`install`](Self::install); the changes are the item's.
+    /// As for [`install`](Self::install); the item has pending changes of this segment.
     #[cold]
-    unsafe fn install_changes(&self, changes: CommitTimeChanges<T>, pin: &Pin) {
+    unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
         let snapshot = self.cell.load();
         // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
         // are of values of this type.
         unsafe {
+            let changes = *item.payload::<CommitTimeChanges<T>>();
             if let Some(changed) = changes.applied(|| T::Cell::view(&snapshot, pin).clone(), pin) {
-                self.cell.install(T::Cell::pend(changed), pin);
+                item.install_in(&self.cell, T::Cell::pend(changed), pin);
             }
         }
+    }
+
+    /// Keeps the value for snapshots, for the object's [`Object::keep`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    pub unsafe fn keep(item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: the caller's promise; `install` installs by `install_in`.
+        unsafe { keeper.keep_cell::<T, _>(&Self::from_address(item.segment()).cell, |cell| cell) };
     }
 
     /// True if the conditions of an item's pending changes hold, for the object's [`Object::predicate_holds`].

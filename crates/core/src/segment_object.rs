@@ -22,6 +22,7 @@ use crate::pin::{EpochBox, Pin};
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::segment::Segment;
+use crate::snapshot::Keeper;
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
 use std::fmt;
@@ -98,8 +99,8 @@ impl<T: Value, P: Protocol> sealed::Sealed<P> for Segment<T, P> {
     }
 }
 
-/// The segments of a [`SegmentArray`].
-pub struct Elements<T: Value, P: Protocol>(Box<[Segment<T, P>]>);
+/// The segments of a [`SegmentArray`], or of a [`CommutingArray`](crate::CommutingArray).
+pub struct Elements<T: Value, P: Protocol>(pub(crate) Box<[Segment<T, P>]>);
 
 impl<T: Value, P: Protocol> Segments<P> for Elements<T, P> {
     type Value = T;
@@ -362,6 +363,11 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<S::Value, P>::install(item, pin) };
+    }
+
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<S::Value, P>::keep(item, keeper) };
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

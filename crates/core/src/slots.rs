@@ -19,6 +19,7 @@ use crate::pin::{EpochBox, Pin};
 use crate::protocol::Protocol;
 use crate::segment::Segment;
 use crate::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, sealed};
+use crate::snapshot::KeptSegments;
 use crate::structure::{Observed, StructureVersion};
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
@@ -39,6 +40,23 @@ const CHUNKS: usize = 44;
 /// The places of a [`SegmentSlots`].
 pub struct Slots<T: Value, P: Protocol> {
     chunks: [OnceLock<Chunk<T, P>>; CHUNKS],
+    snapshots: KeptSegments,
+}
+
+/// The slot, or none, that was in a place before a commit, for snapshots.
+struct KeptSlot<T: Value, P: Protocol>(*mut Slot<T, P>);
+
+// SAFETY: it owns the slot, which is `Send`.
+unsafe impl<T: Value, P: Protocol> Send for KeptSlot<T, P> {}
+
+impl<T: Value, P: Protocol> Drop for KeptSlot<T, P> {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: made with `Box`, taken out of its place, and dropped through the epoch, when no snapshot needs it any more.
+            let slot = unsafe { Box::from_raw(self.0) };
+            contained(|| drop(slot));
+        }
+    }
 }
 
 type Chunk<T, P> = Box<[AtomicPtr<Slot<T, P>>]>;
@@ -78,9 +96,13 @@ impl<T: Value, P: Protocol> Slots<T, P> {
         &self.chunks[chunk].get_or_init(make)[at]
     }
 
-    /// Puts a slot into a place, or empties it, and retires the one that was there.
-    fn replace(place: &AtomicPtr<Slot<T, P>>, slot: *mut Slot<T, P>) {
+    /// Puts a slot into a place, or empties it, and retires the one that was there, or keeps it for snapshots.
+    fn replace(&self, meta: &ObjectMeta, place: &AtomicPtr<Slot<T, P>>, slot: *mut Slot<T, P>) {
         let pin = Pin::new();
+        // Before it is replaced. Only the commit that is installing here replaces it.
+        let kept = || KeptSlot(place.load(Ordering::Acquire));
+        let is_kept =
+            self.snapshots.keep_in_place(meta, (&raw const *place).addr(), kept, size_of::<Slot<T, P>>());
         // Release: pairs with the acquire in `enter`, so that the slot's content is visible. Acquire: the content of the old
         // one is.
         let old = place.swap(slot, Ordering::AcqRel);
@@ -89,6 +111,9 @@ impl<T: Value, P: Protocol> Slots<T, P> {
             // Only the thread that has swapped it out comes here, so it is not retired yet.
             if replaced.version.lock().is_some() {
                 replaced.version.unlock_retired();
+            }
+            if is_kept {
+                return;
             }
             // SAFETY: made with `Box`, and taken out of its place by this thread alone.
             unsafe { pin.retire(old) };
@@ -129,7 +154,8 @@ impl<T: Value, P: Protocol> Drop for Slots<T, P> {
 impl<T: Value, P: Protocol> SegmentSlots<T, P> {
     /// Makes an object with empty places.
     pub fn new(engine: &Engine<P>, name: impl Into<String>) -> Self {
-        let segments = Slots { chunks: [const { OnceLock::new() }; CHUNKS] };
+        let segments =
+            Slots { chunks: [const { OnceLock::new() }; CHUNKS], snapshots: engine.kept_segments() };
         Self { shared: EpochBox::bulky(Shared { segments, meta: ObjectMeta::new(engine.id(), name) }) }
     }
 
@@ -139,15 +165,17 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
     /// in [`Commuting::apply`](crate::Commuting::apply), or before transactions use the object.
     pub fn put(&self, index: usize, value: T) {
         let slot = Slot { segment: Segment::new(value), version: StructureVersion::new(), index };
-        Slots::replace(self.shared.segments.place_or_new(index), Box::into_raw(Box::new(slot)));
+        let Shared { segments, meta } = &*self.shared;
+        segments.replace(meta, segments.place_or_new(index), Box::into_raw(Box::new(slot)));
     }
 
     /// Empties a place.
     ///
     /// As for [`put`](Self::put).
     pub fn take_out(&self, index: usize) {
-        if let Some(place) = self.shared.segments.place(index) {
-            Slots::replace(place, null_mut());
+        let Shared { segments, meta } = &*self.shared;
+        if let Some(place) = segments.place(index) {
+            segments.replace(meta, place, null_mut());
         }
     }
 
@@ -169,6 +197,15 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
         mut cover: impl FnMut(&mut Transaction<'w, P>) -> Result<(R, bool), Abort>,
     ) -> Result<(R, Option<SegmentAccess<'t, 'w, Slots<T, P>, P>>), Abort> {
         let object = &*self.shared;
+        if tx.enter(&object.meta)?.is_on_snapshot() {
+            let (covered, _) = cover(tx)?;
+            let tx = tx.enter(&object.meta)?;
+            let segment = object.find_on_snapshot(tx, index).map(|segment| {
+                // SAFETY: found just now under the attempt's pin.
+                unsafe { segment.as_ref() }
+            });
+            return Ok((covered, segment.map(|segment| SegmentAccess { tx, object, segment })));
+        }
         loop {
             // Entered each time, because `cover` may have ended the attempt or exchanged the transaction.
             let segment = object.find(tx.enter(&object.meta)?, index)?;
@@ -186,6 +223,19 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
 }
 
 impl<T: Value, P: Protocol> Shared<Slots<T, P>> {
+    /// Finds the segment that was in a place for the transaction's snapshot. It is in memory until the attempt ends.
+    #[cold]
+    fn find_on_snapshot(&self, tx: &ObjectAccess<'_, P>, index: usize) -> Option<NonNull<Segment<T, P>>> {
+        let place = self.segments.place(index)?;
+        // Acquire: as in `find`.
+        let now = place.load(Ordering::Acquire);
+        // SAFETY: kept slots are of this type.
+        let kept = unsafe { tx.find_in_place::<KeptSlot<T, P>>(&self.meta, (&raw const *place).addr()) };
+        let slot = NonNull::new(kept.map_or(now, |kept| kept.0))?;
+        // SAFETY: found in its place, or kept, under the attempt's pin.
+        Some(NonNull::from(unsafe { &slot.as_ref().segment }))
+    }
+
     /// Finds the segment in a place, and observes that it is there. It is in memory until the attempt ends.
     fn find(
         &self,

@@ -1,6 +1,7 @@
 //! The smallest protocol and the smallest object, for this crate's own tests.
 
 use crate::savepoint::{SavedWrite, Saver};
+use crate::snapshot::Keeper;
 use crate::{
     Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
     Variants,
@@ -90,6 +91,7 @@ unsafe impl Object<Unprotected> for Silent {
         0
     }
     unsafe fn install(&self, _: &mut Item<Unprotected>, _: &Pin) {}
+    unsafe fn keep(&self, _: &Item<Unprotected>, _: &mut Keeper<'_>) {}
     unsafe fn undo(&self, _: &mut Item<Unprotected>, _: &Pin) {}
     unsafe fn save(&self, _: &Item<Unprotected>, saver: &Saver<'_, Unprotected>) -> SavedWrite {
         saver.nothing()

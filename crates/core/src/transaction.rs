@@ -4,8 +4,9 @@
 use crate::abort::{Abort, Error, Misuse, Reason};
 use crate::attempt::{Attempt, ReadPath};
 use crate::counter::NamedCounters;
-use crate::deferred::Execution;
+use crate::deferred::{Execution, line_up_early};
 use crate::engine::{EngineId, WorkerSlot};
+use crate::hide_closure;
 use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
@@ -18,7 +19,9 @@ use crate::structure::StructureChange;
 use crate::users_code::contained;
 use crate::worker::ConflictReport;
 use hotrow_sync::lock;
-use hotrow_sync::thread::{label, work};
+use hotrow_sync::profile;
+use hotrow_sync::thread::label;
+use hotrow_sync::work::{Work, charge};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -113,12 +116,6 @@ pub(crate) enum Look {
     Peek,
 }
 
-/// Processor cycles that a simulation charges for parts of a transaction that it cannot see. Calibrated against real
-/// runs of the array and of TPC-C on one thread (docs/simulator.md).
-const WORK_BEGIN: u32 = 60;
-const WORK_OPERATION: u32 = 40;
-const WORK_COMMIT: u32 = 60;
-
 /// The identity of all keys of an object together, in counts of conflicts.
 const ALL_KEYS: u64 = u64::MAX;
 
@@ -144,9 +141,15 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         slot: &'w WorkerSlot<P>,
         describe: bool,
     ) -> Self {
+        profile::attempt_begins();
         label("begin");
-        work(WORK_BEGIN);
-        protocol.begin(attempt);
+        charge(Work::Attempt);
+        if attempt.snapshot.is_none() {
+            protocol.begin(attempt);
+            if P::DEFERS && !attempt.footprint.is_empty() {
+                line_up_early(protocol, attempt);
+            }
+        }
         label("body");
         Self::of(protocol, engine, attempt, slot, describe, true)
     }
@@ -212,9 +215,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Makes the checks of [`Transaction::enter`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn check_in(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        work(WORK_OPERATION);
+        charge(Work::Operation);
+        profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
         if meta.engine != self.engine || self.is_told() {
             return Err(self.refuse(meta));
+        }
+        if self.is_on_snapshot() {
+            return Ok(());
         }
         match self.protocol.enter(self.attempt) {
             Ok(()) => Ok(()),
@@ -297,6 +304,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
+        hide_closure!(load: FnMut() -> V);
         // SAFETY: the caller's promise, in all three.
         unsafe {
             if !P::LOGS_READS || P::DEFERS && self.attempt.read_path == ReadPath::Item {
@@ -364,7 +372,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
+        touched.announce();
         let id = if !P::TRACKS_READS {
+            self.refuse_on_snapshot(touched.object().meta())?;
             return match self.own_write(touched.segment()) {
                 Some(id) => Ok(ReadValue::Own(id)),
                 None if self.attempt.is_recorded() => {
@@ -385,7 +395,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.note_read(id);
             id
         };
-        let result = if self.attempt.profile().isolation == Isolation::ReadCommitted {
+        let result = if self.attempt.profile().isolation != Isolation::Serializable {
+            self.refuse_on_snapshot(touched.object().meta())?;
             self.read_committed(id, load)
         } else if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Read, load)
@@ -409,6 +420,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         touched: TouchedSegment<P>,
         load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
+        touched.announce();
         if let Some(id) = self.own_write(touched.segment()) {
             return Ok(ReadValue::Own(id));
         }
@@ -460,6 +472,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
+        hide_closure!(load: FnMut() -> V);
         self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
@@ -521,6 +534,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
+        touched.announce();
         if P::DEFERS
             && let Some(latest) = self.execution.latest()
             && self.attempt.items.is_at(latest, touched.segment())
@@ -575,6 +589,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at.
     #[inline]
     pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
+        hide_closure!(load: FnMut() -> V);
+        self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Peek, load)
@@ -595,6 +611,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
+        hide_closure!(load: FnMut() -> V);
+        self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
         let result = if self.attempt.is_recorded() {
             if P::DEFERS && self.attempt.items.get(id).is(Flags::WRITE) {
@@ -675,10 +693,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         }
         if self.attempt.graph.is_thief {
             // The owner counts it and reports it.
-            return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
+            return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None, pin: None }));
         }
         self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
-        let loss = self.report(lost);
+        let mut loss = self.report(lost);
+        if P::DEFERS {
+            loss.pin = self.keep_footprint(&lost);
+        }
         self.stop(Stop::Lost(loss))
     }
 
@@ -756,6 +777,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             let (object, key) = describe();
             lock(&self.slot.conflicts).count_new(number, identity, reason, object, key);
         }
-        ConflictReport { reason, words: self.describe.then(describe) }
+        ConflictReport { reason, words: self.describe.then(describe), pin: None }
     }
 }

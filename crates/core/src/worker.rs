@@ -3,24 +3,28 @@
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::counter;
-use crate::engine::{Shared, WorkerSlot};
+use crate::engine::{Engine, Shared, WorkerSlot};
+use crate::hide_closure;
 use crate::operations::Deferred;
+use crate::pin::Pin;
 use crate::policy::{Elder, RetryPolicy};
-use crate::profile::Profile;
+use crate::profile::{Isolation, Profile};
 use crate::protocol::Protocol;
 use crate::retained::{self, HolderKind};
+use crate::snapshot::{Announcement, ReadPoint};
 use crate::statistics::Statistics;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
+use hotrow_sync::profile;
 use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
 local! {
     /// Bit 0: set while the thread is inside a transaction. Bit 1: set if the attempt's body has made an error with which
@@ -99,7 +103,8 @@ impl<P: Protocol> Worker<P> {
         let id = WorkerId(slot.number);
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
-        let mut attempt = Attempt::new(slot.clone(), local, shared.commits.clone());
+        let announcement = Announcement::new(&shared.snapshots);
+        let mut attempt = Attempt::new(slot.clone(), local, shared.commits.clone(), announcement);
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);
@@ -139,6 +144,7 @@ impl<P: Protocol> Worker<P> {
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
         self.try_transact(body)
     }
 
@@ -152,6 +158,7 @@ impl<P: Protocol> Worker<P> {
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
         self.try_transact_as(Profile::UNKNOWN, body)
     }
 
@@ -165,8 +172,11 @@ impl<P: Protocol> Worker<P> {
     pub fn try_transact_as<R, E: From<Abort>>(
         &mut self,
         profile: Profile,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
+        #[cfg(not(debug_assertions))]
+        let mut body = body;
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
@@ -194,8 +204,11 @@ impl<P: Protocol> Worker<P> {
     pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &mut self,
         profile: Profile,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>);
+        #[cfg(not(debug_assertions))]
+        let mut body = body;
         self.resolve(profile, |tx| {
             let deferred = body(tx)?;
             tx.0.own(deferred)?;
@@ -209,9 +222,6 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        // An unoptimized build compiles the attempt once for each type of result instead of once for each body.
-        #[cfg(debug_assertions)]
-        let mut body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E> = &mut body;
         let inside = self.admit(&profile)?;
         match self.one_attempt(0, inside.0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
@@ -259,6 +269,10 @@ impl<P: Protocol> Worker<P> {
     fn admit<E>(&mut self, profile: &Profile) -> Result<NestingGuard, Error<E>> {
         let inside = NestingGuard::enter()?;
         self.attempt.begin_transaction(self.shared.policy.deadline);
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile.isolation);
+            return Ok(inside);
+        }
         if self.shared.gate.is_closed() && !self.wait_at_gate() {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
@@ -266,10 +280,35 @@ impl<P: Protocol> Worker<P> {
         Ok(inside)
     }
 
+    /// Opens the snapshot on which a transaction will read, unless it has one.
+    #[cold]
+    fn open_snapshot(&mut self, isolation: Isolation) {
+        if self.attempt.snapshot.is_none() {
+            let is_strict = isolation == Isolation::StrictSnapshot;
+            self.attempt.snapshot =
+                Some(ReadPoint::open(&self.shared.snapshots, is_strict, Location::caller()));
+        }
+    }
+
+    /// True if it is a worker of this engine.
+    pub(crate) fn is_of(&self, engine: &Engine<P>) -> bool {
+        Arc::ptr_eq(&self.shared, &engine.shared)
+    }
+
+    /// Calls a function that runs a transaction on a snapshot which is open already.
+    pub(crate) fn at_point<R>(&mut self, point: Arc<ReadPoint>, run: impl FnOnce(&mut Self) -> R) -> R {
+        self.attempt.snapshot = Some(point);
+        let result = run(self);
+        // Where it was refused.
+        self.attempt.snapshot = None;
+        result
+    }
+
     /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
     #[cold]
     fn wait_at_gate(&mut self) -> bool {
         let time_max = self.attempt.wait_max().time();
+        let _waiting = profile::waiting("the gate of the oldest", 0);
         self.shared.gate.wait(time_max)
     }
 
@@ -310,10 +349,21 @@ impl<P: Protocol> Worker<P> {
                 // No new attempt disturbs it from now on; those in progress end soon, if their threads run at all.
                 backoff = Backoff::new(policy.backoff_max);
             }
-            backoff.wait(&mut self.random);
-            let passes = match &mut elder {
-                Some(elder) => elder.pass(shared.workers(), time_max),
-                None => !shared.gate.is_closed() || shared.gate.wait(time_max),
+            // An attempt with a footprint waits in its lines, and so needs no other wait.
+            let waits = elder.is_some() || shared.gate.is_closed() || shared.limit.may_wait();
+            let footprint = lost.pin.take().filter(|_| !waits);
+            let passes = footprint.is_some() || {
+                // Nothing is held while it waits.
+                self.attempt.footprint.clear();
+                {
+                    let _waiting = profile::waiting("back-off", 0);
+                    backoff.wait(&mut self.random);
+                }
+                let _waiting = profile::waiting("the gate of the oldest", 0);
+                match &mut elder {
+                    Some(elder) => elder.pass(shared.workers(), time_max),
+                    None => !shared.gate.is_closed() || shared.gate.wait(time_max),
+                }
             };
             if !passes {
                 break Err(Error::Timeout(lost.into_conflict(attempts)));
@@ -329,6 +379,7 @@ impl<P: Protocol> Worker<P> {
                 Attempted::RolledBack(error) => break Err(error),
                 Attempted::Aborted(next) => lost = next,
             }
+            drop(footprint);
             kept.forget();
             lost_time += attempt_began.elapsed();
         };
@@ -346,6 +397,9 @@ impl<P: Protocol> Worker<P> {
     /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile.isolation);
+        }
         OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true) }
     }
 
@@ -581,12 +635,14 @@ pub(crate) struct ConflictReport {
     pub(crate) reason: Reason,
     /// The object and the key; only where the transaction might give up, because it takes time to name them.
     pub(crate) words: Option<(String, String)>,
+    /// The pin with which the attempt's footprint stays valid, if it has one.
+    pub(crate) pin: Option<Pin>,
 }
 
 impl ConflictReport {
     /// Reports a deadline that passed while an older transaction was let through.
     fn at_gate() -> Self {
-        Self { reason: Reason::GateClosed, words: None }
+        Self { reason: Reason::GateClosed, words: None, pin: None }
     }
 
     pub(crate) fn into_conflict(self, attempts: u32) -> Conflict {

@@ -1,6 +1,6 @@
 //! The attributes of the macros: `#[value(...)]` and `#[hotrow(crate = "path")]`.
 
-use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path, Result, parse_quote};
+use syn::{Attribute, Data, DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_quote};
 
 /// The placement of values in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -52,8 +52,34 @@ pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
             Ok(())
         })?;
     }
-    refuse_inside(input, "value")?;
-    Ok(placement.unwrap_or_default())
+    let placement = placement.unwrap_or_default();
+    if let (Data::Struct(data), Placement::Inline) = (&input.data, placement) {
+        data.fields.iter().try_for_each(|field| group(field).map(drop))?;
+    } else {
+        refuse_inside(input, "value")?;
+    }
+    Ok(placement)
+}
+
+/// The column group that `#[value(group = "name")]` names for a field of an inline struct.
+pub(crate) fn group(field: &Field) -> Result<Option<LitStr>> {
+    let mut group = None;
+    for attribute in named(&field.attrs, "value") {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("group") {
+                return Err(meta.error("unknown option: `group = \"name\"` is the only one of a field"));
+            }
+            let name: LitStr = meta.value()?.parse()?;
+            if name.value().is_empty() {
+                return Err(Error::new_spanned(name, "a column group has a name"));
+            }
+            if group.replace(name).is_some() {
+                return Err(meta.error("a column is in one group, said once"));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(group)
 }
 
 fn named<'a>(attributes: &'a [Attribute], name: &'a str) -> impl Iterator<Item = &'a Attribute> {
@@ -76,7 +102,8 @@ fn refuse(attributes: &[Attribute], name: &str) -> Result<()> {
     match named(attributes, name).next() {
         None => Ok(()),
         Some(attribute) => {
-            Err(Error::new_spanned(attribute, format!("`#[{name}(...)]` belongs on the type")))
+            let except = if name == "value" { " (but for `group`, in an inline struct)" } else { "" };
+            Err(Error::new_spanned(attribute, format!("`#[{name}(...)]` belongs on the type{except}")))
         }
     }
 }

@@ -30,8 +30,24 @@ use syn::{DeriveInput, parse_macro_input};
 /// compile time. To remove padding from a struct, add a field that fills the gap, or choose field sizes that leave
 /// none.
 ///
+/// # Column groups
+///
+/// In a table, the columns of an inline struct may conflict apart: `#[value(group = "name")]` at a field puts it into a group. Each group
+/// has a segment of its own, found with the same lookup, and fields without the attribute are together the rest of the row. A
+/// transaction that reads or changes columns of one group (`Table::read_columns`, `update_columns`, `add` and their like) does not
+/// conflict with one that changes columns of another. Operations on whole rows put the row together from all its segments. See
+/// the guide's chapter on hot rows.
+///
 /// ```
 /// use hotrow::Value;
+///
+/// #[derive(Clone, Copy, Value)]
+/// #[value(inline)]
+/// struct Warehouse {
+///     tax: i64,
+///     #[value(group = "total")]
+///     year_to_date: i64,
+/// }
 ///
 /// #[derive(Clone, Copy, Value)]
 /// #[value(inline)]

@@ -86,12 +86,16 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
             ));
         }
     };
+    let groups = column_groups(input, facade)?;
+    let of_groups = groups.is_some().then(|| quote!(, Self));
     let too_aligned = format!("the alignment of `{name}` is above 8, the most that an inline value may have");
     Ok(quote! {
         #[automatically_derived]
         impl #facade::Value for #name {
-            type Cell = #facade::cell::Inline<Self>;
+            type Cell = #facade::cell::Inline<Self #of_groups>;
         }
+
+        #groups
 
         /// SAFETY: every field is `Plain`, so it has no padding and no pointers; and the fields' sizes add
         /// up to the type's, so there is no padding between or after them. (A field-less enum of a
@@ -105,6 +109,59 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
         };
     })
 }
+
+/// Generates the implementation of `ColumnGroups`. `None` for a type whose columns are in no group.
+fn column_groups(input: &DeriveInput, facade: &Path) -> Result<Option<TokenStream>> {
+    let Data::Struct(data) = &input.data else { return Ok(None) };
+    let mut names: Vec<String> = Vec::new();
+    let mut columns = Vec::new();
+    for (member, field) in data.fields.members().zip(&data.fields) {
+        let Some(name) = attributes::group(field)? else { continue };
+        let value = name.value();
+        let number = names.iter().position(|known| *known == value).unwrap_or(names.len());
+        if number == names.len() {
+            names.push(value);
+        }
+        if names.len() > GROUPS_MAX {
+            return Err(Error::new_spanned(name, format!("a row has at most {GROUPS_MAX} column groups")));
+        }
+        columns.push((number, member, &field.ty));
+    }
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let name = &input.ident;
+    let groups = names.len();
+    let columns = columns.iter().map(|(number, member, ty)| {
+        quote! {
+            (
+                #number,
+                ::core::mem::offset_of!(#name, #member),
+                ::core::mem::size_of::<#ty>(),
+                ::core::mem::align_of::<#ty>(),
+            )
+        }
+    });
+    let core = quote!(#facade::cell::column_groups);
+    Ok(Some(quote! {
+        const _: () = {
+            const COLUMNS: &[#core::GroupColumn] = &#core::GroupColumn::place([#(#columns),*]);
+            const WORDS: ::core::primitive::usize = #core::GroupColumn::words(COLUMNS);
+
+            /// SAFETY: the columns are fields of the struct, which is plain data, and each has got a place of its own.
+            #[automatically_derived]
+            unsafe impl #core::ColumnGroups<#name> for #name {
+                const COLUMNS: &'static [#core::GroupColumn] = COLUMNS;
+                const NAMES: &'static [&'static ::core::primitive::str] = &[#(#names),*];
+                type Words = [::core::primitive::u64; WORDS];
+                type Parts<P: #facade::Protocol> = [#core::PartSegment<Self::Words, P>; #groups];
+            }
+        };
+    }))
+}
+
+/// The most column groups, as the core has it.
+const GROUPS_MAX: usize = 31;
 
 fn struct_checks(input: &DeriveInput, fields: &Fields, facade: &Path) -> TokenStream {
     let name = &input.ident;

@@ -71,16 +71,16 @@ pub use hotrow_core::{
     Abort, Access, Addend, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp,
     CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId,
     Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts,
-    OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session,
-    SessionMark, SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column,
-    retained_bytes,
+    OpenSnapshot, OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy,
+    RollbackReason, Session, SessionMark, SessionOptions, Snapshot, SnapshotReport, Statistics, Value,
+    Variant, Variants, Worker, WorkerId, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{
-    ConcurrentMap, Sequence, TArray, TBoostedMap, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue,
-    TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
+    ConcurrentMap, Sequence, TArray, TBoostedMap, TBox, TCounter, TCounters, TList, TListSet, TPriorityQueue,
+    TQueue, TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
 pub use hotrow_protocols::{
@@ -112,8 +112,8 @@ pub type Transaction<'w, P = Occ> = hotrow_core::Transaction<'w, P>;
 pub mod prelude {
     pub use crate::{
         Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
-        Sequence, TArray, TBox, TCounter, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue, TQueue,
-        TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
+        Sequence, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue,
+        TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
     };
 }
 

@@ -292,9 +292,10 @@
 #[doc(inline)]
 pub use hotrow_core::{
     Access, Addition, Applied, CommitTimeChange, CommitTimeChanges, Commuting, CommutingAccess,
-    CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Object, ObjectAccess, ObjectMeta, Observed,
-    Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess, SegmentArray, SegmentObject,
-    SegmentSlots, Segments, SingleSegment, Slots, StructureChange, StructureVersion, contained,
+    CommutingArray, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Keeper, Object, ObjectAccess,
+    ObjectMeta, Observed, OnSnapshot, Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess,
+    SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots, StructureChange,
+    StructureVersion, contained,
 };
 #[doc(inline)]
 pub use hotrow_core::{graph::By, history::WriteKind};

@@ -92,7 +92,7 @@ fn an_inline_value_comes_out_of_its_cell_as_it_went_in() {
     use hotrow::cell::Cell as _;
     let account =
         Account { balance: -7, owner: "anna".try_into().unwrap(), frozen: true, grade: Grade::Good };
-    let cell = Inline::new(account);
+    let cell = <Inline<Account>>::new(account);
     // SAFETY: nobody else knows the cell.
     assert_eq!(unsafe { *cell.in_place() }, account);
 }

@@ -190,6 +190,9 @@ where
     fn lock(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<usize, Abort> {
         let hash = self.hasher.hash_one(key);
         let tx = tx.enter(&self.meta)?;
+        if tx.is_on_snapshot() {
+            return Err(tx.no_snapshots(&self.meta));
+        }
         let at = hash as usize % self.shared.locks.len();
         let (lock, owner) = (&self.shared.locks[at], tx.owner());
         let mut spin = Spin::new();

@@ -4,9 +4,14 @@
 //! A version is never changed. A push or pop makes a new one, and copies the nodes on a path of logarithmic length. So readers
 //! look at a version without a lock while the next one is made.
 
+use hotrow_sync::work::charge_cycles;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+
+/// Processor cycles that a simulation charges for a new node, whose memory it does not see. So calibrated that the ratio of this
+/// heap to one over a `TVector` on one core is that of real runs (docs/results/2026-11-24-datatypes.md).
+const WORK_NODE: u32 = 80;
 
 /// One version of a heap. The least element comes first.
 pub(crate) struct LeftistHeap<E>(Option<Arc<Node<E>>>);
@@ -33,6 +38,7 @@ impl<E> Default for LeftistHeap<E> {
 
 impl<E: Ord + Clone> LeftistHeap<E> {
     fn node(element: E, one: Self, other: Self) -> Self {
+        charge_cycles(WORK_NODE);
         let (left, right) = if one.rank() >= other.rank() { (one, other) } else { (other, one) };
         Self(Some(Arc::new(Node { element, rank: right.rank() + 1, left, right })))
     }

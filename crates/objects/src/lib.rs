@@ -23,7 +23,7 @@ pub use boosted::{ConcurrentMap, TBoostedMap};
 pub use sequence::Sequence;
 pub use tarray::TArray;
 pub use tbox::TBox;
-pub use tcounter::TCounter;
+pub use tcounter::{TCounter, TCounters};
 pub use tlist::TList;
 pub use tlist_set::TListSet;
 pub use tpriority_queue::TPriorityQueue;

@@ -12,11 +12,14 @@
 //! of sto §3.5).
 //!
 //! An exact [`TCounter::get`] depends on the value itself, like any read.
+//!
+//! [`TCounters`] are counters side by side: as an object of its own each lies in memory of its own.
 
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingAccess, CommutingSegment, Deferred, Engine, Protocol, Transaction,
+    Abort, Access, Commuting, CommutingAccess, CommutingArray, CommutingSegment, Deferred, Engine, Protocol,
+    Segments, Transaction,
 };
 use hotrow_protocols::Occ;
 use std::fmt;
@@ -41,6 +44,12 @@ struct Change {
 impl Change {
     fn applied_to(self, base: i64) -> i64 {
         self.set.unwrap_or(base).wrapping_add(self.delta)
+    }
+
+    /// Returns the value if the attempt has set it.
+    #[inline]
+    fn known(&self) -> Option<i64> {
+        self.set.map(|_| self.applied_to(0))
     }
 }
 
@@ -102,10 +111,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
-        match self.own_value(tx)? {
-            Some(value) => Ok(value),
-            None => get(self.segment.enter(tx)?),
-        }
+        get(self.segment.enter(tx)?)
     }
 
     /// True if the counter is at least `bound`.
@@ -132,14 +138,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
-        let wanted = Range { low, high };
-        if let Some(value) = self.own_value(tx)? {
-            return Ok(wanted.contains(value));
-        }
-        self.segment.enter(tx)?.test(
-            |seen| (*seen.value, seen.change.map_or(0, |change| change.delta)),
-            |(base, delta), condition| condition.test(base, delta, wanted),
-        )
+        is_between(self.segment.enter(tx)?, low, high)
     }
 
     /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither
@@ -178,26 +177,174 @@ impl<P: Protocol> TCounter<P> {
     pub fn set_rank(&mut self, rank: u16) {
         self.segment.set_rank(rank);
     }
+}
 
-    /// Returns the value if the attempt has set it, so that it depends on nobody else.
-    fn own_value(&self, tx: &mut Transaction<'_, P>) -> Result<Option<i64>, Abort> {
-        self.segment.enter(tx)?.own_change(|change| {
-            let change = change.filter(|change| change.set.is_some())?;
-            Some(change.applied_to(0))
-        })
+/// An array of [counters](TCounter), which conflict each on its own. They lie side by side, so that those that are used together
+/// are found together. An index out of bounds ends the transaction with `Misuse::OutOfBounds`.
+///
+/// ```
+/// use hotrow_core::Engine;
+/// use hotrow_objects::TCounters;
+/// use hotrow_protocols::Occ;
+///
+/// let engine = Engine::<Occ>::new();
+/// let free = TCounters::new(&engine, [3, 0]);
+/// let is_reserved = engine.transact(|tx| {
+///     let is_free = free.is_at_least(tx, 0, 1)?;
+///     if is_free {
+///         free.add(tx, 0, -1)?;
+///     }
+///     Ok(is_free && !free.is_at_least(tx, 1, 1)?)
+/// })?;
+/// assert!(is_reserved);
+/// # Ok::<(), hotrow_core::Error>(())
+/// ```
+pub struct TCounters<P: Protocol = Occ> {
+    segments: CommutingArray<Counter, P>,
+}
+
+impl<P: Protocol> fmt::Debug for TCounters<P> {
+    /// Shows the name and the length only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, length) = (self.segments.name(), self.len());
+        f.debug_struct("TCounters").field("name", &name).field("len", &length).finish_non_exhaustive()
     }
 }
 
+impl<P: Protocol> TCounters<P> {
+    /// Counters that start at `values`.
+    pub fn new(engine: &Engine<P>, values: impl IntoIterator<Item = i64>) -> Self {
+        Self::named(engine, "counters", values)
+    }
+
+    /// Counters with a name, for errors and conflict reports.
+    pub fn named(engine: &Engine<P>, name: impl Into<String>, values: impl IntoIterator<Item = i64>) -> Self {
+        Self { segments: CommutingArray::new(engine, name, Counter, values) }
+    }
+
+    /// The number of counters.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// True if there are no counters.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Adds `amount` to a counter, as [`TCounter::add`].
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn add(&self, tx: &mut Transaction<'_, P>, index: usize, amount: i64) -> Result<(), Abort> {
+        add(self.segments.enter(tx, index)?, amount)
+    }
+
+    /// Sets a counter without reading it.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, value: i64) -> Result<(), Abort> {
+        set(self.segments.enter(tx, index)?, value)
+    }
+
+    /// Returns the exact value of a counter. Any concurrent change of it is then a conflict: prefer a test.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<i64, Abort> {
+        get(self.segments.enter(tx, index)?)
+    }
+
+    /// True if a counter is at least `bound`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn is_at_least(&self, tx: &mut Transaction<'_, P>, index: usize, bound: i64) -> Result<bool, Abort> {
+        self.is_between(tx, index, bound, i64::MAX)
+    }
+
+    /// True if a counter is in `low..=high`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn is_between(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        low: i64,
+        high: i64,
+    ) -> Result<bool, Abort> {
+        is_between(self.segments.enter(tx, index)?, low, high)
+    }
+
+    /// Adds an amount to a counter when the transaction commits, as [`TCounter::defer_add`].
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn defer_add(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        amount: impl Operand<i64>,
+    ) -> Result<(), Abort> {
+        self.segments.enter(tx, index)?.defer(Access::Write, amount.into_input(), add)?;
+        Ok(())
+    }
+
+    /// Sets the rank of the counters, as [`TCounter::set_rank`]. Among each other they go by their index.
+    pub fn set_rank(&mut self, rank: u16) {
+        self.segments.set_rank(rank);
+    }
+}
+
+/// A counter that a transaction has entered, alone or among others.
+type Entered<'t, 'w, P, S> = CommutingAccess<'t, 'w, Counter, P, S>;
+
 #[inline]
-fn add<P: Protocol>(counter: CommutingAccess<'_, '_, Counter, P>, amount: i64) -> Result<(), Abort> {
+fn add<P: Protocol, S: Segments<P, Value = i64>>(
+    counter: Entered<'_, '_, P, S>,
+    amount: i64,
+) -> Result<(), Abort> {
     counter.change(|change| change.delta = change.delta.wrapping_add(amount))
 }
 
-fn set<P: Protocol>(counter: CommutingAccess<'_, '_, Counter, P>, value: i64) -> Result<(), Abort> {
+fn set<P: Protocol, S: Segments<P, Value = i64>>(
+    counter: Entered<'_, '_, P, S>,
+    value: i64,
+) -> Result<(), Abort> {
     counter.change(|change| *change = Change { set: Some(value), delta: 0 })
 }
 
-/// Reads the value unless the attempt has set it: in a deferred operation the caller cannot ask that before.
-fn get<P: Protocol>(counter: CommutingAccess<'_, '_, Counter, P>) -> Result<i64, Abort> {
-    counter.read(|seen| seen.change.copied().unwrap_or_default().applied_to(*seen.value))
+/// Reads the value unless the attempt has set it, so that it depends on nobody else.
+fn get<P: Protocol, S: Segments<P, Value = i64>>(counter: Entered<'_, '_, P, S>) -> Result<i64, Abort> {
+    counter.read_unless_known(Change::known, |seen| {
+        seen.change.copied().unwrap_or_default().applied_to(*seen.value)
+    })
+}
+
+/// As [`get`], a test of the value.
+#[inline]
+fn is_between<P: Protocol, S: Segments<P, Value = i64>>(
+    counter: Entered<'_, '_, P, S>,
+    low: i64,
+    high: i64,
+) -> Result<bool, Abort> {
+    let wanted = Range { low, high };
+    counter.test_unless_known(
+        |change| change.known().map(|value| wanted.contains(value)),
+        |seen| (*seen.value, seen.change.map_or(0, |change| change.delta)),
+        |(base, delta), condition| condition.test(base, delta, wanted),
+    )
 }

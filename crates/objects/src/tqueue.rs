@@ -19,6 +19,7 @@ use hotrow_protocols::Occ;
 use hotrow_sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::fmt;
+use std::mem::needs_drop;
 use std::sync::Arc;
 
 /// A transactional queue of elements of any type. Transactions that only push never conflict.
@@ -48,6 +49,48 @@ struct Tail<T>(Arc<Mutex<Elements<T>>>);
 /// The number of elements ever popped.
 struct Head<T>(Arc<Mutex<Elements<T>>>);
 
+/// Elements that wait to be pushed. A single one, as most transactions push, takes no memory beside itself.
+#[derive(Debug)]
+struct Waiting<T> {
+    first: Option<Arc<T>>,
+    /// The elements behind the first one.
+    others: VecDeque<Arc<T>>,
+}
+
+impl<T> Clone for Waiting<T> {
+    fn clone(&self) -> Self {
+        Self { first: self.first.clone(), others: self.others.clone() }
+    }
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self { first: None, others: VecDeque::new() }
+    }
+}
+
+impl<T> Waiting<T> {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn push(&mut self, element: T) {
+        let element = Arc::new(element);
+        if self.first.is_some() { self.others.push_back(element) } else { self.first = Some(element) }
+    }
+
+    fn pop(&mut self) -> Option<Arc<T>> {
+        std::mem::replace(&mut self.first, self.others.pop_front())
+    }
+}
+
+impl<T> FromIterator<T> for Waiting<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        let mut elements = elements.into_iter().map(Arc::new);
+        Self { first: elements.next(), others: elements.collect() }
+    }
+}
+
 /// The elements between head and tail. Their clones and drops are users' code, so the lock's holder does neither.
 struct Elements<T> {
     /// The number of the first one.
@@ -57,7 +100,7 @@ struct Elements<T> {
 
 impl<T: Clone + Send + Sync + 'static> Commuting for Tail<T> {
     type Value = u64;
-    type Change = VecDeque<Arc<T>>;
+    type Change = Waiting<T>;
     type Condition = Range;
 
     fn holds(&self, condition: &Range, _: Option<&Self::Change>, pushed: &u64) -> bool {
@@ -66,7 +109,9 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Tail<T> {
 
     fn apply(&self, change: Self::Change, pushed: &mut u64) {
         *pushed += change.len() as u64;
-        lock(&self.0).elements.extend(change);
+        let mut shared = lock(&self.0);
+        shared.elements.extend(change.first);
+        shared.elements.extend(change.others);
     }
 }
 
@@ -83,12 +128,17 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Head<T> {
 
     fn apply(&self, count: usize, popped: &mut u64) {
         *popped += count as u64;
-        let taken: Vec<_> = {
-            let mut elements = lock(&self.0);
-            elements.first = *popped;
-            elements.elements.drain(..count).collect()
-        };
-        Pin::new().drop_later(taken);
+        let mut shared = lock(&self.0);
+        shared.first = *popped;
+        // Freeing the memory of an element runs no code of users if dropping it runs none.
+        let pin = needs_drop::<T>().then(Pin::new);
+        for element in (0..count).filter_map(|_| shared.elements.pop_front()) {
+            if let Some(pin) = &pin {
+                pin.drop_later(element);
+            }
+        }
+        // A collection, when the pin is dropped, may drop other values, and so not under the lock.
+        drop(shared);
     }
 }
 
@@ -134,7 +184,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     pub fn push(&self, tx: &mut Transaction<'_, P>, element: T) -> Result<(), Abort> {
-        self.tail.enter(tx)?.change(|pushed| pushed.push_back(Arc::new(element)))
+        self.tail.enter(tx)?.change(|pushed| pushed.push(element))
     }
 
     /// Takes the element at the head; `None` if the queue is empty.
@@ -152,7 +202,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
             }
             Next::Own(Some(element)) => {
                 let element = T::clone(&element);
-                self.tail.enter(tx)?.change(VecDeque::pop_front)?;
+                self.tail.enter(tx)?.change(Waiting::pop)?;
                 element
             }
             Next::Own(None) => return Ok(None),
@@ -164,7 +214,8 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push).
+    /// As [`push`](Self::push). [`Misuse::Unsupported`](hotrow_core::Misuse::Unsupported) on a snapshot, for which elements are not
+    /// kept.
     pub fn front(&self, tx: &mut Transaction<'_, P>) -> Result<Option<T>, Abort> {
         Ok(match self.next(tx)? {
             Next::Shared(element) | Next::Own(Some(element)) => Some(T::clone(&element)),
@@ -178,6 +229,9 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn is_empty(&self, tx: &mut Transaction<'_, P>) -> Result<bool, Abort> {
+        if self.head.enter(tx)?.access().is_on_snapshot() {
+            return Ok(self.len(tx)? == 0);
+        }
         Ok(matches!(self.next(tx)?, Next::Own(None)))
     }
 
@@ -202,7 +256,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     /// As [`push`](Self::push).
     pub fn defer_push(&self, tx: &mut Transaction<'_, P>, element: impl Operand<T>) -> Result<(), Abort> {
         self.tail.enter(tx)?.defer(Access::Write, element.into_input(), |tail, element| {
-            tail.change(|pushed| pushed.push_back(Arc::new(element)))
+            tail.change(|pushed| pushed.push(element))
         })?;
         Ok(())
     }
@@ -220,10 +274,11 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     }
 
     fn next(&self, tx: &mut Transaction<'_, P>) -> Result<Next<T>, Abort> {
+        self.head.enter(tx)?.refuse_snapshot()?;
         let number = self.popped(tx)?;
         let look = |seen: Seen<'_, Tail<T>>| {
             if *seen.value <= number {
-                return Some(Next::Own(seen.change.and_then(VecDeque::front).cloned()));
+                return Some(Next::Own(seen.change.and_then(|own| own.first.clone())));
             }
             let shared = lock(&seen.datatype.0);
             let at = number.checked_sub(shared.first)?;
@@ -248,6 +303,6 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
 /// Adds elements outside of transactions, to load the queue before they use it.
 impl<T: Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TQueue<T, P> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        self.tail.load(elements.into_iter().map(Arc::new).collect());
+        self.tail.load(elements.into_iter().collect());
     }
 }

@@ -2,6 +2,8 @@
 
 use crossbeam_utils::CachePadded;
 use hotrow_sync::OnceLock;
+use hotrow_sync::profile::name_slice;
+use std::any::type_name;
 
 const CHUNK: usize = if cfg!(test) { 2 } else { 64 };
 
@@ -21,8 +23,17 @@ impl<T: Default> PerWorker<T> {
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &T {
         let worker = worker as usize;
-        let chunk = self.chunks[worker / CHUNK]
-            .get_or_init(|| (0..CHUNK).map(|_| CachePadded::new(T::default())).collect());
+        let chunk = self.chunks[worker / CHUNK].get_or_init(|| {
+            let values: Box<[CachePadded<T>]> = (0..CHUNK).map(|_| CachePadded::new(T::default())).collect();
+            name_slice(&values, || format!("{} of a worker", short_name(type_name::<T>())));
+            values
+        });
         &chunk[worker % CHUNK]
     }
+}
+
+/// The last part of a type's path; of the path of its elements, for an array.
+fn short_name(name: &str) -> &str {
+    let name = name.split(';').next().unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name)
 }

@@ -38,6 +38,7 @@ use crate::worker_states::{self, AttemptStamp};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
+use hotrow_sync::profile::waiting;
 use lock::{EngineLock, Holder};
 
 /// One lock around all transactions of an engine: H-Store, VLDB 2008.
@@ -62,6 +63,7 @@ impl Serial {
         if self.lock.is_held_by(holder) && attempt.wait_max().time().is_none() {
             return Err(EnterError::Nested);
         }
+        let _waiting = waiting("the lock of all objects", 0);
         attempt.local.stamp = self.lock.begin_wait(attempt, attempt.local.stamp);
         if !self.lock.wait(attempt.local.stamp, holder, || attempt.wait_max()) {
             return Err(EnterError::Lost(Reason::WriteLocked));

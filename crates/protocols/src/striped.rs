@@ -3,6 +3,7 @@
 //! Segments whose addresses map to the same stripe share a list under a mutex, so each entry names its segment.
 
 use crossbeam_utils::CachePadded;
+use hotrow_sync::profile::name_slice;
 use hotrow_sync::{Mutex, MutexGuard, lock};
 
 /// Size of a page in bytes.
@@ -20,7 +21,10 @@ impl<T, const STRIPES: usize, const GRAIN: usize> Striped<T, STRIPES, GRAIN> {
 
     pub(crate) fn new() -> Self {
         const { Self::WITHIN_PAGE };
-        Self { stripes: (0..STRIPES).map(|_| CachePadded::new(Mutex::new(Vec::new()))).collect() }
+        let stripes: Box<[CachePadded<Mutex<Vec<T>>>]> =
+            (0..STRIPES).map(|_| CachePadded::new(Mutex::new(Vec::new()))).collect();
+        name_slice(&stripes, || String::from("the lists beside locks"));
+        Self { stripes }
     }
 
     /// Locks and returns the list of the segment at an address.

@@ -62,6 +62,14 @@
 //! With one word for the whole engine, which every insertion raised, TPC-C's transactions had no freedom left: each
 //! New-Order had to come after the last Payment, because that had inserted into the history.
 //!
+//! # Snapshots
+//!
+//! A snapshot is a cut through the commits by their stamps, which follow real time (`core/src/snapshot`). A commit that comes
+//! before another one in logical time but after it in real time would spoil that: the snapshot could see the later one alone. So
+//! while commits are stamped, each commit (also one that writes nothing: it may stand between two others) makes sure besides that
+//! every version read is still the latest, with no writer on it, after it has drawn its stamp. Then whoever replaces one of
+//! them locks it, and draws its stamp, later. A commit that has seen a write of a stamped one sees that commits are stamped.
+//!
 //! # Deviations
 //!
 //! - TicToc sorts the write set; without sorting it gives up at the first taken lock. Here, as in `occ`, an attempt
@@ -151,11 +159,19 @@ impl TicToc {
 
     /// Phases 2 and 3: takes the commit timestamp and makes every version read valid at it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
+    fn validate(
+        &self,
+        attempt: &mut Attempt<Self>,
+        earliest: u64,
+        is_stamped: bool,
+    ) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         let uses = AbsenceUse::of(attempt);
         let commit_ts = earliest.max(attempt.local.latest).max(self.absences.earliest(uses));
         Self::extend_reads(attempt, commit_ts)?;
+        if is_stamped {
+            Self::check_latest(attempt)?;
+        }
         self.absences.note(uses, commit_ts);
         attempt.check_structures()?;
         attempt.local.commit_ts = commit_ts;
@@ -176,6 +192,29 @@ impl TicToc {
             if read.mark().read() < commit_ts
                 && let Err(reason) = read.segment().header().extend(read.mark(), commit_ts)
                 // The version is there still, and the lock may be the attempt's own.
+                && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
+            {
+                return Err(attempt.reads.lost(position, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TicToc {
+    /// Checks that every version read is still the latest: see "Snapshots" at the module's head.
+    #[cold]
+    #[inline(never)]
+    fn check_latest(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+        for (id, item) in attempt.items.entries() {
+            if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
+                let latest = item.header().check_latest(item.mark);
+                latest.map_err(|reason| ConflictCause::item(reason, id))?;
+            }
+        }
+        for (position, read) in attempt.reads.iter().enumerate() {
+            if let Err(reason) = read.segment().header().check_latest(read.mark())
+                // As in `extend_reads`.
                 && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
             {
                 return Err(attempt.reads.lost(position, reason));
@@ -265,8 +304,8 @@ unsafe impl Protocol for TicToc {
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let earliest = Self::lock_writes(attempt)?;
-        attempt.draw_stamp();
-        self.validate(attempt, earliest)
+        let is_stamped = attempt.draw_stamp();
+        self.validate(attempt, earliest, is_stamped)
     }
 
     #[inline]
@@ -277,7 +316,7 @@ unsafe impl Protocol for TicToc {
 
     #[inline]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        self.validate(attempt, 0)
+        self.validate(attempt, 0, false)
     }
 
     #[inline]

@@ -31,6 +31,7 @@ use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
+use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::thread;
 
@@ -379,6 +380,7 @@ impl WorkerStates {
         mut hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
+        let _waiting = waiting("another transaction", 0);
         let mine = self.of(stamp.worker());
         mine.waits_at.store(at, Ordering::SeqCst);
         let wounded = || mine.word.load(Ordering::SeqCst) & STATE == WOUNDED;

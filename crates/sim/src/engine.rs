@@ -26,6 +26,7 @@ use corosensei::Yielder;
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::outcome::{End, ParkedCore};
+use crate::profile::{Cause, Profiler};
 use crate::regions::Htm;
 use crate::schedule::{Choice, Schedule};
 use crate::trace::{Operation, Step, Trace};
@@ -90,6 +91,7 @@ pub(crate) struct Engine {
     pub(crate) unwinding: VecDeque<u32>,
     pub(crate) switches: u64,
     pub(crate) sibling_percent: u64,
+    pub(crate) profiler: Option<Box<Profiler>>,
 }
 
 /// The parameters of [`Engine::new`].
@@ -105,12 +107,13 @@ pub(crate) struct EngineParts {
     pub(crate) faults: Vec<(u64, Fault)>,
     pub(crate) limits: RunLimits,
     pub(crate) sibling_percent: u64,
+    pub(crate) profiler: Option<Profiler>,
 }
 
 impl Engine {
     pub(crate) fn new(parts: EngineParts) -> Self {
         let EngineParts { cores, physical_cores, memory, .. } = parts;
-        let EngineParts { htm, trace, schedule, faults, limits, sibling_percent, .. } = parts;
+        let EngineParts { htm, trace, schedule, faults, limits, sibling_percent, profiler, .. } = parts;
         let mut engine = Self {
             now: 0,
             current: 0,
@@ -134,6 +137,7 @@ impl Engine {
             unwinding: VecDeque::new(),
             switches: 0,
             sibling_percent,
+            profiler: profiler.map(Box::new),
         };
         (0..cores).for_each(|core| engine.make_ready(core));
         engine
@@ -331,8 +335,25 @@ impl Engine {
         let label = self.cores[core].label;
         let (number, at_ps) = (self.steps, self.now);
         self.trace.record(Step { number, at_ps, cost_ps, core, operation, line, label });
+        if let Some(profiler) = &mut self.profiler {
+            match operation {
+                // Booked with what the access itself knows.
+                Operation::Load | Operation::Store | Operation::ReadModifyWrite => {}
+                Operation::Pause | Operation::Yield | Operation::Sleep | Operation::Park => {
+                    profiler.book(core, Cause::Wait, label, at_ps, cost_ps);
+                }
+                _ => profiler.book(core, Cause::PrivateCache, label, at_ps, cost_ps),
+            }
+        }
         self.steps += 1;
         self.now += cost_ps;
+    }
+
+    /// Books a cost that the current core pays from now on.
+    pub(crate) fn book(&mut self, cause: Cause, cost_ps: u64) {
+        if let Some(profiler) = &mut self.profiler {
+            profiler.book(self.current, cause, self.cores[self.current].label, self.now, cost_ps);
+        }
     }
 
     /// Suspends the current core until a time. For runs in which a schedule decides.

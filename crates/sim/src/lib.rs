@@ -46,6 +46,7 @@ mod machine;
 mod memory;
 mod operations;
 mod outcome;
+pub mod profile;
 mod random;
 mod regions;
 mod schedule;
@@ -53,6 +54,7 @@ mod simulation;
 mod trace;
 mod turn;
 mod virtual_core;
+mod work;
 
 pub use core_local::CoreLocal;
 pub use fault::Faults;
@@ -61,8 +63,8 @@ pub use machine::{
 };
 pub use memory::{AccessKind, Accesses};
 pub use operations::{
-    access, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, quietly, should_stop,
-    sleep, unpark_all, unpark_one, work, yield_now,
+    access, charge, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, quietly,
+    should_stop, sleep, unpark_all, unpark_one, work, yield_now,
 };
 pub use outcome::{End, Fate, ParkedCore, SimulationReport};
 pub use random::Random;
@@ -70,3 +72,4 @@ pub use schedule::{Choice, Priorities, RandomSwitches, Schedule};
 pub use simulation::{Config, ConfigError, Ending, Order, Simulation, free_abandoned_stacks};
 pub use trace::{Operation, Step, Trace};
 pub use virtual_core::Woken;
+pub use work::{Work, WorkCycles};

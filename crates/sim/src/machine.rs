@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::work::WorkCycles;
 use serde::Deserialize;
 
 /// Bytes of a cache line. The same on all machines that Hotrow runs on.
@@ -41,6 +42,9 @@ pub struct Machine {
     pub nanoseconds: Costs,
     /// The shares of the costs that delay a core.
     pub percent: Shares,
+    /// The prices of plain work; those that the file does not name have their defaults.
+    #[serde(default)]
+    pub cycles: WorkCycles,
     /// Hardware transactions; `None` if the machine has none.
     pub transactions: Option<Transactions>,
 }
@@ -133,6 +137,9 @@ pub struct Shares {
     pub load_stall: f64,
     /// The share of a plain store's miss that stalls the core; the store buffer hides the rest.
     pub store_stall: f64,
+    /// The share of that stall that is left for the line that follows the one that the core accessed last: the core fetches
+    /// a copy's next lines while it works on the first.
+    pub sequential_stall: f64,
     /// The added share of time that plain work takes while the core's other thread is in use.
     pub sibling_slowdown: f64,
 }
@@ -318,6 +325,7 @@ impl Machine {
             ("nanoseconds.wake", wake),
             ("percent.load_stall", self.percent.load_stall),
             ("percent.store_stall", self.percent.store_stall),
+            ("percent.sequential_stall", self.percent.sequential_stall),
             ("percent.sibling_slowdown", self.percent.sibling_slowdown),
         ];
         if let Some(transactions) = &self.transactions {

@@ -24,6 +24,11 @@
 use crate::cache::Tags;
 use crate::directory::{Directory, NOBODY};
 use crate::machine::{LINE_BYTES, Machine};
+use crate::profile::Served;
+use crate::work::WorkCycles;
+
+/// The number of accesses to one line that overlap: a load takes four or five cycles, but one begins in each cycle.
+const PIPELINED: u64 = 4;
 
 /// The kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +65,7 @@ pub struct Accesses {
 #[derive(Clone, Debug)]
 pub(crate) struct Picoseconds {
     l1: u64,
+    l1_again: u64,
     l2: u64,
     l3: u64,
     same_socket: u64,
@@ -90,12 +96,16 @@ struct Private {
     l2: Tags,
     /// The time at which the last pending store will be done.
     stored_at: u64,
+    /// The address of the line that was accessed last, and the time until which another access to it overlaps.
+    last_line: u64,
+    overlaps_until: u64,
 }
 
 /// The caches of a machine that the cores in use need.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) costs: Picoseconds,
+    pub(crate) cycles: WorkCycles,
     directory: Directory,
     private: Vec<Private>,
     shared: Vec<Tags>,
@@ -103,8 +113,13 @@ pub(crate) struct Memory {
     mesh_columns: usize,
     load_stall: u64,
     store_stall: u64,
+    sequential_stall: u64,
+    /// The time after an access in which the next one still overlaps with it.
+    overlap: u64,
     accesses: Accesses,
     queued_ps: u64,
+    /// The place that served the last access, and the time for which the access keeps its line busy.
+    last: (Served, u64),
     /// True if caches are modelled; otherwise every access costs a hit.
     modelled: bool,
 }
@@ -119,12 +134,15 @@ impl Memory {
             l1: Tags::new(lines(machine.caches.l1_kib), machine.caches.l1_ways),
             l2: Tags::new(lines(machine.caches.l2_kib), machine.caches.l2_ways),
             stored_at: 0,
+            last_line: u64::MAX,
+            overlaps_until: 0,
         };
         let shared = || Tags::new(lines(machine.caches.l3_kib), machine.caches.l3_ways);
         let costs = &machine.nanoseconds;
         Self {
             costs: Picoseconds {
                 l1: picoseconds(costs.l1),
+                l1_again: (picoseconds(costs.l1) / PIPELINED).max(1),
                 l2: picoseconds(costs.l2),
                 l3: picoseconds(costs.l3),
                 same_socket: picoseconds(costs.same_socket),
@@ -143,6 +161,7 @@ impl Memory {
                 unpark: picoseconds(costs.unpark),
                 wake: picoseconds(costs.wake),
             },
+            cycles: machine.cycles.clone(),
             directory: Directory::new(caches),
             private: (0..if modelled { caches } else { 0 }).map(|_| private()).collect(),
             shared: (0..if modelled { sockets } else { 0 }).map(|_| shared()).collect(),
@@ -150,14 +169,22 @@ impl Memory {
             mesh_columns: machine.topology.mesh_columns,
             load_stall: machine.percent.load_stall.round() as u64,
             store_stall: machine.percent.store_stall.round() as u64,
+            sequential_stall: machine.percent.sequential_stall.round() as u64,
+            overlap: picoseconds(costs.l1) * PIPELINED,
             accesses: Accesses::default(),
             queued_ps: 0,
+            last: (Served::Private, 0),
             modelled,
         }
     }
 
     pub(crate) fn accesses(&self) -> Accesses {
         Accesses { queued_ns: self.queued_ps / 1000, ..self.accesses }
+    }
+
+    /// The place that served the last access, and the time for which that access keeps its line busy.
+    pub(crate) fn last(&self) -> (Served, u64) {
+        self.last
     }
 
     /// True if caches are modelled.
@@ -176,15 +203,33 @@ impl Memory {
     pub(crate) fn access(&mut self, cache: usize, line: u64, kind: AccessKind, now: u64) -> (u32, u64) {
         let extra = if kind == AccessKind::ReadModifyWrite { self.costs.atomic } else { 0 };
         let number = self.directory.number(line);
+        self.last = (Served::Private, 0);
         if !self.modelled {
             return (number, self.costs.l1 + extra);
         }
         let held = self.directory.holds(number, cache);
+        let last = std::mem::replace(&mut self.private[cache].last_line, line);
+        let overlaps = now <= self.private[cache].overlaps_until && kind != AccessKind::ReadModifyWrite;
         let drained = if kind == AccessKind::ReadModifyWrite { self.drain(cache, now) } else { 0 };
         if held && (kind == AccessKind::Load || self.directory.line(number).owner == cache as u16) {
-            return (number, drained + self.hit(cache, number) + extra);
+            if line == last && overlaps {
+                // The line is in the first level.
+                self.accesses.l1 += 1;
+                self.private[cache].overlaps_until = now + self.costs.l1_again + self.overlap;
+                return (number, self.costs.l1_again);
+            }
+            let cost = drained + self.hit(cache, number) + extra;
+            self.private[cache].overlaps_until = now + cost + self.overlap;
+            return (number, cost);
         }
-        (number, drained + self.miss(cache, number, kind, held, now + drained))
+        let stall = self.miss(cache, number, kind, held, now + drained);
+        let stall = if line == last.wrapping_add(1) && overlaps {
+            (stall * self.sequential_stall / 100).max(self.costs.l1)
+        } else {
+            stall
+        };
+        self.private[cache].overlaps_until = now + drained + stall + self.overlap;
+        (number, drained + stall)
     }
 
     /// The cost of a fence at time `now`.
@@ -217,8 +262,16 @@ impl Memory {
         let line = *self.directory.line(number);
         let arrives = line.busy_until_ps.max(now);
         self.queued_ps += arrives - now;
+        let before = self.accesses;
         let (cost, moves) = self.fetch(cache, number, kind, held);
         let done = arrives + cost;
+        let transfers = |accesses: &Accesses| accesses.same_socket + accesses.cross_socket;
+        let served = match () {
+            () if transfers(&self.accesses) != transfers(&before) => Served::Transfer,
+            () if self.accesses.l1 != before.l1 => Served::Private,
+            () => Served::Memory,
+        };
+        self.last = (served, if moves { cost } else { 0 });
         if kind == AccessKind::Load {
             if line.owner != NOBODY {
                 self.share(number, line.owner);

@@ -8,9 +8,11 @@ use crate::engine::{self, Engine};
 use crate::htm;
 use crate::machine::LINE_BYTES;
 use crate::memory::AccessKind;
+use crate::profile::{Cause, Wait};
 use crate::trace::Operation;
 use crate::turn;
 use crate::virtual_core::Woken;
+use crate::work::Work;
 
 /// The latest virtual time, in picoseconds: two and a half hours.
 pub(crate) const TIME_MAX_PS: u64 = 1 << 53;
@@ -69,6 +71,11 @@ fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: Access
                 AccessKind::Store => Operation::Store,
                 AccessKind::ReadModifyWrite => Operation::ReadModifyWrite,
             };
+            if let Some(profiler) = &mut this.profiler {
+                let (served, busy) = this.memory.last();
+                let label = this.cores[this.current].label;
+                profiler.access(this.current, line, served, label, this.now, cost, busy);
+            }
             this.record(operation, Some(number), cost);
         }
     }
@@ -111,7 +118,16 @@ pub fn work(units: u64) {
     if this.cores[this.current].has_sibling {
         cost = cost.saturating_mul(100 + this.sibling_percent) / 100;
     }
+    this.book(Cause::Work, cost);
     this.now = this.now.saturating_add(cost).min(TIME_MAX_PS);
+}
+
+/// Plain work of a kind, several times, at the machine's price. Not a step, as [`work`].
+#[inline]
+pub fn charge(kind: Work, times: u64) {
+    if let Some(cycles) = look(|engine| engine.memory.cycles.of(kind)) {
+        work(u64::from(cycles) * times);
+    }
 }
 
 /// The virtual time in nanoseconds since the simulation began; 0 outside a simulation. Charges the cost of reading
@@ -127,6 +143,7 @@ pub fn now() -> u64 {
     }
     // SAFETY: as in `access_inside`.
     let this: &mut Engine = unsafe { &mut *engine };
+    this.book(Cause::PrivateCache, this.memory.costs.clock);
     this.now = (this.now + this.memory.costs.clock).min(TIME_MAX_PS);
     this.now / 1000
 }
@@ -140,6 +157,7 @@ pub fn sleep(ns: u64) {
         if engine.is_scheduled() {
             engine.sleep_until((engine.now + ps).min(TIME_MAX_PS));
         } else {
+            engine.book(Cause::Wait, ps);
             engine.now = (engine.now + ps).min(TIME_MAX_PS);
         }
     });
@@ -189,7 +207,13 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
         }
         this.record(Operation::Park, None, this.memory.costs.park);
         this.park(key, deadline_ps);
+        let since = this.now;
         turn::suspend(engine);
+        let this = &mut *engine;
+        let asleep = this.now.saturating_sub(since);
+        this.now = since;
+        this.book(Cause::Wait, asleep);
+        this.now = since + asleep;
         (*engine).woken()
     }
 }
@@ -235,15 +259,136 @@ pub fn should_stop() -> bool {
     look(|engine| engine.stopping || engine.quiet || engine.now >= engine.limits.until_ps).unwrap_or(false)
 }
 
-/// Labels what the core does from now on, for the trace and for reports of deadlock.
+/// Labels what the core does from now on, for the trace, the profile and reports of deadlock. Returns the label before.
 #[inline]
-pub fn label(label: &'static str) {
+pub fn label(label: &'static str) -> &'static str {
     let engine = engine::active();
     if !engine.is_null() {
         // SAFETY: as in `access_inside`.
         let this: &mut Engine = unsafe { &mut *engine };
-        this.cores[this.current].label = label;
+        return std::mem::replace(&mut this.cores[this.current].label, label);
     }
+    ""
+}
+
+/// Begins a wait of a kind for the thing at an address: what the core does until [`wait_ends`] is booked as this wait. False
+/// if the core is in a wait already; then that goes on.
+pub fn wait_begins(kind: &'static str, at: usize) -> bool {
+    profile(|engine| {
+        let (core, now) = (engine.current, engine.now);
+        let profiler = engine.profiler.as_mut();
+        profiler.is_some_and(|profiler| profiler.wait_begins(core, Wait { kind, at }, now))
+    })
+    .unwrap_or(false)
+}
+
+/// Ends the core's wait.
+pub fn wait_ends() {
+    profile(|engine| {
+        let core = engine.current;
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.wait_ends(core);
+        }
+    });
+}
+
+/// Begins an attempt of the core.
+pub fn attempt_begins() {
+    profile(|engine| {
+        let core = engine.current;
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.attempt_begins(core);
+        }
+    });
+}
+
+/// Ends the core's attempt, and releases what it [holds](hold).
+pub fn attempt_ends(committed: bool) {
+    profile(|engine| {
+        let (core, now) = (engine.current, engine.now);
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.attempt_ends(core, committed, now);
+        }
+    });
+}
+
+/// The core will access an index of the object with this number. `name` is asked for once.
+#[inline]
+pub fn enter_object(object: usize, name: impl FnOnce() -> String) {
+    let enter = |engine: &mut Engine| {
+        let core = engine.current;
+        engine.profiler.as_mut().is_none_or(|profiler| profiler.enter_object(core, object))
+    };
+    if profile(enter) == Some(false) {
+        let name = quietly(name);
+        profile(|engine| engine.profiler.as_mut().map(|profiler| profiler.name_object(object, name)));
+    }
+}
+
+/// The core accesses no object's memory from now on.
+pub fn leave_objects() {
+    profile(|engine| {
+        let core = engine.current;
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.leave_objects(core);
+        }
+    });
+}
+
+/// The core will access the segment at an address, of the object that it entered last. `key` is asked for once, and only
+/// for a segment of whose lines the profile has something to tell. A new segment is not what was at its address before.
+#[inline]
+pub fn touch(address: usize, is_new: bool, key: impl FnOnce() -> String) {
+    let touch = |engine: &mut Engine| {
+        let core = engine.current;
+        engine.profiler.as_mut().is_some_and(|profiler| profiler.touch(core, address, is_new))
+    };
+    if profile(touch) == Some(true) {
+        let key = quietly(key);
+        profile(|engine| engine.profiler.as_mut().map(|profiler| profiler.name_segment(address, key)));
+    }
+}
+
+/// The core holds the lock at an address from now on, with others or alone.
+pub fn hold(address: usize) {
+    profile(|engine| {
+        let (core, now) = (engine.current, engine.now);
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.hold(core, address, now);
+        }
+    });
+}
+
+/// The core holds a lock no longer.
+pub fn release(address: usize) {
+    profile(|engine| {
+        let (core, now) = (engine.current, engine.now);
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.release(core, address, now);
+        }
+    });
+}
+
+/// The core holds no lock any more.
+pub fn release_all() {
+    profile(|engine| {
+        let (core, now) = (engine.current, engine.now);
+        if let Some(profiler) = &mut engine.profiler {
+            profiler.release_all(core, now);
+        }
+    });
+}
+
+/// Calls `tell` if a simulation with a profile runs.
+#[inline]
+fn profile<R>(tell: impl FnOnce(&mut Engine) -> R) -> Option<R> {
+    let engine = engine::active();
+    if engine.is_null() {
+        return None;
+    }
+    // SAFETY: as in `access_inside`; `tell` is this module's and calls no foreign code.
+    let this: &mut Engine = unsafe { &mut *engine };
+    (this.profiler.is_some() && !this.quiet).then(|| tell(this))
 }
 
 #[inline]

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::htm::Regions;
 use crate::memory::Accesses;
+use crate::profile::ProfileReport;
 use crate::trace::Trace;
 
 /// A core that is parked.
@@ -122,6 +123,8 @@ pub struct SimulationReport<R> {
     pub regions: Regions,
     /// The last steps of each core, and the hash over all steps.
     pub trace: Trace,
+    /// The profile, if one was asked for.
+    pub profile: Option<ProfileReport>,
 }
 
 impl<R> SimulationReport<R> {

@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::operations::TIME_MAX_PS;
 use crate::outcome::{End, Fate, SimulationReport};
+use crate::profile::Profiler;
 use crate::regions::Htm;
 use crate::schedule::{Priorities, RandomSwitches, Schedule};
 use crate::trace::Trace;
@@ -81,6 +82,9 @@ pub struct Config {
     pub ending: Ending,
     /// The number of steps of each core that the trace keeps. Default: 64.
     pub trace_steps: usize,
+    /// The virtual time, in nanoseconds, from which the run is profiled, until [`until_ns`](Self::until_ns); `None` for no
+    /// profile. Default: none.
+    pub profile_from_ns: Option<u64>,
     /// The size of each core's stack, in bytes. Only touched pages take memory. Default: 512 KiB.
     pub stack_bytes: usize,
 }
@@ -101,6 +105,7 @@ impl Config {
             grace_steps: 1_000_000,
             ending: Ending::default(),
             trace_steps: 64,
+            profile_from_ns: None,
             stack_bytes: 512 * 1024,
         }
     }
@@ -279,6 +284,9 @@ impl Simulation {
                 unwinds: config.ending == Ending::Unwind,
             },
             sibling_percent: config.machine.percent.sibling_slowdown.round() as u64,
+            profiler: config
+                .profile_from_ns
+                .map(|from| Profiler::new(cores, picoseconds(Some(from)), picoseconds(config.until_ns))),
         })));
         let results: Vec<Cell<Option<R>>> = (0..cores).map(|_| Cell::new(None)).collect();
         let panicked = Cell::new(None);
@@ -349,6 +357,7 @@ impl Simulation {
             accesses: engine.memory.accesses(),
             regions: engine.htm.counts(),
             trace: engine.trace,
+            profile: engine.profiler.map(|profiler| profiler.report()),
         }
     }
 }

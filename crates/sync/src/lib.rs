@@ -31,17 +31,20 @@
 
 pub mod atomic;
 pub mod backoff;
+pub mod barrier;
 pub mod clock;
 pub mod event;
 pub mod memory;
 #[cfg(loom)]
 pub mod model;
 pub mod prefetch;
+pub mod profile;
 pub mod random;
 #[cfg(all(feature = "sim", not(loom)))]
 mod simulated;
 pub mod spin;
 pub mod thread;
+pub mod work;
 
 #[cfg(not(loom))]
 pub use std::sync::{Arc, LazyLock, OnceLock, Weak};
@@ -73,4 +76,13 @@ pub mod instrument {
 /// data are valid even if the mutex is poisoned.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Locks a mutex if that needs no wait, as [`lock`] does.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(std::sync::TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
 }

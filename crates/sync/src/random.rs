@@ -1,5 +1,6 @@
 //! Random numbers, reproducible from a seed.
 
+use crate::work::{Work, charge};
 use fastrand::Rng;
 
 /// A small, fast generator for inputs, backoff and schedules. Not for secrets.
@@ -23,24 +24,28 @@ impl Random {
     /// Uniform in `0..bound`; 0 when `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
+        charge(Work::Draw);
         if bound == 0 { 0 } else { self.generator.u64(..bound) }
     }
 
     /// Uniform in `low..=high`. `low` when the range is empty.
     #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        charge(Work::Draw);
         if high <= low { low } else { self.generator.u64(low..=high) }
     }
 
     /// All 64 bits at random.
     #[inline]
     pub fn bits(&mut self) -> u64 {
+        charge(Work::Draw);
         self.generator.u64(..)
     }
 
     /// Uniform in `[0, 1)`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
+        charge(Work::Draw);
         self.generator.f64()
     }
 

@@ -126,16 +126,6 @@ pub fn label(label: &'static str) {
     let _ = label;
 }
 
-/// Charges processor cycles in a simulation, for work that touches no shared memory, which the simulation cannot
-/// see. Does nothing in other builds.
-#[inline(always)]
-pub fn work(cycles: u32) {
-    #[cfg(all(feature = "sim", not(loom)))]
-    hotrow_sim::work(cycles.into());
-    #[cfg(any(loom, not(feature = "sim")))]
-    let _ = cycles;
-}
-
 /// Declares a static with one value for each thread, as `thread_local!` does; in a simulation, for each core.
 ///
 /// ```
@@ -178,6 +168,11 @@ macro_rules! local {
     };
 }
 
+#[cold]
+fn dropped() -> ! {
+    panic!("a value of a thread's own was used after the thread had dropped it")
+}
+
 /// The type of a static that [`local!`](crate::local) declares.
 #[derive(Debug)]
 pub struct Local<T: 'static> {
@@ -204,7 +199,11 @@ impl<T: 'static> Local<T> {
         if hotrow_sim::is_active() {
             return self.inside.with(look).expect("a simulation is active");
         }
-        self.outside.with(look)
+        // Not `with`, which the standard library does not inline, so that a build without link-time optimization calls it.
+        match self.outside.try_with(look) {
+            Ok(result) => result,
+            Err(_) => dropped(),
+        }
     }
 
     /// Calls `look` with the value. Returns `None` if the thread is ending and has dropped the value.

@@ -28,15 +28,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.guards_changes || !self.secondaries.is_empty()
     }
 
-    /// Changes a row at the commit. False if there is none with this key.
-    fn change_at_commit(
+    /// Changes a row at the commit, of a split one the main columns. False if there is none with this key.
+    pub(crate) fn change_main_at_commit(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         change: impl CommitTimeChange<R>,
     ) -> Result<bool, Abort> {
         if self.changes_at_once() {
-            return Ok(self.update(tx, key, |row| change.change(row))?.is_some());
+            return Ok(self.update_main(tx, key, |row| change.change(row))?.is_some());
         }
         let access = self.enter_to_write(tx)?;
         let change = loop {
@@ -57,11 +57,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Err(change) => break change,
             }
         };
-        Ok(self.update(tx, key, |row| change.change(row))?.is_some())
+        Ok(self.update_main(tx, key, |row| change.change(row))?.is_some())
     }
 
-    /// Subtracts an amount from a column at the commit if there is enough. `None` if there is no row with this key.
-    fn subtract_if_enough<F: Addend>(
+    /// Subtracts an amount from a main column at the commit if there is enough. `None` if there is no row with this key.
+    pub(crate) fn subtract_main_if_enough<F: Addend>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -109,9 +109,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
-        let Some(seen) = self.read_columns(tx, key, column)? else { return Ok(None) };
+        let Some(seen) = self.read_main_columns(tx, key, column)? else { return Ok(None) };
         if seen >= amount {
-            self.change_at_commit(tx, key, Addition::negative(column, amount))?;
+            self.change_main_at_commit(tx, key, Addition::negative(column, amount))?;
         }
         Ok(Some(seen >= amount))
     }
@@ -185,7 +185,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// # Safety
     ///
     /// The item's pending write is a list of changes, and the caller holds the segment's lock.
-    pub(crate) unsafe fn install_changes(item: &Item<P>, record: &Record<K, R, P>, pin: &Pin) {
+    pub(crate) unsafe fn install_changes(item: &mut Item<P>, record: &Record<K, R, P>, pin: &Pin) {
         // SAFETY: the caller's promise.
         let changes = unsafe { *item.payload::<CommitTimeChanges<R>>() };
         if R::Cell::COPIES && !changes.runs_code() {
@@ -196,7 +196,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 record.load_pending(pending.as_mut_ptr());
                 let mut pending = pending.assume_init();
                 changes.apply(R::Cell::pending_mut(&mut pending));
-                record.install(pending, pin);
+                item.install_in(record.cell(), pending, pin);
             }
             return;
         }
@@ -204,7 +204,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: as above; the row is present, and the pin was pinned before.
         unsafe {
             if let Some(changed) = changes.applied(|| snapshot.row(pin).clone(), pin) {
-                record.install(R::Cell::pend(changed), pin);
+                item.install_in(record.cell(), R::Cell::pend(changed), pin);
             }
         }
     }
@@ -241,7 +241,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(RowView::Own(id))
     }
 
-    fn add<F: Addend>(
+    /// Adds to a main column.
+    pub(crate) fn add_to_main<F: Addend>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -250,7 +251,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         let addition = Addition::new(column, amount);
         if R::Cell::COPIES {
-            self.change_at_commit(tx, key, addition)
+            self.change_main_at_commit(tx, key, addition)
         } else {
             Ok(self.update(tx, key, |row| addition.change(row))?.is_some())
         }
@@ -379,7 +380,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.apply(tx, key, move |row| *column.of_mut(row) = value)
+        self.changed(key, self.shared.change_column(tx, key, column, move |column| *column = value)?)
     }
 
     /// Raises a column of a row to a value [at the commit](Self::apply), if it is less than that, without reading the row.
@@ -395,10 +396,10 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.apply(tx, key, move |row| {
-            let column = column.of_mut(row);
-            *column = value.max(*column);
-        })
+        self.changed(
+            key,
+            self.shared.change_column(tx, key, column, move |column| *column = value.max(*column))?,
+        )
     }
 
     /// Lowers a column of a row to a value [at the commit](Self::apply), if it is greater than that, without reading the row.
@@ -414,10 +415,15 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.apply(tx, key, move |row| {
-            let column = column.of_mut(row);
-            *column = value.min(*column);
-        })
+        self.changed(
+            key,
+            self.shared.change_column(tx, key, column, move |column| *column = value.min(*column))?,
+        )
+    }
+
+    /// The result of a change that needs a row.
+    fn changed(&self, key: &(impl AsKey<K> + ?Sized), is_there: bool) -> Result<(), Abort> {
+        if is_there { Ok(()) } else { Err(self.shared.missing(key)) }
     }
 
     /// Appends elements to a row that is a collection or a text [at the commit](Self::apply), without reading it.

@@ -9,8 +9,9 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Value, Worker};
+use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
 use hotrow_protocols::Occ;
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,6 +44,8 @@ struct Shared<P: Protocol> {
     engine: Engine<P>,
     catalog: Catalog,
     hook: OnceLock<Box<OperationHook>>,
+    /// The isolation of procedures that only read.
+    readers: AtomicU8,
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
@@ -148,7 +151,8 @@ impl<P: Protocol> Database<P> {
     /// An empty database on an engine that exists.
     pub fn on(engine: &Engine<P>) -> Self {
         let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
-        Self { shared: Arc::new(Shared { engine, catalog, hook }) }
+        let readers = AtomicU8::new(Isolation::StrictSnapshot as u8);
+        Self { shared: Arc::new(Shared { engine, catalog, hook, readers }) }
     }
 
     /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
@@ -163,6 +167,23 @@ impl<P: Protocol> Database<P> {
     /// If the database has a hook.
     pub fn before_operations(&self, hook: impl Fn() + Send + Sync + 'static) {
         assert!(self.shared.hook.set(Box::new(hook)).is_ok(), "a database has one hook");
+    }
+
+    /// Sets the isolation of procedures that only read, and whose [profile](Procedure::profile) names no other: a
+    /// [strict snapshot](Isolation::StrictSnapshot) unless it is set. [`Isolation::Serializable`] lets them read the present
+    /// state, by the protocol.
+    pub fn set_readers_isolation(&self, isolation: Isolation) {
+        // Relaxed: no other memory depends on it.
+        self.shared.readers.store(isolation as u8, Ordering::Relaxed);
+    }
+
+    fn readers_isolation(&self) -> Isolation {
+        let isolations = [Isolation::Serializable, Isolation::ReadCommitted, Isolation::Snapshot];
+        let number = self.shared.readers.load(Ordering::Relaxed);
+        isolations
+            .into_iter()
+            .find(|isolation| *isolation as u8 == number)
+            .unwrap_or(Isolation::StrictSnapshot)
     }
 
     /// The function to call before each operation of a procedure.
@@ -277,7 +298,8 @@ impl<P: Protocol> Database<P> {
         self.execute_eagerly(worker, procedure)
     }
 
-    /// Runs a procedure as a transaction, each operation at once, under every protocol.
+    /// Runs a procedure as a transaction, each operation at once, under every protocol. One that only reads runs [on a
+    /// snapshot](Self::set_readers_isolation).
     ///
     /// # Errors
     ///
@@ -288,7 +310,11 @@ impl<P: Protocol> Database<P> {
         worker: &mut Worker<P>,
         procedure: &T,
     ) -> Result<T::Output, Error> {
-        worker.try_transact_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
+        let mut profile = procedure.profile();
+        if profile.read_only && profile.isolation == Isolation::Serializable {
+            profile.isolation = self.readers_isolation();
+        }
+        worker.try_transact_as(profile, |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 
     /// Runs a procedure on the current state, traces its operations, and rolls everything back.

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Finds the record of a key to line up for; `None` after the key's absence was observed.
-    fn find_to_line_up(
+    pub(crate) fn find_to_line_up(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -62,7 +62,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Defers work on the row of a record.
-    fn defer_at<I: Input, O: 'static>(
+    pub(crate) fn defer_at<I: Input, O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
@@ -83,21 +83,21 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Ends an attempt whose record died before its turn.
     #[cold]
-    fn died(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
+    pub(crate) fn died(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
         // SAFETY: found by this table under the attempt's pinned epoch.
         let id = unsafe { tx.item(self, Record::address(record)) };
         tx.conflict(Reason::ReadChanged, id)
     }
 
-    pub(crate) fn defer_read<O: 'static>(
+    pub(crate) fn defer_read_main<O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         let tx = tx.enter(&self.meta)?;
-        if self.immutable {
-            let output = self.read(tx, key, look)?;
+        if self.immutable || tx.is_on_snapshot() {
+            let output = self.read_main(tx, key, look)?;
             return Ok(tx.known(output));
         }
         self.defer(tx, key, Access::Read, (), None, move |table, tx, record, ()| {
@@ -110,7 +110,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         })
     }
 
-    pub(crate) fn defer_update<I: Input, O: 'static>(
+    pub(crate) fn defer_update_main<I: Input, O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -159,6 +159,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+            && in_line
+        {
+            // Settle first, as above.
+            tx.settle_structure(&self.meta)?;
+            if let Some(record) = self.find_parts_to_line_up(tx, key)? {
+                self.defer_deletions_of_parts(tx, split, record)?;
+            }
+        }
         let deferred = self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
             let deleted = table.delete_at_turn(tx, record)?;
             if deleted && !in_line {
@@ -191,6 +201,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         tx.settle_structure(&self.meta)?;
         let Some(record) = self.find_to_line_up(tx, &key)? else { return Err(gone(self, tx)) };
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+        {
+            self.defer_deletions_of_parts(tx, split, record)?;
+        }
         self.defer_at(tx, record, Access::Write, (), move |table, tx, record, ()| {
             if table.delete_at_turn(tx, record)? { Ok(Some(key)) } else { Err(gone(table, tx)) }
         })
@@ -219,6 +234,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = self.enter_to_change(tx)?;
         let mut sum = tx.known(initial);
         for key in keys {
+            if const { Self::HAS_GROUPS }
+                && let Some(split) = self.split()
+            {
+                sum = self.defer_fold(tx, split, &key, sum, input.clone(), change.clone())?;
+                continue;
+            }
             tx.settle_structure(&self.meta)?;
             let Some(record) = self.find_to_line_up(tx, &key)? else { continue };
             let change = change.clone();
@@ -275,7 +296,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Declares that a row's entries in the secondary indexes may come and go.
-    fn will_move_entries(&self, tx: &mut ObjectAccess<'_, P>) {
+    pub(crate) fn will_move_entries(&self, tx: &mut ObjectAccess<'_, P>) {
         self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.meta()));
     }
 

@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::storage::Shared;
 use foldhash::fast::FixedState;
 use hotrow_core::graph::By;
-use hotrow_core::{Abort, Deferred, Input, ObjectAccess, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, Deferred, Input, ObjectAccess, Protocol, Transaction, Value};
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
 
@@ -89,6 +89,49 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe {
             self.enqueue(tx, self.changes_by(), Some(&key.clone()), input, move |table, tx, input| {
                 table.update(tx, &key, |row| change.take().expect(ONCE)(row, input))
+            })
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enqueue_read_columns<C>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: K,
+        columns: C,
+    ) -> Result<Deferred<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Send + Sync + 'static> + Send + 'static,
+    {
+        // SAFETY: as in `enqueue_read`.
+        unsafe {
+            self.enqueue(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| {
+                table.read_columns(tx, &key, columns)
+            })
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enqueue_update_columns<C, I, O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: K,
+        columns: C,
+        input: I,
+        change: impl FnOnce(&mut C::Values, I::Value) -> O + Send + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort>
+    where
+        C: Columns<R> + Send + 'static,
+        I: Input<Value: Send> + Send,
+        O: Send + Sync + 'static,
+    {
+        let mut change = Some(change);
+        // SAFETY: as in `enqueue_read`.
+        unsafe {
+            self.enqueue(tx, self.changes_by(), Some(&key.clone()), input, move |table, tx, input| {
+                table.update_columns(tx, &key, columns, |values| change.take().expect(ONCE)(values, input))
             })
         }
     }

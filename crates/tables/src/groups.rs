@@ -5,7 +5,7 @@
 //! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{EngineId, Item, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver};
+use hotrow_core::{EngineId, Item, Keeper, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -95,6 +95,9 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
     unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {
         self.count_outsider();
     }
+
+    /// Groups have no value.
+    unsafe fn keep(&self, _: &Item<P>, _: &mut Keeper<'_>) {}
 
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
 

@@ -24,7 +24,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         row: R,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         let tx = self.enter_to_write(tx)?;
-        let fresh = Fresh::new(Record::boxed(tx.new_locked_header(), State::Reserved, key, row));
+        if tx.is_scout() {
+            // It would be in the way of others. The attempt goes on as if the key were free.
+            self.scout_insertion(tx, &key)?;
+            return Ok(None);
+        }
+        let header = || tx.new_locked_header();
+        let fresh = Fresh::new(Record::boxed(header, State::Reserved, key, row, self.next_incarnation()));
         loop {
             let record = fresh.0;
             let mut changes = Changes::default();
@@ -45,6 +51,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         for change in changes.all() {
                             tx.follow_insertion(self, change)?;
                         }
+                    }
+                    if const { Self::HAS_GROUPS }
+                        && let Some(split) = self.split()
+                    {
+                        self.enter_parts(tx, split, record);
                     }
                     tx.learn_absence(Some(&self.meta))?;
                     self.enter_queue(tx, record)?;
@@ -112,6 +123,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+        {
+            self.insert_parts_again(tx, split, record, row)?;
+        }
         tx.record_change(id);
         for secondary in &self.secondaries {
             // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
@@ -125,7 +141,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn bulk_insert(&self, key: K, row: R, pin: &Pin) -> Result<(), BulkInsertError> {
         self.judge(&key, &row)?;
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
-        let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
+        let incarnation = self.next_incarnation();
+        let fresh = Fresh::new(Record::boxed(P::Header::default, State::Present, key, row, incarnation));
         // SAFETY: as in `insert_unless_found`.
         let inserted = unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) };
         match inserted {

@@ -13,6 +13,7 @@ mod enqueue;
 #[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;
 mod errors;
+mod graveyard;
 mod groups;
 mod index;
 mod insertion;
@@ -25,6 +26,8 @@ mod record;
 mod reference;
 mod scan;
 mod secondary;
+mod snapshot;
+mod split;
 mod storage;
 mod table;
 mod text;

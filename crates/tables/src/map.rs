@@ -179,7 +179,7 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Sorted, P> {
 
 impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     fn with_index(engine: &Engine<P>, name: String, index: Index<K, V, P>) -> Self {
-        let entries = EpochBox::bulky(Shared::new(engine.id(), name, index, false));
+        let entries = EpochBox::bulky(Shared::new(engine, name, index, false));
         Self { entries, engine: engine.clone(), order: PhantomData }
     }
 

@@ -162,7 +162,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn read<O>(
+    pub(crate) fn read_main<O>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -171,6 +171,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = tx.enter(&self.meta)?;
         if self.immutable {
             return Ok(self.read_immutable(tx, key, look));
+        }
+        if tx.is_on_snapshot() {
+            return Ok(self.read_on_snapshot(tx, key, look));
         }
         tx.settle_object(&self.meta)?;
         loop {
@@ -184,9 +187,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// As [`read`](Self::read), of some columns only.
+    /// As [`read_main`](Self::read_main), of some columns only.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn read_columns<C: Columns<R>>(
+    pub(crate) fn read_main_columns<C: Columns<R>>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -195,6 +198,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = tx.enter(&self.meta)?;
         if self.immutable {
             return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
+        }
+        if tx.is_on_snapshot() {
+            return Ok(self.read_on_snapshot(tx, key, |row| columns.of(row)));
         }
         tx.settle_object(&self.meta)?;
         loop {
@@ -267,7 +273,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[inline]
-    pub(crate) fn update<O>(
+    pub(crate) fn update_main<O>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -322,7 +328,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Changes the pending row of an update, which may have been changed before.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn change_pending<O>(
+    pub(crate) fn change_pending<O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
@@ -427,7 +433,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ///
     /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
     /// record. So other writers of the row are no conflict, but its deletion is one.
-    pub(crate) fn replace(
+    pub(crate) fn replace_main(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -435,7 +441,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         if !self.secondaries.is_empty() {
             // Only the old row tells which entries must move.
-            return Ok(self.update(tx, key, |old| *old = row)?.is_some());
+            return Ok(self.update_main(tx, key, |old| *old = row)?.is_some());
         }
         let tx = self.enter_to_write(tx)?;
         loop {
@@ -532,6 +538,24 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Deletes the row of a record. False if the attempt has deleted it already; `None` if the record is dead.
     pub(crate) fn delete_at(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<Option<bool>, Abort> {
+        let deleted = self.delete_main_at(tx, record)?;
+        // At a turn, the deletions of the parts are operations of their own.
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+            && deleted == Some(true)
+            && !tx.is_at_turn()
+        {
+            self.delete_parts(tx, split, record)?;
+        }
+        Ok(deleted)
+    }
+
+    /// As [`delete_at`](Self::delete_at), without the row's parts.
+    fn delete_main_at(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,

@@ -3,7 +3,8 @@
 use crate::index::Direction;
 use crate::key::Key;
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Columns, Profile, Value};
+use crate::split::change_columns;
+use hotrow_core::{Addend, Addition, Column, Columns, CommitTimeChange, Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
@@ -139,6 +140,69 @@ pub trait Context: Sized {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop>;
 
+    /// Changes some columns of a row; `None` if it is missing. If they are of one [group](crate::Table::update_columns), the operation does not
+    /// conflict with those that touch others.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        columns: C,
+        input: Self::Val<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Self::Val<Option<O>>, Self::Stop>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        self.update(table, key, input, move |row, input| {
+            change_columns(row, columns, |values| change(values, input))
+        })
+    }
+
+    /// Adds an amount to a column of a row, which [commutes](Self::commute). Nothing happens if the row is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    fn add<K: Key, R: Value, F: Addend + Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        column: Column<R, F>,
+        amount: Self::Val<F>,
+    ) -> Result<(), Self::Stop> {
+        self.commute_columns(table, key, column, amount, |value, amount| {
+            Addition::new(Column::whole(), amount).change(value);
+        })
+    }
+
+    /// As [`commute`](Self::commute), for some columns of a row.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    fn commute_columns<K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        columns: C,
+        input: Self::Val<I>,
+        change: impl Fn(&mut C::Values, I) + Send + 'static,
+    ) -> Result<(), Self::Stop>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        self.commute(table, key, input, move |row, input| {
+            change_columns(row, columns, |values| change(values, input));
+        })
+    }
+
     /// Replaces a row without reading it; false if it is missing.
     fn replace<K: Key, R: Value>(
         &mut self,
@@ -218,6 +282,28 @@ pub trait Context: Sized {
     {
         self.update_each(table, keys, input, (), move |(), row, input| change(row, input))?;
         Ok(())
+    }
+
+    /// As [`commute_each`](Self::commute_each), for some columns of the rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Self::Val<Keys>,
+        columns: C,
+        input: Self::Val<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Self::Stop>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        self.commute_each(table, keys, input, move |row, input| {
+            change_columns(row, columns, |values| change(values, input));
+        })
     }
 
     /// Folds the rows of a range into an accumulator, until the fold breaks.

@@ -117,6 +117,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Err(tx.conflict(Reason::Undeclared, id))
     }
 
+    /// Notes what an insertion would change besides its record, for an attempt that will not commit.
+    #[cold]
+    pub(crate) fn scout_insertion(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
+        tx.scout_insertion();
+        let Some(group_of) = &self.group_of else { return Ok(()) };
+        let group = group_of(key);
+        self.change_groups(tx, [self.groups.head(group), self.groups.tail(group)])
+    }
+
     /// True if a key follows all others of its group. The caller is at its turn at the group's tail.
     fn comes_last(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let last = self.last_keys.of(group);

@@ -18,8 +18,10 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
 use foldhash::fast::FixedState;
+use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
 use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
+use hotrow_sync::work::charge_block;
 use std::hash::BuildHasher;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -29,7 +31,15 @@ use std::ptr::NonNull;
 pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
     header: P::Header,
     body: Body<K, R>,
+    /// The groups of columns that conflict apart ([`split`](crate::split)); nothing if the row is not split.
+    parts: PartsOf<R, P>,
 }
+
+/// The column groups of a row.
+pub(crate) type GroupsOf<R> = <<R as Value>::Cell as Cell<R>>::Groups;
+/// The words that hold the columns of one group.
+pub(crate) type WordsOf<R> = <GroupsOf<R> as ColumnGroups<R>>::Words;
+type PartsOf<R, P> = <GroupsOf<R> as ColumnGroups<R>>::Parts<P>;
 
 /// The key follows the header, so that a lookup that compares the key has already fetched the memory that a read
 /// needs first.
@@ -58,6 +68,13 @@ impl<K: Key> RecordKey<K> {
         Self { key, state: AtomicU8::new(state as u8), place, start }
     }
 
+    /// Returns a number of 24 bits that is the same for the record's whole life.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> u32 {
+        let [low, middle, high] = self.place;
+        u32::from_le_bytes([low, middle, high, 0])
+    }
+
     /// True if this is the key for which `key` stands.
     #[inline(always)]
     pub(crate) fn is(&self, key: &(impl AsKey<K> + ?Sized)) -> bool {
@@ -84,13 +101,39 @@ pub(crate) struct Snapshot<R: Value> {
 pub(crate) type Pending<R> = <<R as Value>::Cell as Cell<R>>::Pending;
 
 impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
-    pub(crate) fn boxed(header: P::Header, state: State, key: K, row: R) -> Box<Self> {
+    /// Makes a record. `header` makes the header of each of its segments; `incarnation` distinguishes the split rows that have
+    /// the same key one after the other.
+    pub(crate) fn boxed(
+        mut header: impl FnMut() -> P::Header,
+        state: State,
+        key: K,
+        row: R,
+        incarnation: u32,
+    ) -> Box<Self> {
         // Computed once, so that a record never changes its position in lock order, even if the key's hash is
         // inconsistent.
         let [place @ .., _, _, _, _, _] =
             if P::DEFERS { FixedState::default().hash_one(&key).to_le_bytes() } else { [0; 8] };
+        charge_block(size_of::<Self>);
+        let own = header();
+        let part = |group| if state == State::Present { Self::part_of(&row, group) } else { Part::ABSENT };
+        let parts = PartsOf::<R, P>::new(header, part, incarnation);
         let body = Body { key: RecordKey::new(key, state, place), cell: R::Cell::new(row) };
-        Box::new(Self { header, body })
+        let mut record = Box::new(Self { header: own, body, parts });
+        let key = NonNull::from(&record.body.key).cast();
+        record.parts.set_key(key);
+        record
+    }
+
+    /// Returns the part of a row that has the columns of a group.
+    pub(crate) fn part_of(row: &R, group: usize) -> Part<WordsOf<R>> {
+        Part::of::<R, GroupsOf<R>>(row, group)
+    }
+
+    /// Returns the segment of a group.
+    #[inline(always)]
+    pub(crate) fn part(&self, group: usize) -> &PartSegment<WordsOf<R>, P> {
+        &self.parts.parts()[group]
     }
 
     /// Returns the record's address, by which items identify it.
@@ -150,8 +193,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     /// Returns a number that is the same for the record's whole life.
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
-        let [low, middle, high] = self.body.key.place;
-        u32::from_le_bytes([low, middle, high, 0])
+        self.body.key.place()
     }
 
     #[inline(always)]
@@ -206,6 +248,17 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // SAFETY: the caller's promise.
         unsafe { self.body.cell.load_pending(pending) };
         state
+    }
+
+    /// The row's cell.
+    #[inline(always)]
+    pub(crate) fn cell(&self) -> &R::Cell {
+        &self.body.cell
+    }
+
+    /// True if the record's key is the one for which `key` stands.
+    pub(crate) fn is_of(&self, key: &(impl AsKey<K> + ?Sized)) -> bool {
+        self.body.key.is(key)
     }
 
     /// # Safety

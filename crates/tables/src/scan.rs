@@ -5,7 +5,7 @@ use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::operations::RowView;
 use crate::record::Record;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Misuse, ObjectAccess, Protocol, Transaction, Value};
+use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -129,13 +129,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
+        if tx.is_on_snapshot() && !self.immutable {
+            return self.scan_on_snapshot(tx, range, direction, &mut visit);
+        }
         tx.settle_object(&self.meta)?;
-        let Some(mut cursor) = self.index.cursor(range, direction) else {
-            let table = self.meta.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!(
-                "table {table} has a hash index, which cannot be scanned: make it without `hash`"
-            ))));
-        };
+        let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(tx)) };
         loop {
             let position = P::LOCKS_RANGES.then(|| cursor.position());
             let Some(leaf) = cursor.next(tx.pin().guard()) else { return Ok(()) };
@@ -155,6 +153,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let flow = if self.immutable {
                     // SAFETY: rows of an immutable table are never installed again.
                     Some(visit(key, unsafe { record.as_ref().row() }))
+                } else if const { Self::HAS_GROUPS }
+                    && let Some(split) = self.split()
+                {
+                    self.read_whole_at(tx, split, record)?.map(|row| visit(key, &row))
                 } else {
                     match self.read_record(tx, record)? {
                         // SAFETY: stable and present.

@@ -16,7 +16,7 @@ use crate::reference::IndexRef;
 use crate::scan::first_rows;
 use crate::storage::{Index, Shared};
 use crate::table::Table;
-use hotrow_core::{Abort, EngineId, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
@@ -96,7 +96,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> fmt::Debug for SecondaryIndex<S, K, 
 
 impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub(crate) fn new(
-        engine: EngineId,
+        engine: &Engine<P>,
         name: String,
         immutable: bool,
         table: TableSlot<K, R, P>,

@@ -22,23 +22,27 @@
 
 use crate::catalog::PartId;
 use crate::constraint::Constraint;
+use crate::graveyard::Graveyard;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
+use crate::split::SplitRows;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Cell, CommitTimeChanges, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin,
+    Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, Object, ObjectAccess, ObjectMeta, Observed, Pin,
     Protocol, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
 };
 use hotrow_sync::OnceLock;
+use hotrow_sync::profile::labelled;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The kind of a pending write of a record; the item's tag.
 pub(crate) mod tag {
@@ -158,6 +162,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
+        let _labelled = labelled("index removal");
         let key = Record::key_of(record);
         match &self.keys {
             KeyIndex::Hash(index) => index.remove(key, pin.guard(), changed),
@@ -239,6 +244,7 @@ impl<K: Key> KeyIndex<K> {
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<RecordKey<K>> {
+        let _labelled = labelled("index insertion");
         // SAFETY: the caller's promise. Only this function keeps fingers, so the one in the pin was returned under this
         // pin. The table's index does not move, is freed through the epoch, and was reached under this pin. So a finger
         // with its address is this index's.
@@ -299,17 +305,23 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     /// True if an operation that changes rows has more to do first: the table is immutable, or has constraints.
     pub(crate) guards_changes: bool,
     pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
+    /// The groups of columns that conflict apart, if there are any.
+    pub(crate) split: Option<Box<SplitRows<K, R, P>>>,
     pub(crate) groups: Groups<P>,
     /// The group of a row, if the groups are queues.
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
+    /// The dead records that snapshots may see.
+    pub(crate) graveyard: Arc<Graveyard>,
     /// The table's number in its database.
     pub(crate) part: OnceLock<PartId>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// An empty table without constraints, indexes and queues.
-    pub(crate) fn new(engine: EngineId, name: String, index: Index<K, R, P>, immutable: bool) -> Self {
+    pub(crate) fn new(engine: &Engine<P>, name: String, index: Index<K, R, P>, immutable: bool) -> Self {
+        let graveyard = Graveyard::new(engine.kept_segments());
+        let engine = engine.id();
         // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
         // first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
@@ -320,9 +332,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             guards_changes: immutable,
             constraints: Vec::new(),
             secondaries: Vec::new(),
+            split: None,
             groups,
             group_of: None,
             last_keys: LastKeys::new(),
+            graveyard,
             part: OnceLock::new(),
         }
     }
@@ -338,14 +352,52 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
     ) {
+        if let Some(newest) = self.graveyard.newest()
+            // SAFETY: the record is in memory as long as the caller is pinned.
+            && unsafe { record.as_ref() }.state() == State::Dead
+        {
+            return self.bury(record, newest, pin, changed);
+        }
         if self.index.remove(record, pin, changed) {
-            // SAFETY: the record is in memory as long as the caller is pinned, and nothing is installed in a dead
-            // record.
-            let heap_bytes = unsafe { record.as_ref().heap_bytes() };
             // SAFETY: made with `Box`. A removal succeeds only once, as dead records never go back into the index,
             // and from now on no lookup finds the record.
-            unsafe { pin.retire_owning(record.as_ptr(), heap_bytes) };
+            unsafe { Self::retire(record.cast(), pin) };
         }
+    }
+
+    /// Removes a dead record that snapshots may see from the index.
+    #[cold]
+    #[inline(never)]
+    fn bury(
+        &self,
+        record: NonNull<Record<K, R, P>>,
+        newest: u64,
+        pin: &Pin,
+        changed: &mut dyn FnMut(StructureChange),
+    ) {
+        let mut name = Vec::new();
+        // SAFETY: the record is in memory as long as the caller is pinned.
+        put_name(unsafe { record.as_ref() }.key(), &mut name);
+        let made = self.graveyard.birth(&self.meta, record.addr().get(), pin);
+        // Before it is removed, so that it is always found in one of the two.
+        // SAFETY: as in `remove_dead`. A removal succeeds only once, and only that thread's burial frees the record.
+        let number = unsafe { self.graveyard.bury(&name, record.cast(), (made, newest), Self::retire) };
+        let is_out = self.index.remove(record, pin, changed);
+        self.graveyard.settle(&name, number, is_out);
+    }
+
+    /// Frees a record.
+    ///
+    /// # Safety
+    ///
+    /// The record is one of these types, made with `Box`, and in memory. No thread that pins from now on finds it, and it is
+    /// retired once.
+    unsafe fn retire(record: NonNull<()>, pin: &Pin) {
+        let record = record.cast::<Record<K, R, P>>();
+        // SAFETY: in memory, and nothing is installed in a dead record.
+        let heap_bytes = unsafe { record.as_ref().heap_bytes() };
+        // SAFETY: the caller's promise.
+        unsafe { pin.retire_owning(record.as_ptr(), heap_bytes) };
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -430,7 +482,10 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         match item.tag() {
             tag::UPDATE => {
                 // SAFETY: an update has a payload, consumed here and nowhere else; the caller holds the lock.
-                unsafe { record.install(item.payload::<Pending<R>>().read(), pin) };
+                unsafe {
+                    let pending = item.payload::<Pending<R>>().read();
+                    item.install_in(record.cell(), pending, pin);
+                }
             }
             tag::INSERTED => record.set_state(State::Present),
             // SAFETY: the tag says what the payload is, and the caller holds the lock.
@@ -441,6 +496,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
                 unsafe { discard_payload::<R, P>(item, pin) };
             }
         }
+    }
+
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::keep_version(item, keeper) };
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

@@ -7,11 +7,13 @@ use crate::errors::BulkInsertError;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::queue::GroupOf;
-use crate::record::Record;
+use crate::record::{GroupsOf, Record};
 use crate::reference::TableRef;
 use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
+use crate::split::SplitRows;
 use crate::storage::{Index, KeyIndex, Shared};
 use crate::unique::UniqueIndex;
+use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
     Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
     Protocol, Transaction, Value, Walk, Worker,
@@ -73,6 +75,8 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     indexes: Vec<(Part, Box<dyn FnOnce(PartId)>)>,
     /// The place where the handles of the indexes find the table.
     slot: TableSlot<K, R, P>,
+    /// The column groups of which indexes use columns, as [`groups_of`] numbers them.
+    indexed: u32,
     rank: u16,
     group_of: Option<GroupOf<K>>,
 }
@@ -94,6 +98,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             secondaries: Vec::new(),
             indexes: Vec::new(),
             slot: TableSlot::default(),
+            indexed: 0,
             rank: u16::MAX,
             group_of: None,
         }
@@ -178,6 +183,32 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         self
     }
 
+    /// As [`secondary`](Self::secondary), for a key that is made from some columns of the row: `column!(Person, age)`, or a tuple of them.
+    ///
+    /// If the row has [column groups](trait@hotrow_core::Value), those of other columns conflict apart. An index by a key that is made from the
+    /// whole row makes the row one segment, as a [constraint](Self::check) does.
+    pub fn secondary_on<C: Columns<R> + Send + Sync + 'static, S: Key>(
+        &mut self,
+        name: &str,
+        columns: C,
+        key_of: impl Fn(&K, C::Values) -> S + Send + Sync + 'static,
+    ) -> SecondaryIndex<S, K, R, P> {
+        self.indexed |= groups_of::<R, GroupsOf<R>>(columns);
+        self.index_by(name, false, Box::new(move |key, row| key_of(key, columns.of(row))))
+    }
+
+    /// As [`secondary_on`](Self::secondary_on), for an index whose entries never change: see
+    /// [`immutable_secondary`](Self::immutable_secondary).
+    pub fn immutable_secondary_on<C: Columns<R> + Send + Sync + 'static, S: Key>(
+        &mut self,
+        name: &str,
+        columns: C,
+        key_of: impl Fn(&K, C::Values) -> S + Send + Sync + 'static,
+    ) -> SecondaryIndex<S, K, R, P> {
+        self.indexed |= groups_of::<R, GroupsOf<R>>(columns);
+        self.index_by(name, true, Box::new(move |key, row| key_of(key, columns.of(row))))
+    }
+
     /// As [`secondary`](Self::secondary), for an index whose entries never change after the table is loaded: no row
     /// is inserted or deleted any more, and no row's secondary key changes. Every protocol reads it without tracking.
     /// A transaction that tries to change an entry ends with
@@ -187,6 +218,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         name: &str,
         key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
     ) -> SecondaryIndex<S, K, R, P> {
+        self.indexed = u32::MAX;
         self.index_by(name, true, Box::new(key_of))
     }
 
@@ -197,6 +229,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         name: &str,
         key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
     ) -> SecondaryIndex<S, K, R, P> {
+        self.indexed = u32::MAX;
         self.index_by(name, false, Box::new(key_of))
     }
 
@@ -207,8 +240,28 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         name: &str,
         key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
     ) -> UniqueIndex<S, K, R, P> {
+        self.indexed = u32::MAX;
+        self.unique_by(name, Box::new(key_of))
+    }
+
+    /// As [`unique`](Self::unique), for a key that is made from some columns of the row: see [`secondary_on`](Self::secondary_on).
+    pub fn unique_on<C: Columns<R> + Send + Sync + 'static, S: Key>(
+        &mut self,
+        name: &str,
+        columns: C,
+        key_of: impl Fn(&K, C::Values) -> S + Send + Sync + 'static,
+    ) -> UniqueIndex<S, K, R, P> {
+        self.indexed |= groups_of::<R, GroupsOf<R>>(columns);
+        self.unique_by(name, Box::new(move |key, row| key_of(key, columns.of(row))))
+    }
+
+    fn unique_by<S: Key>(
+        &mut self,
+        name: &str,
+        key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+    ) -> UniqueIndex<S, K, R, P> {
         let (name, slot) = self.place_of_index(name);
-        let index = UniqueIndex::<S, K, R, P>::new(self.database.id(), name, slot, Box::new(key_of));
+        let index = UniqueIndex::<S, K, R, P>::new(&self.database, name, slot, key_of);
         // No procedure refers to it.
         self.add_index(&index.inner, Part::new(index.name(), index.clone()), |_| ());
         index
@@ -221,7 +274,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> SecondaryIndex<S, K, R, P> {
         let (name, slot) = self.place_of_index(name);
-        let index = SecondaryIndex::<S, K, R, P>::new(self.database.id(), name, immutable, slot, key_of);
+        let index = SecondaryIndex::<S, K, R, P>::new(&self.database, name, immutable, slot, key_of);
         let kept = index.clone();
         self.add_index(&index.kept, Part::new(index.name(), index.clone()), move |id| kept.set_part(id));
         index
@@ -251,7 +304,10 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             None => Index::ordered(),
         };
         let database = self.database;
-        let mut shared = Shared::new(database.id(), self.name, index, self.immutable);
+        let is_one = self.immutable || !self.constraints.is_empty();
+        let indexed = if is_one { u32::MAX } else { self.indexed };
+        let mut shared = Shared::new(&database, self.name, index, self.immutable);
+        shared.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
         shared.guards_changes |= !self.constraints.is_empty();
         shared.constraints = self.constraints;
         shared.secondaries = self.secondaries;

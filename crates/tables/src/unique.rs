@@ -12,7 +12,7 @@ use crate::key::{AsKey, Key, KeyBounds};
 use crate::scan::first_rows;
 use crate::secondary::{MaintainedIndex, TableSlot, scan_rows, table_of};
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, Boxed, EngineId, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Boxed, Engine, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
@@ -80,7 +80,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> fmt::Debug for UniqueIndex<S, K, R, 
 
 impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
     pub(crate) fn new(
-        engine: EngineId,
+        engine: &Engine<P>,
         name: String,
         table: TableSlot<K, R, P>,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,

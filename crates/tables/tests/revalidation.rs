@@ -3,7 +3,7 @@
 //! an object whose predicate each of them looks at.
 
 use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, SavedWrite, Saver,
+    Abort, Engine, EpochBox, Item, Keeper, Object, ObjectMeta, Pin, Protocol, RetryPolicy, SavedWrite, Saver,
     Segment, Transaction,
 };
 use hotrow_protocols::{Drp, Tl2};
@@ -62,6 +62,10 @@ unsafe impl<P: Protocol> Object<P> for Watched<P> {
     }
 
     unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {
+        unreachable!("nothing writes it");
+    }
+
+    unsafe fn keep(&self, _: &Item<P>, _: &mut Keeper<'_>) {
         unreachable!("nothing writes it");
     }
 

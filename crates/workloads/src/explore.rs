@@ -93,6 +93,7 @@ impl Drawn {
                 stock_level: Isolation::Serializable,
                 tame_share: [0.0, 0.5, 1.0, 1.0][random.below(4) as usize],
                 ranks: Ranks::Tuned,
+                readers: if seed.is_multiple_of(2) { Isolation::StrictSnapshot } else { Isolation::Snapshot },
             }),
             1..=3 => DrawnWorkload::Array(ArrayOptions {
                 size: 4,
@@ -127,6 +128,7 @@ impl Drawn {
                 panic_share: 0.02,
                 // The scheduler alone switches cores.
                 yield_share: 0.0,
+                snapshot_share: if seed.is_multiple_of(3) { 0.3 } else { 0.0 },
             }),
         };
         let order = match order {

@@ -95,6 +95,9 @@ pub struct RunOutcome {
     pub report: RunReport,
     /// Reads and writes of each attempt after loading, if the run was recorded; warm-up included, checks not.
     pub history: Option<History>,
+    /// Where the time went, if the run was on virtual cores and [profiled](VirtualSettings::profiles).
+    #[cfg(feature = "sim")]
+    pub profile: Option<hotrow_sim::profile::ProfileReport>,
 }
 
 /// Loads the workload's data into a new engine, runs it, checks the data.
@@ -202,10 +205,16 @@ impl Run<'_> {
         let resident_bytes_loaded = resident();
         let payload_bytes_loaded = workload.payload_bytes(&mut engine.worker()?);
         let recording = spec.record_bytes_max.map(|bytes| engine.record_history(bytes)).transpose()?;
+        #[cfg(feature = "sim")]
+        let mut profile = None;
         let (measurement, mut worker) = match &spec.on {
             On::Threads(settings) => measure(engine, workload, settings, observer)?,
             #[cfg(feature = "sim")]
-            On::Cores(settings) => simulated::measure(engine, workload, settings)?,
+            On::Cores(settings) => {
+                let (measurement, worker, found) = simulated::measure(engine, workload, settings)?;
+                profile = found;
+                (measurement, worker)
+            }
         };
         let history = recording.map(Recording::finish);
         let resident_bytes_end = resident();
@@ -232,7 +241,12 @@ impl Run<'_> {
                 retained_bytes_end,
             },
         };
-        Ok(RunOutcome { report: results.report(spec, host), history })
+        Ok(RunOutcome {
+            report: results.report(spec, host),
+            history,
+            #[cfg(feature = "sim")]
+            profile,
+        })
     }
 }
 

@@ -80,7 +80,7 @@ mod serial;
 #[cfg(test)]
 mod tests;
 
-use hotrow_core::{Abort, Engine, Protocol, RetryPolicy, Transaction};
+use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Transaction};
 use hotrow_protocols::{Visitor, for_each_protocol};
 use hotrow_sync::random::Random;
 use std::fmt::Debug;
@@ -100,6 +100,10 @@ pub trait Datatype: 'static {
 
     /// The object under test.
     type Object<P: Protocol>: Send + Sync;
+
+    /// True if [`state`](Self::state) can be read on a snapshot: the datatype keeps versions, and the function writes nothing.
+    /// Operations that only read are tested on snapshots in any case, if the datatype does not refuse them.
+    const HAS_SNAPSHOTS: bool = true;
 
     /// States in which tests find the object.
     fn states() -> Vec<Self::Model>;
@@ -221,7 +225,12 @@ fn alone<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &str, effort: Ef
     for _ in 0..effort.alone.div_ceil(PER_OBJECT) {
         let mut model = one_of(&mut random, &states).clone();
         let object = D::make(engine, &model);
-        for _ in 0..PER_OBJECT {
+        let mut snapshots = Vec::new();
+        for number in 0..PER_OBJECT {
+            if number % 3 == 0 {
+                let snapshot = engine.snapshot_strict().expect("outside of transactions");
+                snapshots.push((snapshot, model.clone()));
+            }
             let before = model.clone();
             let mut done = Vec::new();
             let rolls_back = random.chance(0.2);
@@ -255,6 +264,24 @@ fn alone<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &str, effort: Ef
             }
             let state = worker.transact(|tx| D::state(&object, tx)).expect("nobody else is there");
             assert_eq!(state, model, "{variant}: from {before:?}, after {done:?}, rolled back: {rolls_back}");
+            for (snapshot, then) in &snapshots {
+                let operation = one_of(&mut random, &operations);
+                let output = worker.transact_on(snapshot, |tx| D::operate(&object, tx, operation));
+                let expected = D::apply(&mut then.clone(), operation);
+                match output {
+                    Err(Error::Misuse(Misuse::ReadOnly { .. } | Misuse::Unsupported(_))) => {}
+                    output => assert_eq!(
+                        output.expect("a snapshot can be read at any time"),
+                        expected,
+                        "{variant}: {operation:?} on a snapshot of {then:?}, after {done:?}"
+                    ),
+                }
+                if D::HAS_SNAPSHOTS {
+                    let state = worker.transact_on(snapshot, |tx| D::state(&object, tx));
+                    let state = state.expect("a snapshot can be read at any time");
+                    assert_eq!(state, *then, "{variant}: a snapshot, after {done:?}");
+                }
+            }
         }
     }
 }

@@ -18,12 +18,18 @@ use hotrow_workloads::{
 };
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process;
 use std::time::Duration;
 
 /// The measured workloads, each with its options that differ from the defaults.
-const MEASURED: [(&str, &[(&str, &str)]); 3] =
-    [("array", &[("ops", "10")]), ("array", &[("ops", "50")]), ("tpcc", &[("warehouses", "1")])];
+const MEASURED: [(&str, &[(&str, &str)]); 5] = [
+    ("array", &[("ops", "10")]),
+    ("array", &[("ops", "50")]),
+    ("tpcc", &[("warehouses", "1")]),
+    ("ycsb", &[("preset", "a"), ("records", "100000")]),
+    ("tables32", &[]),
+];
 
 /// The measured numbers of threads; the machine and the profile may have fewer.
 const THREADS: [usize; 2] = [1, 2];
@@ -52,15 +58,22 @@ struct FidelityArguments {
     /// Protocols, separated by commas, or "all"; each runs with the numbers of threads that it admits
     #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
     protocol: String,
-    /// The workload: array (10 and 50 operations), tpcc (1 warehouse), or all
-    #[arg(long, value_name = "W", default_value = "all", value_parser = ["array", "tpcc", "all"], hide_possible_values = true)]
+    /// The workload: array (10 and 50 operations), tpcc (1 warehouse), ycsb (preset a), tables32, or all
+    #[arg(long, value_name = "W", default_value = "all", value_parser = ["array", "tpcc", "ycsb", "tables32", "all"], hide_possible_values = true)]
     workload: String,
     /// The profile to compare with this machine: a name from `hotrow list`, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "this")]
     machine: String,
-    /// Number of real runs of each point; their median counts
+    /// Number of real runs of each point; their median counts, or what --quantile says
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     repeat: u32,
+    /// The quantile of the real runs that counts, from 0 to 1; 0.75, say, on a machine that other programs use, too
+    #[arg(long, value_name = "Q", default_value_t = 0.5, value_parser = parse_quantile, allow_negative_numbers = true)]
+    quantile: f64,
+    /// The command of a build without the simulator, for the real runs; in a build with it, they pay for asking whether a
+    /// simulation runs
+    #[arg(long, value_name = "COMMAND")]
+    real: Option<PathBuf>,
     /// Length of each real measurement, in seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_measured, allow_negative_numbers = true)]
     seconds: Duration,
@@ -130,6 +143,12 @@ impl FidelityArguments {
                 let _ = write!(command, " --{name} {value}");
             }
         }
+        if let Some(real) = &self.real {
+            let _ = write!(command, " --real {}", real.file_name().unwrap_or(real.as_os_str()).display());
+        }
+        if self.quantile != 0.5 {
+            let _ = write!(command, " --quantile {}", self.quantile);
+        }
         let Self { repeat, seconds, warmup, virtual_ms, warmup_ms, seed, .. } = self;
         let (seconds, warmup) = (seconds.as_secs_f64(), warmup.as_secs_f64());
         let _ = write!(
@@ -147,10 +166,10 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
     // Simulated runs come first, so that the state of the allocator before them is always the same.
     let simulated = points.iter().map(|point| one(point, host, &plan.on_profile(point)));
     let simulated: Vec<RunReport> = simulated.collect::<Result<_, _>>()?;
-    let mut real: Vec<Vec<RunReport>> = points.iter().map(|_| Vec::new()).collect();
+    let mut real: Vec<Vec<f64>> = points.iter().map(|_| Vec::new()).collect();
     for round in 0..arguments.repeat {
-        for (point, reports) in points.iter().zip(&mut real) {
-            reports.push(one(point, host, &plan.on_machine(point, round))?);
+        for (point, throughputs) in points.iter().zip(&mut real) {
+            throughputs.push(plan.real(point, round, host)?);
         }
     }
     let found = Fidelity {
@@ -162,7 +181,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
             .iter()
             .zip(real.iter().zip(&simulated))
             .map(|(point, (real, simulated))| {
-                let real_per_s = text::median(real.iter().map(|report| report.throughput_per_s)).round();
+                let real_per_s = text::quantile(real.iter().copied(), arguments.quantile).round();
                 let simulated_per_s = simulated.throughput_per_s.round();
                 MeasuredPoint {
                     workload: point.workload.info().name.to_owned(),
@@ -193,7 +212,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
     if let Some(target) = target {
         target.write(|file| file.write_all(found.to_toml().as_bytes()))?;
     }
-    verdict(real.iter().flatten().chain(&simulated))
+    verdict(&simulated)
 }
 
 impl FidelityPlan {
@@ -205,14 +224,48 @@ impl FidelityPlan {
             warmup: Duration::from_millis(warmup_ms.into()),
             measured: Duration::from_millis(virtual_ms.into()),
             seed,
+            profiles: false,
         }))
     }
 
-    fn on_machine(&self, point: &PlannedPoint, round: u32) -> On {
+    /// Runs a point on the machine. Returns its throughput.
+    fn real(&self, point: &PlannedPoint, round: u32, host: &ThisHost) -> Result<f64, CommandError> {
         let FidelityArguments { warmup, seconds, seed, .. } = self.arguments;
         let seed = seed.wrapping_add(round.into());
-        On::Threads(Settings { threads: point.threads, warmup, measured: seconds, seed })
+        let settings = Settings { threads: point.threads, warmup, measured: seconds, seed };
+        if let Some(command) = &self.arguments.real {
+            return by_command(command, point, &settings);
+        }
+        let report = one(point, host, &On::Threads(settings))?;
+        verdict([&report])?;
+        Ok(report.throughput_per_s)
     }
+}
+
+/// Runs a point on the machine, by another build's command. Returns its throughput.
+fn by_command(command: &Path, point: &PlannedPoint, settings: &Settings) -> Result<f64, CommandError> {
+    let Settings { threads, warmup, measured, seed } = settings;
+    let failed = |reason: String| CommandError::Verdict(format!("{}: {reason}", command.display()));
+    let output = process::Command::new(command)
+        .args(["bench", point.workload.info().name, "--protocol", point.protocol.name, "--format", "json"])
+        .args(point.options.split_whitespace())
+        .args(["--threads", &threads.to_string(), "--seed", &seed.to_string()])
+        .args(["--seconds", &measured.as_secs_f64().to_string()])
+        .args(["--warmup", &warmup.as_secs_f64().to_string()])
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
+    report["throughput_per_s"].as_f64().ok_or_else(|| failed(String::from("its report has no throughput")))
+}
+
+fn parse_quantile(text: &str) -> Result<f64, String> {
+    // No range contains NaN.
+    let quantile = text.parse().ok().filter(|quantile| (0.0..=1.0).contains(quantile));
+    quantile.ok_or_else(|| String::from("expected a number from 0 to 1"))
 }
 
 /// Runs a point once.

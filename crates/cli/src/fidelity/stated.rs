@@ -33,7 +33,7 @@ pub(crate) struct MeasuredPoint {
     pub(crate) protocol: String,
     /// Threads of the machine, and cores of the profile.
     pub(crate) threads: usize,
-    /// Commits per second on the machine: the median of its runs.
+    /// Commits per second on the machine: the median of its runs, or the quantile that the command names.
     pub(crate) real_per_s: f64,
     /// Commits per virtual second on the profile.
     pub(crate) simulated_per_s: f64,

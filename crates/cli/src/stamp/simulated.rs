@@ -19,9 +19,11 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_sim::{Config, Machine, Simulation};
 use hotrow_stamp::Spawning;
 use hotrow_stamp::registry::ApplicationOptions;
-use hotrow_workloads::Host as _;
+use hotrow_workloads::{BenchError, Host as _};
 use serde_json::json;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 /// The runs that `hotrow sim stamp` makes.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct VirtualStampPlan {
     stores: Vec<(&'static str, Vec<Variant>)>,
     cores: Vec<usize>,
     machine: Machine,
+    /// The virtual time at which a run is given up.
+    virtual_time_max: Duration,
     format: Format,
     preset: Option<String>,
     set: Vec<String>,
@@ -46,6 +50,9 @@ struct VirtualStampArguments {
     /// The machine: a name from `hotrow list`, or a profile's file
     #[arg(long, value_name = "NAME|FILE", default_value = "server-128")]
     machine: String,
+    /// Virtual time after which a run that has not ended is given up, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 3_600_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000), allow_negative_numbers = true)]
+    virtual_ms_max: u64,
 }
 
 /// The subcommand of `hotrow sim`.
@@ -64,7 +71,7 @@ pub(crate) fn command() -> Command {
 /// Reads the arguments.
 pub(super) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
     let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
-    let VirtualStampArguments { stores, cores, machine } =
+    let VirtualStampArguments { stores, cores, machine, virtual_ms_max } =
         VirtualStampArguments::from_arg_matches(matches).map_err(shortened)?;
     let cores: Vec<usize> = cores.into_iter().map(|cores| cores as usize).collect();
     let machine = machine_called(&machine)?;
@@ -83,7 +90,8 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
         Ok((protocol, variants))
     };
     let stores = protocols(&protocol)?.into_iter().map(of_protocol).collect::<Result<_, Refusal>>()?;
-    Ok(VirtualStampPlan { applications, stores, cores, machine, format, preset, set })
+    let virtual_time_max = Duration::from_millis(virtual_ms_max);
+    Ok(VirtualStampPlan { applications, stores, cores, machine, virtual_time_max, format, preset, set })
 }
 
 /// One run on virtual cores.
@@ -129,7 +137,7 @@ fn run_application(
             for &variant in variants {
                 let label = format!("{} {} {protocol}, {cores} cores", application.name(), variant.name());
                 let _progress = Progress::new(label);
-                let run = run_once(application, variant, protocol, &plan.machine, cores);
+                let run = run_once(plan, application, variant, protocol, cores)?;
                 if variant == Variant::Words {
                     words = Some(run.seconds);
                 }
@@ -145,28 +153,48 @@ fn run_application(
     Ok(runs)
 }
 
+/// The reason why a simulation did not finish: the payload with which the runner leaves the application.
+struct Unfinished(String);
+
 /// Runs an application on virtual cores. The result's seconds are virtual.
 ///
-/// # Panics
+/// # Errors
 ///
-/// If a simulation does not finish: then cores wait for each other, which is a defect of the protocol.
+/// [`BenchError::Simulation`] if a simulation does not finish: a core has panicked, cores wait for each other, or the limit of
+/// virtual time has passed.
 fn run_once(
+    plan: &VirtualStampPlan,
     application: &ApplicationOptions,
     variant: Variant,
     protocol: &str,
-    machine: &Machine,
     cores: usize,
-) -> StampRun {
+) -> Result<StampRun, BenchError> {
     let virtual_ns = Cell::new(0);
+    let limit_ns = plan.virtual_time_max.as_nanos() as u64;
     let runner = Spawning::new(cores, |cores, job: &(dyn Fn(usize) + Sync)| {
-        let config = Config::new(machine.clone(), cores);
+        let mut config = Config::new(plan.machine.clone(), cores);
+        config.until_ns_hard = Some(limit_ns.saturating_sub(virtual_ns.get()));
         let simulation = Simulation::new(config).expect("the machine has as many hardware threads");
-        let report = simulation.run(job);
-        assert!(report.end.is_finished(), "{} under {protocol}: {}", application.name(), report.end);
+        let report = simulation.try_run(job);
+        if !report.end.is_finished() {
+            // The application cannot go on without its workers. No panic: nothing is printed.
+            resume_unwind(Box::new(Unfinished(report.end.to_string())));
+        }
         virtual_ns.set(virtual_ns.get() + report.virtual_ns());
     });
-    let run = run_with_transactions(application, variant, protocol, &runner);
-    StampRun { seconds: virtual_ns.get() as f64 / 1e9, ..run }
+    let run =
+        catch_unwind(AssertUnwindSafe(|| run_with_transactions(application, variant, protocol, &runner)));
+    match run {
+        Ok(run) => Ok(StampRun { seconds: virtual_ns.get() as f64 / 1e9, ..run }),
+        Err(payload) => match payload.downcast::<Unfinished>() {
+            Ok(unfinished) => {
+                let run =
+                    format!("{} {} under {protocol} on {cores} cores", application.name(), variant.name());
+                Err(BenchError::Simulation(format!("{run}: {}", unfinished.0)))
+            }
+            Err(payload) => resume_unwind(payload),
+        },
+    }
 }
 
 /// The table of an application.

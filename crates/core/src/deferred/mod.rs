@@ -25,6 +25,7 @@
 //!   start another transaction, like any code of a body.
 
 mod counters;
+mod footprint;
 mod intention;
 mod late;
 mod order;
@@ -32,11 +33,12 @@ mod recording;
 mod running;
 
 pub(crate) use counters::COUNTERS;
+pub(crate) use footprint::{Footprint, line_up_early};
 pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
 use crate::attempt::Attempt;
-use crate::item::{Flags, ItemId};
+use crate::item::{Flags, Item, ItemId};
 use crate::protocol::{Absent, ConflictCause, Protocol};
 
 /// Bits 64 to 256 of an item's flags are those of deferred operations.
@@ -78,6 +80,20 @@ pub trait Deferral<P: Protocol>: Sized {
 
     /// Notes that all intentions on a segment have run.
     fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
+
+    /// Tells which segments the next attempt of the same transaction should queue for before its body runs: the
+    /// *footprint* of an attempt that has just lost. None if the next attempt should begin like the first.
+    fn footprint(
+        &self,
+        _attempt: &mut Attempt<P>,
+        _lost: &ConflictCause,
+        _keep: &mut dyn FnMut(&Item<P>, Access),
+    ) {
+    }
+
+    /// Queues, before the body runs, for the segments in the footprint of the attempt before. Called after
+    /// [`Protocol::begin`], with items that nobody has touched yet.
+    fn line_up_early(&self, _attempt: &mut Attempt<P>, _footprint: &[(ItemId, Access)]) {}
 }
 
 impl<P: Protocol> Deferral<P> for Absent {

@@ -3,12 +3,14 @@
 use super::intention::{Intention, Intentions};
 use crate::abort::{Abort, Reason};
 use crate::deferred::Deferral as _;
+use crate::hide_closure;
 use crate::item::{Flags, ItemId};
 use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::panic_message;
 use crate::worker;
+use hotrow_sync::profile;
 use hotrow_sync::thread::label;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -330,6 +332,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn run_at_turn(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.run_one(intention)?;
+        profile::leave_objects();
         if let Some(id) = intention.item
             && self.attempt.items.get(id).intentions == 0
             && let Some(deferral) = P::Deferral::of(self.protocol)
@@ -353,6 +356,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
+        hide_closure!(work: FnOnce(&mut Self) -> Result<R, Abort>);
         // An error of an intention's is not one that the body may catch.
         let noted = worker::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));

@@ -14,6 +14,7 @@ use crate::protocol::Protocol;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
+use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::{Arc, OnceLock};
 use std::cell::UnsafeCell;
@@ -284,6 +285,7 @@ impl<P: Protocol> StealableOperations<P> {
 
     /// Waits until an operation is no longer taken.
     pub(super) fn await_done(&self, operation: &StealableOperation<P>) {
+        let _waiting = waiting("an operation that another worker runs", 0);
         let is_done = || operation.word.state() != State::Taken;
         // Operations are short, so spinning comes first.
         if !spin_until(CHECKS, is_done) && !yield_until(CHECKS, is_done) {

@@ -114,7 +114,7 @@ impl Recorder {
     }
 
     /// Returns the counter: a moment after all numbers already taken, and before all later ones.
-    fn stamp(&self) -> u64 {
+    pub(crate) fn stamp(&self) -> u64 {
         // Sequentially consistent, like `next`: an attempt whose end took a smaller number has ended before.
         self.counter.load(Ordering::SeqCst)
     }
@@ -259,11 +259,11 @@ impl Log {
         bytes
     }
 
-    /// Records the begin of an attempt. Its reads are recorded only if it is serializable.
-    pub(crate) fn begin(&mut self, attempt: u32, reads_count: bool) {
+    /// Records the begin of an attempt, at `begun` if that is not now. Its reads are recorded only if it is serializable.
+    pub(crate) fn begin(&mut self, attempt: u32, reads_count: bool, begun: Option<u64>) {
         self.reads_count = reads_count;
         self.place = 0;
-        let stamp = self.recorder.stamp();
+        let stamp = begun.unwrap_or_else(|| self.recorder.stamp());
         self.add(Event::Begin { attempt, stamp });
     }
 

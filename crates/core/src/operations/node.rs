@@ -4,6 +4,7 @@ use super::{Input, Results};
 use crate::abort::{Abort, Misuse};
 use crate::protocol::Protocol;
 use crate::transaction::ObjectAccess;
+use hotrow_sync::work::{Work as Charged, charge};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -92,6 +93,7 @@ impl<W: Work<P, I::Value>, I: Input, P: Protocol> FunctionsOf<W, I, P> {
 
 impl<W, I: Input, O> Node<W, I, O> {
     pub(super) fn new(work: W, inputs: I) -> Self {
+        charge(Charged::RecordedOperation);
         Self { todo: Some((work, inputs)), result: None }
     }
 

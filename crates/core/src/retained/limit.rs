@@ -78,6 +78,13 @@ impl Limit {
         if PRESSURE.is_over.load(Ordering::Relaxed) { self.wait(profile, deadline) } else { Ok(()) }
     }
 
+    /// True if a transaction that begins now may have to wait.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        // Relaxed: as in `pass`.
+        PRESSURE.is_over.load(Ordering::Relaxed)
+    }
+
     #[cold]
     #[inline(never)]
     fn wait(&self, profile: &Profile, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {

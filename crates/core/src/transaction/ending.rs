@@ -1,13 +1,15 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
-use super::{AttemptOutcome, ObjectAccess, Stop, WORK_COMMIT};
+use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::abort::Misuse;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::history::Ended;
 use crate::protocol::Protocol;
 use crate::users_code::Panics;
-use hotrow_sync::thread::{label, work};
+use hotrow_sync::profile;
+use hotrow_sync::thread::label;
+use hotrow_sync::work::{Work, charge};
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Tries to commit, and rolls back if it cannot.
@@ -24,6 +26,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
         let taken = take(self.attempt);
         self.attempt.close(&mut Panics::default());
+        profile::attempt_ends(true);
+        label("between attempts");
         taken
     }
 
@@ -38,9 +42,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_told() && self.stop.is_none() {
             let _ = self.heed();
         }
+        if self.is_scout() {
+            self.end_scout();
+        }
         if self.stop.is_none() {
             label("commit");
-            work(WORK_COMMIT);
+            profile::leave_objects();
+            charge(Work::Commit);
             if P::DEFERS && self.attempt.intentions.are_waiting() {
                 self.commit_deferred();
             }
@@ -53,14 +61,17 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 self.check_writes();
             }
         }
+        if self.is_on_snapshot() {
+            return self.end_on_snapshot();
+        }
         if self.stop.is_none() && self.prepare() {
-            if let Some(commits) = self.attempt.commits.as_deref() {
-                commits.between_halves(self.attempt);
-            }
+            self.attempt.between_halves();
             // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
             self.protocol.finish(Prepared::new(self.attempt));
+            profile::release_all();
             debug_assert!(self.attempt.is_installed(), "the second half installs every write");
+            self.attempt.end_stamped();
             label("after commit");
             if self.attempt.is_recorded() {
                 self.attempt.record_end(Ended::Committed);
@@ -73,6 +84,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return true;
         }
         false
+    }
+
+    /// Ends a transaction that has read on a snapshot: there is nothing to validate, and nothing to install.
+    #[cold]
+    #[inline(never)]
+    fn end_on_snapshot(&mut self) -> bool {
+        if self.stop.is_some() {
+            return false;
+        }
+        self.open = false;
+        if self.attempt.is_recorded() {
+            self.attempt.record_end(Ended::Committed);
+        }
+        self.slot.counters.commit();
+        self.attempt.cleanup(true, &mut Panics::default());
+        true
     }
 
     /// Lets objects check all pending writes, which are final. A violation or a panic stops the attempt.
@@ -106,6 +133,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         match self.protocol.prepare(self.attempt) {
             Ok(()) => true,
             Err(lost) => {
+                // Naming the key runs users' code, which no snapshot should wait for.
+                self.attempt.end_stamped();
                 let _ = self.lose(lost);
                 false
             }
@@ -117,7 +146,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// intentions). Otherwise the attempt has lost, and another one follows.
     #[cold]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
-        if !P::OPAQUE && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
+        if !P::OPAQUE && !self.is_on_snapshot() && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
             self.validate_before_rollback();
         }
         self.cancel(panics)
@@ -127,7 +156,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // From here on it may wait for locks again.
         self.attempt.graph.nonblocking = false;
         self.attempt.graph.has_blocked = false;
-        if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
+        if self.is_scout() {
+            self.stop = None;
+            self.end_scout();
+        } else if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
             self.stop = None;
             let _ = self.lose(lost);
         }
@@ -147,11 +179,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     #[cold]
+    fn after_cleanup(&mut self) {
+        if !self.is_on_snapshot() {
+            self.protocol.after_cleanup(self.attempt);
+        }
+    }
+
+    #[cold]
     fn roll_back(&mut self, panics: &mut Panics) {
         label("abort");
         self.open = false;
         self.attempt.undo();
-        self.protocol.abort(self.attempt);
+        if !self.is_on_snapshot() {
+            self.protocol.abort(self.attempt);
+        }
+        profile::release_all();
+        self.attempt.end_stamped();
         if self.attempt.is_recorded() {
             self.attempt.record_end(match &self.stop {
                 Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
@@ -162,8 +205,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false, panics);
-        self.protocol.after_cleanup(self.attempt);
+        self.after_cleanup();
         self.attempt.close(panics);
+        profile::attempt_ends(false);
+        label("between attempts");
     }
 }
 
@@ -176,8 +221,10 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.
-            self.protocol.after_cleanup(self.attempt);
+            self.attempt.end_stamped();
+            self.after_cleanup();
             self.attempt.close(&mut Panics::default());
+            profile::attempt_ends(false);
         }
     }
 }

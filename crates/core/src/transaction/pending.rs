@@ -4,6 +4,7 @@ use super::ObjectAccess;
 use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::Object;
 use crate::protocol::Protocol;
+use hotrow_sync::profile;
 use std::ptr::NonNull;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
@@ -148,6 +149,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.has_written();
         // SAFETY: the caller's promise.
         let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        let meta = object.meta();
+        profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
+        // SAFETY: as for the item.
+        profile::touch_new(touched.address(), || unsafe { object.describe(segment) });
         let items = &mut self.attempt.items;
         let id = items.find_or_add(touched);
         let item = items.get_mut(id);

@@ -16,8 +16,9 @@
 //!   [deferred](crate::guide::deferred).
 //! - **Compute outside.** What does not depend on what the transaction reads does not belong into its body: parsing,
 //!   formatting, hashing, allocation.
-//! - **Split the row** if its parts change apart: a hot total and its cold description in two tables, a quota in several rows
-//!   of which a thread takes its own first.
+//! - **Split the row** if its columns change apart: `#[value(group = "name")]` at fields of an inline row gives the columns of a group a
+//!   segment of their own, behind the same key ([column groups](#column-groups)). A quota may be in several rows, of which a thread
+//!   takes its own first.
 //! - **Then choose the protocol**: see [which protocol when](crate::guide::protocols). The [report](crate::guide::conflicts)
 //!   names the rows over which transactions were lost, so that you need not guess which ones are hot.
 //!
@@ -49,6 +50,51 @@
 //! db.transact(|tx| sold.add(tx, &7, Column::whole(), 2))?;
 //! # Ok::<(), hotrow::Error>(())
 //! ```
+//!
+//! # Column groups
+//!
+//! A warehouse's total changes with each payment, its tax hardly ever. In one segment, each payment is in the way of everybody
+//! who reads the tax. In two, it is not:
+//!
+//! ```
+//! use hotrow::{Database, Value, column};
+//!
+//! #[derive(Debug, Clone, Copy, PartialEq, Value)]
+//! #[value(inline)]
+//! struct Warehouse {
+//!     tax: i64,
+//!     #[value(group = "total")]
+//!     year_to_date: i64,
+//! }
+//!
+//! let db = Database::open()?;
+//! let warehouses = db.table::<u16, Warehouse>("warehouses").hash(1).create()?;
+//! warehouses.bulk_insert(1, Warehouse { tax: 7, year_to_date: 0 });
+//! let tax = db.transact(|tx| {
+//!     let tax = warehouses.read_columns(tx, &1, column!(Warehouse, tax))?;
+//!     // Another thread's payment is not in the way.
+//!     let pay = || db.transact(|tx| warehouses.add(tx, &1, column!(Warehouse, year_to_date), 100));
+//!     std::thread::scope(|scope| scope.spawn(pay).join().unwrap()).unwrap();
+//!     Ok((tax, tx.attempt_number()))
+//! })?;
+//! assert_eq!(tax, (Some(7), 0));
+//! let row = db.transact(|tx| warehouses.get(tx, &1))?;
+//! assert_eq!(row, Some(Warehouse { tax: 7, year_to_date: 100 }));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! - Operations on columns touch the segments of these columns only: [`read_columns`](Table::read_columns),
+//!   [`update_columns`](Table::update_columns), [`apply_columns`](Table::apply_columns), [`add`](Table::add),
+//!   [`subtract_if_enough`](Table::subtract_if_enough), [`set`](Table::set), [`max`](Table::max), [`min`](Table::min), their deferred
+//!   forms, and those of procedures ([`Context::update_columns`], [`Context::add`] and so on). Columns that are in no group are one
+//!   segment together. An operation on columns of several groups is one on the row.
+//! - Operations on rows ([`get`](Table::get), [`update`](Table::update), scans) touch all segments, so each costs as much as so many small
+//!   rows. [`update`](Table::update) writes only those that it has changed. [`apply`](Table::apply) of a whole row reads it.
+//! - Insertions and deletions write all segments. A transaction that has touched one group notices them.
+//! - Each group takes a cache line or more in each row, so that what changes is not beside what is read. Split what is hot.
+//! - An index by a key that is made from the whole row, and a constraint, have to look at each change: in such a table the row is one
+//!   segment. An index by [named columns](TableBuilder::secondary_on) makes one only of the groups of these.
+//! - In an object (a [`TBox`], a map) a value is one segment, whatever its groups.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -11,10 +11,11 @@
 //! 9. [Deferred operations](deferred)
 //! 10. [Procedures and contexts](procedures)
 //! 11. [Transaction profiles](profiles)
-//! 12. [Recording and checking a run](histories)
-//! 13. [A datatype of your own](crate::object)
-//! 14. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
-//! 15. [Guarantees, rules for bodies, limits](guarantees)
+//! 12. [Snapshots: reading without being in the way](snapshots)
+//! 13. [Recording and checking a run](histories)
+//! 14. [A datatype of your own](crate::object)
+//! 15. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
+//! 16. [Guarantees, rules for bodies, limits](guarantees)
 
 pub mod conflicts;
 pub mod deferred;
@@ -28,5 +29,6 @@ pub mod procedures;
 pub mod profiles;
 pub mod protocols;
 pub mod servers;
+pub mod snapshots;
 pub mod tables;
 pub mod threads;

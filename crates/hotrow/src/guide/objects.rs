@@ -23,7 +23,7 @@
 //! [`TCounter`] is for a number that many threads change and few read exactly. Increments do not read the counter, so
 //! they never make each other abort. Tests ([`is_at_least`](TCounter::is_at_least) and its siblings) are
 //! *predicates*: the transaction depends on the answer, not on the value. An exact [`get`](TCounter::get) conflicts
-//! with every change.
+//! with every change. [`TCounters`] are many of them side by side.
 //!
 //! ```
 //! use hotrow::{Database, TCounter};

@@ -8,6 +8,7 @@
 //! - *[Read committed](Isolation::ReadCommitted)* is enough: each read sees committed data, and no more is
 //!   guaranteed. This is for large reports that need not be exact. Under every protocol, they then never abort
 //!   because a row that they have read changed, and they block others only during a single read.
+//! - It reads on a *[snapshot](crate::guide::snapshots)*.
 //! - The approximate number of *records* that it touches: under `plor+deadline` small transactions go before large
 //!   ones for a while.
 //!

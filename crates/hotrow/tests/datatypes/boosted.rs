@@ -27,6 +27,8 @@ struct Boosted;
 impl Map for Boosted {
     type Of<P: Protocol> = TBoostedMap<u64, u64, Papaya, P>;
 
+    const HAS_SNAPSHOTS: bool = false;
+
     fn make<P: Protocol>(engine: &Engine<P>, entries: BTreeMap<u64, u64>) -> Self::Of<P> {
         TBoostedMap::named(engine, "boosted", Papaya(entries.into_iter().collect()), 16)
     }

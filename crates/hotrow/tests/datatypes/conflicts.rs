@@ -2,8 +2,8 @@
 
 use hotrow::protocols::{Occ, TicToc, Tl2};
 use hotrow::{
-    Abort, Engine, Protocol, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TTreeMap, TVector,
-    Transaction,
+    Abort, Engine, Protocol, TBox, TCounter, TCounters, TList, TListSet, TPriorityQueue, TQueue, TTreeMap,
+    TVector, Transaction,
 };
 
 type Body<O, P> = fn(&O, &mut Transaction<'_, P>) -> Result<(), Abort>;
@@ -140,6 +140,8 @@ fn operations_on_different_keys_of_a_tree_map_commute() {
         false: |map, tx| map.remove(tx, &10).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
         true: |map, tx| map.contains_key(tx, &10).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
         false: |map, tx| map.contains_key(tx, &10).map(drop), |map, tx| map.remove(tx, &10).map(drop);
+        // An entry of its own is nobody else's.
+        true: |map, tx| { map.insert(tx, 11, 0)?; map.get(tx, &11).map(drop) }, |map, tx| map.insert(tx, 12, 0).map(drop);
     ]);
 }
 
@@ -172,6 +174,15 @@ fn a_scan_of_a_tree_map_conflicts_with_what_comes_into_the_part_that_it_has_seen
         assert_eq!(map.first(tx)?, Some((5, 0)));
         Ok(())
     }
+    fn apart<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        let empty = map.range(tx, 14..17).count() + map.range(tx, 24..27).count();
+        assert_eq!(empty, 0);
+        Ok(())
+    }
+    fn again<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        map.iter(tx).take(2).try_for_each(|one| one.map(drop))?;
+        map.first(tx).map(drop)
+    }
     check!(|engine: &Engine<P>| TTreeMap::with_entries(engine, [(10, 1), (20, 2), (30, 3)]), [
         true: |map, tx| map.first(tx).map(drop), |map, tx| map.insert(tx, 11, 0).map(drop);
         false: |map, tx| map.first(tx).map(drop), |map, tx| map.insert(tx, 9, 0).map(drop);
@@ -189,8 +200,40 @@ fn a_scan_of_a_tree_map_conflicts_with_what_comes_into_the_part_that_it_has_seen
         true: own, |map, tx| map.insert(tx, 6, 0).map(drop);
         true: |map, tx| map.is_empty(tx).map(drop), |map, tx| map.insert(tx, 15, 0).map(drop);
         true: |map, tx| map.is_empty(tx).map(drop), |map, tx| map.remove(tx, &10).map(drop);
+        false: |map, tx| map.is_empty(tx).map(drop), |map, tx| [10, 20, 30].iter().try_for_each(|key| map.remove(tx, key).map(drop));
+        false: apart, |map, tx| map.insert(tx, 15, 0).map(drop);
+        false: apart, |map, tx| map.insert(tx, 25, 0).map(drop);
+        true: apart, |map, tx| map.insert(tx, 18, 0).map(drop);
+        false: again, |map, tx| map.insert(tx, 15, 0).map(drop);
         false: |map, tx| map.len(tx).map(drop), |map, tx| map.insert(tx, 15, 0).map(drop);
         true: |map, tx| map.len(tx).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+    ]);
+}
+
+#[test]
+fn scans_of_a_tree_map_from_both_ends_to_the_same_entry_see_all_around_it() {
+    fn both<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        assert_eq!(map.last(tx)?, map.first(tx)?);
+        Ok(())
+    }
+    check!(|engine: &Engine<P>| TTreeMap::with_entries(engine, [(10, 1)]), [
+        false: both, |map, tx| map.insert(tx, 9, 0).map(drop);
+        false: both, |map, tx| map.insert(tx, 11, 0).map(drop);
+    ]);
+}
+
+#[test]
+fn counters_side_by_side_conflict_each_on_its_own() {
+    check!(|engine: &Engine<P>| TCounters::new(engine, [5, 5, 5]), [
+        true: |all, tx| all.add(tx, 1, 1), |all, tx| all.add(tx, 1, 1);
+        true: |all, tx| all.get(tx, 0).map(drop), |all, tx| all.add(tx, 1, 1);
+        false: |all, tx| all.get(tx, 1).map(drop), |all, tx| all.add(tx, 1, 1);
+        true: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.add(tx, 1, 1);
+        false: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.add(tx, 1, -1);
+        true: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.set(tx, 2, 0);
+        // What it has set itself, it does not read.
+        true: |all, tx| { all.set(tx, 1, 7)?; assert_eq!(all.get(tx, 1)?, 7); Ok(()) }, |all, tx| all.add(tx, 1, 1);
+        true: |all, tx| { all.set(tx, 1, 7)?; assert!(!all.is_between(tx, 1, 0, 6)?); Ok(()) }, |all, tx| all.add(tx, 1, 1);
     ]);
 }
 

@@ -7,6 +7,9 @@ use std::marker::PhantomData;
 
 /// A map of one kind, with the operations that all have.
 pub(crate) trait Map: 'static {
+    /// True if the map can be read on a snapshot.
+    const HAS_SNAPSHOTS: bool = true;
+
     type Of<P: Protocol>: Send + Sync;
 
     fn make<P: Protocol>(engine: &Engine<P>, entries: BTreeMap<u64, u64>) -> Self::Of<P>;
@@ -59,6 +62,8 @@ impl<M: Map, const SORTED: bool> Datatype for As<M, SORTED> {
     type Operation = Operation;
     type Output = Vec<(u64, u64)>;
     type Object<P: Protocol> = M::Of<P>;
+
+    const HAS_SNAPSHOTS: bool = M::HAS_SNAPSHOTS;
 
     fn states() -> Vec<Self::Model> {
         let many = (0..30).map(|key| (key, 1));

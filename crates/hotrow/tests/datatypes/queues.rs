@@ -45,6 +45,9 @@ impl<Q: Queue> Datatype for As<Q> {
     type Output = Option<u64>;
     type Object<P: Protocol> = Q::Of<P>;
 
+    /// The state is found by popping.
+    const HAS_SNAPSHOTS: bool = false;
+
     fn states() -> Vec<VecDeque<u64>> {
         Q::states()
     }

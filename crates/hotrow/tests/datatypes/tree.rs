@@ -43,6 +43,30 @@ fn a_tree_map_is_loaded_outside_of_transactions_and_searched_by_borrowed_keys() 
 }
 
 #[test]
+fn lengths_and_ranges_of_a_tree_map_tell_own_insertions_and_removals() {
+    let engine = Engine::<Occ>::new();
+    let map = TTreeMap::with_entries(&engine, [(10, 1), (20, 2)]);
+    engine
+        .transact(|tx| {
+            map.insert(tx, 30, 3)?;
+            assert_eq!(map.len(tx)?, 3);
+            assert_eq!((map.range(tx, ..20).count(), map.range(tx, 25..).count()), (1, 1));
+            map.remove(tx, &30)?;
+            assert_eq!(map.len(tx)?, 2, "the insertion is taken back");
+            map.remove(tx, &10)?;
+            assert_eq!(map.len(tx)?, 1);
+            map.insert(tx, 10, 4)?;
+            assert_eq!(map.len(tx)?, 2, "one entry is exchanged for another");
+            map.remove(tx, &10)?;
+            map.remove(tx, &20)?;
+            assert!(map.is_empty(tx)?);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(engine.transact(|tx| map.len(tx)), Ok(0));
+}
+
+#[test]
 fn values_of_a_tree_map_are_changed_by_deferred_operations() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();

@@ -9,6 +9,7 @@ mod additions;
 mod anomalies;
 mod beliefs;
 mod churn;
+mod column_groups;
 mod columns;
 mod commit_steps;
 mod commit_time;

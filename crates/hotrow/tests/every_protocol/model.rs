@@ -1,5 +1,6 @@
 //! Random transactions, committed, rolled back, and undone in part, compared with a `BTreeMap`.
 
+use crate::column_groups::{Warehouse, operate_on_columns};
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
@@ -15,7 +16,22 @@ struct Compared<K: Key, R: Value, P: Protocol> {
     ordered: bool,
     key: fn(u64) -> K,
     row: fn(u64) -> R,
+    also: Also<K, R, P>,
     keys: u64,
+}
+
+/// An operation that only some types of rows have.
+type Also<K, R, P> =
+    fn(&Table<K, R, P>, &mut Transaction<'_, P>, &K, Option<&mut R>, &mut Random) -> Result<(), Abort>;
+
+fn nothing<K: Key, R: Value, P: Protocol>(
+    _: &Table<K, R, P>,
+    _: &mut Transaction<'_, P>,
+    _: &K,
+    _: Option<&mut R>,
+    _: &mut Random,
+) -> Result<(), Abort> {
+    Ok(())
 }
 
 impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compared<K, R, P> {
@@ -43,7 +59,10 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
                 assert_eq!(old, model.get_mut(&key).map(|old| std::mem::replace(old, row)));
             }
             4 | 5 => assert_eq!(table.delete(tx, &key)?, model.remove(&key).is_some()),
-            6 => assert_eq!(table.get(tx, &key)?, model.get(&key).cloned()),
+            6 => {
+                assert_eq!(table.get(tx, &key)?, model.get(&key).cloned());
+                (self.also)(table, tx, &key, model.get_mut(&key), random)?;
+            }
             _ => self.scan(tx, model, random)?,
         }
         Ok(())
@@ -139,6 +158,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
 fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
     key: fn(u64) -> K,
     row: fn(u64) -> R,
+    also: Also<K, R, P>,
     (keys, transactions, seeds): (u64, u64, std::ops::Range<u64>),
 ) {
     for seed in seeds {
@@ -149,7 +169,7 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
             } else {
                 Database::on(&engine).table("model").hash(1).create().unwrap()
             };
-            Compared { table, ordered, key, row, keys }.compare(&engine, seed, transactions);
+            Compared { table, ordered, key, row, also, keys }.compare(&engine, seed, transactions);
         }
     }
 }
@@ -157,12 +177,14 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
 fn compare_all<P: Protocol>(transactions: u64, seeds: std::ops::Range<u64>) {
     let few = (20, transactions, seeds.clone());
     let many = (2_000, transactions, seeds);
-    compare::<u64, u64, P>(|n| n, |bits| bits, few.clone());
-    compare::<i16, String, P>(|n| n as i16 - 1_000, |bits| format!("{bits:x}"), many.clone());
-    compare::<(u8, u32), [u32; 5], P>(|n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], many);
+    compare::<u64, u64, P>(|n| n, |bits| bits, nothing, few.clone());
+    compare::<u32, Warehouse, P>(|n| n as u32, Warehouse::new, operate_on_columns, few.clone());
+    compare::<i16, String, P>(|n| n as i16 - 1_000, |bits| format!("{bits:x}"), nothing, many.clone());
+    compare::<(u8, u32), [u32; 5], P>(|n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], nothing, many);
     compare::<[u8; 11], Vec<u64>, P>(
         |n| std::array::from_fn(|at| if at < 9 { 7 } else { n.to_be_bytes()[at - 3] }),
         |bits| vec![bits; (bits % 9) as usize],
+        nothing,
         few,
     );
 }

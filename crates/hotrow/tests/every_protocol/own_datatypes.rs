@@ -4,7 +4,8 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::object::{
-    EpochBox, Item, Object, ObjectAccess, ObjectMeta, Pin, SavedWrite, Saver, SegmentArray, SingleSegment,
+    EpochBox, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, SavedWrite, Saver, SegmentArray,
+    SingleSegment,
 };
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
@@ -127,6 +128,9 @@ unsafe impl<P: Protocol> Object<P> for PeakShared<P> {
         let raised = unsafe { *item.payload::<u64>() };
         self.value.store(self.load().max(raised), Ordering::Relaxed);
     }
+
+    /// It has no snapshots.
+    unsafe fn keep(&self, _: &Item<P>, _: &mut Keeper<'_>) {}
 
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
 

@@ -128,7 +128,14 @@ pub(crate) fn engine_with<P: Protocol>(policy: RetryPolicy) -> Engine<P> {
 
 /// Does something on another thread and waits for it: the other transaction of a hand-stepped interleaving.
 pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    let (mut work, mut result) = (Some(work), None);
+    elsewhere_by(&mut || result = work.take().map(|work| work()));
+    result.expect("it has not panicked")
+}
+
+/// Is compiled once for all that tests do elsewhere.
+fn elsewhere_by(work: &mut (dyn FnMut() + Send)) {
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
 }
 
 /// An engine whose transactions give up soon after they had to wait or were aborted, for interleavings that are

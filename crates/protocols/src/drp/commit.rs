@@ -7,6 +7,7 @@ use super::ticket_lock::{Ticket, TicketLock};
 use super::{Drp, DrpLocal};
 use crate::reads;
 use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, LoggedRead, Reason};
+use hotrow_sync::profile::waiting;
 use hotrow_sync::thread::label;
 
 /// A ticket in a segment's line.
@@ -53,14 +54,14 @@ impl Drp {
         for id in items.writes() {
             let item = items.get(*id);
             if !item.is_any(&[Flags::DEFERRED, Flags::INSERTED]) {
-                local.plan.add(Planned { rank: rank_of(item), item: *id });
+                local.plan.add(Planned { rank: rank_of(item), item: *id, writes: false });
             }
         }
         Self::sort_plan(attempt);
     }
 
     /// Sorts the plan. The joined part stays where it is, because everything else ranks higher.
-    fn sort_plan(attempt: &mut Attempt<Self>) {
+    pub(super) fn sort_plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
         local.plan.sort(|id| items.get(id).segment().addr().get());
     }
@@ -73,14 +74,38 @@ impl Drp {
         below: Option<u64>,
     ) -> Result<(), ConflictCause> {
         label("line up");
-        let worker = attempt.worker().number();
         let goes_on = attempt.local.has_begun;
         if goes_on {
             Self::sort_plan(attempt);
         } else {
+            attempt.local.is_at_commit = true;
+            Self::look_before(attempt)?;
             Self::plan(attempt);
             attempt.local.has_begun = true;
         }
+        self.join_planned(attempt, goes_on, below)
+    }
+
+    /// Checks the reads of an attempt that has made rows, before it lines up. If one has changed, or is going to, the attempt
+    /// would lose in the end, and others would meet its rows meanwhile.
+    fn look_before(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+        if !attempt.local.has_read || !attempt.changes_structure() {
+            return Ok(());
+        }
+        let changed =
+            |item: &Item<Self>| item.is(Flags::READ) && item.header().version() != Some(item.mark.version);
+        let lost = attempt.items.entries().find(|(_, item)| changed(item));
+        lost.map_or(Ok(()), |(id, _)| Err(ConflictCause::item(Reason::ReadChanged, id)))
+    }
+
+    /// Joins the lines of a plan that is in order. `goes_on`: the attempt has joined a part of them before.
+    pub(super) fn join_planned(
+        &self,
+        attempt: &mut Attempt<Self>,
+        goes_on: bool,
+        below: Option<u64>,
+    ) -> Result<(), ConflictCause> {
+        let worker = attempt.worker().number();
         let below = below.map(|below| below.min(RANK_MAX));
         let next_after = |attempt: &Attempt<Self>| {
             let next = attempt.local.plan.get(attempt.local.tickets.len());
@@ -180,7 +205,7 @@ impl Drp {
         if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
             self.wait_for_predecessors_below(attempt, commit, rank);
         }
-        self.join(attempt, Planned { rank, item: id }, worker);
+        self.join(attempt, Planned { rank, item: id, writes: false }, worker);
         self.advance(attempt, commit, Some(rank + 1));
         self.take_turn(attempt, id, true);
         attempt.local.has_read = true;
@@ -215,7 +240,7 @@ impl Drp {
     /// Publishes how far the attempt has come; `next` is the rank to be joined next. The bound is never ahead of a
     /// predecessor's bound, otherwise attempts behind this one would overtake the predecessor.
     #[inline]
-    fn advance(&self, attempt: &Attempt<Self>, commit: &WorkerProgress, next: Option<u64>) {
+    pub(super) fn advance(&self, attempt: &Attempt<Self>, commit: &WorkerProgress, next: Option<u64>) {
         let DrpLocal { behind, behind_readers, .. } = &attempt.local;
         if behind.is_empty() && behind_readers.is_empty() {
             commit.advance(next);
@@ -236,10 +261,11 @@ impl Drp {
 
     /// Joins a line and notes its predecessors there (drp §4.1, step 3).
     #[inline]
-    fn join(&self, attempt: &mut Attempt<Self>, planned: Planned, worker: u32) {
+    pub(super) fn join(&self, attempt: &mut Attempt<Self>, planned: Planned, worker: u32) {
         let Attempt { items, local, .. } = attempt;
         let item = items.get_mut(planned.item);
-        let writes = self.options.exclusive || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]);
+        let writes =
+            self.options.exclusive || planned.writes || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]);
         let line = item.header();
         let (ticket, last_writer) = if writes { line.join_writing(worker) } else { line.join_reading() };
         let has_turn = line.is_turn(ticket, writes);
@@ -297,6 +323,7 @@ impl Drp {
         let line = item.header();
         held.has_turn = line.is_turn(ticket, writes);
         if !held.has_turn && wait {
+            let _waiting = waiting("its turn in the line", item.segment().addr().get());
             self.progress.wait(rank_of(item), || line.is_turn(ticket, writes));
             held.has_turn = true;
         }
@@ -338,7 +365,7 @@ impl Drp {
         }
     }
 
-    fn wait_for_predecessors(&self, attempt: &mut Attempt<Self>) {
+    pub(super) fn wait_for_predecessors(&self, attempt: &mut Attempt<Self>) {
         while let Some(predecessor) = attempt.local.behind.pop() {
             self.progress.wait_finished(predecessor);
         }

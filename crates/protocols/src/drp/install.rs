@@ -86,7 +86,7 @@ impl Drp {
 
     /// Leaves a line at its turn, unless it has left already.
     #[inline]
-    fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
+    pub(super) fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
         let Attempt { items, local, .. } = attempt;
         let held = &mut local.tickets[at];
         if held.has_left {
@@ -125,7 +125,7 @@ impl Drp {
 
     /// Tells everybody who waits for this attempt.
     #[inline]
-    fn tell(&self, attempt: &Attempt<Self>) {
+    pub(super) fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
         let items = &attempt.items;
         let ranks = attempt.local.tickets.iter().map(|held| rank_of(items.get(held.item)));

@@ -82,6 +82,7 @@
 mod calm;
 mod clock_block;
 mod commit;
+mod early;
 mod install;
 mod options;
 mod order;
@@ -93,10 +94,12 @@ use crate::removals::Removals;
 use calm::Calm;
 use clock_block::ClockBlock;
 use commit::HeldTicket;
+use commit::rank_of;
 use crossbeam_utils::CachePadded;
+use early::Taming;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, LoggedReads, ObjectMeta,
-    Prepared, Protocol, Reason, TouchedSegment, Variant, Variants,
+    Absent, Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads,
+    ObjectMeta, Prepared, Protocol, Reason, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use options::DrpOptions;
@@ -140,6 +143,20 @@ pub struct DrpLocal {
     has_finished: bool,
     /// True if its body has joined the line of a segment that it only reads.
     reads_in_line: bool,
+    /// True if its body has run to its end.
+    is_at_commit: bool,
+    /// The rank from which on intentions have no turns yet, if it lines up in stages although it has early places.
+    turns_below: Option<u64>,
+    /// True if it joined the lines of a footprint before its body ran.
+    is_early: bool,
+    /// True if it has also finished before its body ran.
+    is_tamed: bool,
+    /// Taming of the next attempt, if that is possible.
+    taming: Option<Taming>,
+    /// True if an attempt of the transaction that was tamed has lost.
+    cannot_be_tamed: bool,
+    /// Segments of which a read has met a writer in line; true if they were read in order to be written.
+    wanted: Vec<(ItemId, bool)>,
     /// True if the attempt has published that it is going to change an index.
     is_restructuring: bool,
     /// Other attempts that had published this when this one looked.
@@ -202,6 +219,52 @@ impl Drp {
     fn is_old(&self, attempt: &Attempt<Self>, clock_block: ClockBlock) -> bool {
         // The clock block was loaded before the clock, which so includes it.
         clock_block.is_before(attempt.local.clock, self.clock.load(Ordering::SeqCst))
+    }
+
+    /// Reads a segment: at the attempt's turn, if it has a place in its line, otherwise without a place.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read_in_body<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+        writes: bool,
+    ) -> Result<V, ConflictCause> {
+        let item = attempt.items.get(id);
+        if item.is(Flags::LOCKED) {
+            return self.load_at_turn(attempt, id, load);
+        }
+        let DrpLocal { has_begun, has_finished, is_early, .. } = attempt.local;
+        if has_begun && (item.mark.ticket != 0 || has_finished) {
+            if is_early {
+                self.take_early_turn(attempt, id, writes)?;
+                return self.load_at_turn(attempt, id, load);
+            }
+            // An intention reads another intention's segment, or one whose line the attempt has not joined. This is too
+            // late, if others have come behind the attempt.
+            return Err(ConflictCause::item(Reason::Undeclared, id));
+        }
+        let mut load = load;
+        match reads::read(attempt, id, &mut load) {
+            Ok((_, value)) => {
+                attempt.local.has_read = true;
+                if self.options.opaque {
+                    attempt.local.reads_end = attempt.local.reads_end.max(id.position() + 1);
+                    self.keep_opaque(attempt, id)?;
+                }
+                Ok(value)
+            }
+            Err(lost) => {
+                attempt.local.calm.meet();
+                if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) {
+                    return self.load_at_turn(attempt, id, load);
+                }
+                attempt.local.wanted.push((id, writes));
+                let scouted =
+                    if lost.reason == Reason::ReadLocked { self.scout(attempt, id, load) } else { None };
+                scouted.ok_or(lost)
+            }
+        }
     }
 
     /// Loads a segment at the attempt's turn. A wild attempt may have seen other segments in an earlier state.
@@ -299,12 +362,19 @@ unsafe impl Protocol for Drp {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         // Not the last attempt: it might be aborted for running at once.
         let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
+        let is_first = attempt.number() == 0;
         let local = &mut attempt.local;
+        local.cannot_be_tamed &= !is_first;
         local.plan.clear();
         local.has_read = false;
         local.has_begun = false;
         local.has_finished = false;
         local.reads_in_line = false;
+        local.is_at_commit = false;
+        local.turns_below = None;
+        local.is_early = false;
+        local.is_tamed = false;
+        local.wanted.clear();
         local.is_restructuring = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
@@ -322,41 +392,29 @@ unsafe impl Protocol for Drp {
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let item = attempt.items.get(id);
-        if item.is(Flags::LOCKED) {
-            return self.load_at_turn(attempt, id, load);
-        }
-        let DrpLocal { has_begun, has_finished, .. } = attempt.local;
-        if has_begun && (item.mark.ticket != 0 || has_finished) {
-            // An intention reads another intention's segment, or one whose line the attempt has not joined. This is
-            // too late, if others have come behind the attempt.
-            return Err(ConflictCause::item(Reason::Undeclared, id));
-        }
-        let mut load = load;
-        match reads::read(attempt, id, &mut load) {
-            Ok((_, value)) => {
-                attempt.local.has_read = true;
-                if self.options.opaque {
-                    attempt.local.reads_end = attempt.local.reads_end.max(id.position() + 1);
-                    self.keep_opaque(attempt, id)?;
-                }
-                Ok(value)
-            }
-            Err(lost) => {
-                attempt.local.calm.meet();
-                if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) {
-                    self.load_at_turn(attempt, id, load)
-                } else {
-                    Err(lost)
-                }
-            }
-        }
+        self.read_in_body(attempt, id, load, false)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let value = self.read_in_body(attempt, id, load, true)?;
+        self.write(attempt, id)?;
+        Ok(value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
-        if attempt.local.has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
+        let DrpLocal { has_begun, is_early, .. } = attempt.local;
+        if is_early {
+            return Self::may_write_early(attempt, id);
+        }
+        if has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
@@ -373,6 +431,10 @@ unsafe impl Protocol for Drp {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
                 return self.load_at_turn(attempt, id, load);
+            }
+            if attempt.local.is_early && (item.mark.ticket != 0 || attempt.local.is_tamed) {
+                self.take_early_turn(attempt, id, false)?;
+                continue;
             }
             let (_, value) =
                 item.header().stable(&mut load).map_err(|reason| ConflictCause::item(reason, id))?;
@@ -414,6 +476,8 @@ unsafe impl Protocol for Drp {
             } else {
                 self.join_all(attempt, None)?;
             }
+        } else if attempt.local.is_early {
+            self.join_rest(attempt)?;
         }
         if !attempt.local.has_finished {
             self.certify(attempt)?;
@@ -483,7 +547,7 @@ impl Deferral<Self> for Drp {
         // A segment with a pending write was planned when the attempt began to line up.
         let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
         if !item.is(Flags::INSERTED) && !is_planned {
-            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
+            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id, writes: false });
         }
     }
 
@@ -494,9 +558,15 @@ impl Deferral<Self> for Drp {
             // Deferred operations may rank lower.
             return Err(ConflictCause::item(Reason::Undeclared, held.item));
         }
-        self.join_all(attempt, below)?;
-        if below.is_some() {
-            // The attempt calls again when it knows more.
+        if attempt.local.is_early {
+            // As where no line of these ranks is joined yet: the operations of this stage come before others on their segments.
+            attempt.local.turns_below = below;
+            self.join_rest(attempt)?;
+        } else {
+            self.join_all(attempt, below)?;
+        }
+        if below.is_some() || attempt.local.is_tamed {
+            // The attempt calls again when it knows more, or has finished before its body ran.
         } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
         } else {
@@ -512,7 +582,10 @@ impl Deferral<Self> for Drp {
         id: ItemId,
         wait: bool,
     ) -> Result<bool, ConflictCause> {
-        if attempt.items.get(id).mark.ticket == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
+        let item = attempt.items.get(id);
+        if item.mark.ticket == 0 && !item.is(Flags::LOCKED)
+            || attempt.local.turns_below.is_some_and(|below| rank_of(item) >= below)
+        {
             return Ok(false);
         }
         Ok(self.take_turn(attempt, id, wait))
@@ -527,5 +600,18 @@ impl Deferral<Self> for Drp {
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
+    }
+
+    fn footprint(
+        &self,
+        attempt: &mut Attempt<Self>,
+        lost: &ConflictCause,
+        keep: &mut dyn FnMut(&Item<Self>, Access),
+    ) {
+        self.keep_footprint(attempt, lost, keep);
+    }
+
+    fn line_up_early(&self, attempt: &mut Attempt<Self>, footprint: &[(ItemId, Access)]) {
+        self.join_early(attempt, footprint);
     }
 }

@@ -18,12 +18,15 @@ pub struct DrpOptions {
     /// Makes readers exclude each other, as in the paper's implementation, which has mutual exclusion only (drp
     /// §6.1).
     pub exclusive: bool,
+    /// Lets a transaction that was aborted because it has read early line up for what it has touched, before its body runs
+    /// again (`early.rs`). Its body then holds lines, for which others wait without a deadline.
+    pub early: bool,
 }
 
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "drp",
-        summary: "deferred operations run after the commit point, in a pipeline ordered by rank; +calm=N: at once after N transactions that met nobody (16)",
+        summary: "deferred operations run after the commit point, in a pipeline ordered by rank; +calm=N: at once after N transactions that met nobody (16); +early: aborted ones that have read early line up before their next attempt",
         source: "drp §4–6",
     },
     Variant { name: "drp+tame", summary: "drp, which always defers: the paper's", source: "drp §4–6" },
@@ -50,7 +53,7 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 impl DrpOptions {
-    /// Parses `drp` or `deferred-2pl`, then any of `+opaque` and `+exclusive`, and for `drp` one of `+tame` and `+calm=N`.
+    /// Parses `drp` or `deferred-2pl`, then any of `+opaque`, `+exclusive` and `+early`, and for `drp` one of `+tame` and `+calm=N`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut words = name.split('+');
         let two_phase = match words.next()? {
@@ -58,12 +61,13 @@ impl DrpOptions {
             "deferred-2pl" => true,
             _ => return None,
         };
-        let mut options = Self { two_phase, opaque: false, exclusive: false, calm_after: None };
+        let mut options = Self { two_phase, opaque: false, exclusive: false, early: false, calm_after: None };
         let mut calm = None;
         for word in words {
             let fresh = match word {
                 "opaque" => !std::mem::replace(&mut options.opaque, true),
                 "exclusive" => !std::mem::replace(&mut options.exclusive, true),
+                "early" => !std::mem::replace(&mut options.early, true),
                 _ if two_phase => return None,
                 "tame" => calm.replace(None).is_none(),
                 _ => calm.replace(Some(word.strip_prefix("calm=")?.parse().ok()?)).is_none(),
@@ -84,6 +88,9 @@ impl DrpOptions {
         if self.exclusive {
             name += "+exclusive";
         }
+        if self.early {
+            name += "+early";
+        }
         match self.calm_after {
             None if !self.two_phase => name += "+tame",
             Some(calm_after) if calm_after != CALM_AFTER => name += &format!("+calm={calm_after}"),
@@ -103,8 +110,12 @@ mod tests {
             assert_eq!(DrpOptions::parse(variant.name).unwrap().name(), variant.name);
         }
         let both = DrpOptions::parse("deferred-2pl+exclusive+opaque").unwrap();
-        assert_eq!(both, DrpOptions { two_phase: true, opaque: true, exclusive: true, calm_after: None });
+        assert_eq!(
+            both,
+            DrpOptions { two_phase: true, opaque: true, exclusive: true, early: false, calm_after: None }
+        );
         assert_eq!(DrpOptions::parse(&both.name()), Some(both));
+        assert_eq!(DrpOptions::parse("drp+tame+early").unwrap().name(), "drp+early+tame");
         assert_eq!(DrpOptions::parse("drp+calm=16").unwrap().name(), "drp");
         assert_eq!(DrpOptions::parse("drp+calm=0+opaque").unwrap().name(), "drp+opaque+calm=0");
     }

@@ -11,6 +11,8 @@ use hotrow_core::ItemId;
 pub(super) struct Planned {
     pub(super) rank: u64,
     pub(super) item: ItemId,
+    /// True to join as a writer although nothing has announced a write.
+    pub(super) writes: bool,
 }
 
 /// The plan of an attempt: its segments in the order of first touch, and the order in which to join them.
@@ -65,7 +67,7 @@ impl Plan {
         order.iter_mut().for_each(|word| *word &= mask);
         if same {
             order.sort_unstable_by_key(|position| {
-                let Planned { rank, item } = planned[*position as usize];
+                let Planned { rank, item, .. } = planned[*position as usize];
                 (rank, address(item))
             });
         }
@@ -84,7 +86,7 @@ mod tests {
         for _ in 0..2 {
             plan.clear();
             for (at, rank) in ranks.iter().enumerate() {
-                plan.add(Planned { rank: *rank, item: item(at) });
+                plan.add(Planned { rank: *rank, item: item(at), writes: false });
             }
             plan.sort(|id| 1_000 - (0..ranks.len()).position(|at| item(at) == id).unwrap());
         }

@@ -12,6 +12,7 @@ use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use hotrow_sync::event::Event;
+use hotrow_sync::profile::{name_slice, waiting};
 use hotrow_sync::spin::spin_until;
 use hotrow_sync::thread;
 
@@ -80,7 +81,12 @@ impl Progress {
         Self {
             commits: PerWorker::new(WORKERS_MAX),
             restructuring: PerWorker::new(WORKERS_MAX.div_ceil(IN_A_LINE as u32)),
-            places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
+            places: {
+                let places: Box<[CachePadded<Event>]> =
+                    (0..PLACES).map(|_| CachePadded::new(Event::new())).collect();
+                name_slice(&places, || String::from("the events at which workers wait"));
+                places
+            },
             parked: CachePadded::default(),
             workers: CachePadded::default(),
             workers_end: CachePadded::default(),
@@ -147,6 +153,7 @@ impl Progress {
         seen.extend(others.map(|other| (other, word(other))).filter(|(_, seen)| seen % 2 == 1));
         for (other, seen) in seen.drain(..) {
             if word(other) == seen {
+                let _waiting = waiting("changes of an index", 0);
                 self.wait(u64::from(other), || word(other) != seen);
             }
         }
@@ -186,6 +193,8 @@ impl Progress {
     #[inline]
     pub(super) fn wait_passed(&self, predecessor: Predecessor, rank: u64) {
         if !self.has_passed(predecessor, rank) {
+            let kind = if rank == JOINED_ALL { "the end of a predecessor" } else { "a predecessor's rank" };
+            let _waiting = waiting(kind, 0);
             self.wait(u64::from(predecessor.worker), || self.has_passed(predecessor, rank));
         }
     }

@@ -84,9 +84,11 @@ impl TicketLock {
         Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
     }
 
-    /// True if nobody has left the line yet: the attempt that has made the segment is still in line.
+    /// True if somebody has joined the line and nobody has left it yet: the attempt that has made the segment may still be in
+    /// line.
     pub(super) fn is_new(&self) -> bool {
-        self.done() & POSITIONS == 0
+        // Relaxed: a segment that an attempt makes is made with its maker in line.
+        self.done() & POSITIONS == 0 && self.joined.load(Ordering::Relaxed) != 0
     }
 
     /// Joins as a reader.
@@ -312,6 +314,7 @@ mod tests {
 
     #[test]
     fn an_inserted_rows_lock_is_held_until_it_is_left() {
+        assert!(!TicketLock::default().is_new(), "nobody has made it in a transaction");
         let line = TicketLock::new_locked(3);
         assert!(line.is_new() && line.version().is_none());
         line.leave_inserted(ClockBlock::default());

@@ -36,6 +36,7 @@ use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
 use hotrow_sync::clock;
+use hotrow_sync::profile;
 use lock::Released;
 use queue::{LockRequest, Queues, Refused};
 
@@ -109,7 +110,11 @@ impl TwoPhaseLocking {
         if !taken {
             self.lock_slowly(attempt, id, exclusive)?;
         }
-        attempt.items.get_mut(id).set(if exclusive { Flags::LOCKED } else { Flags::READ });
+        let item = attempt.items.get_mut(id);
+        if !exclusive {
+            profile::hold(item.segment().addr().get());
+        }
+        item.set(if exclusive { Flags::LOCKED } else { Flags::READ });
         Ok(())
     }
 

@@ -33,6 +33,7 @@ use super::lock::LockWord;
 use crate::striped::Striped;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
 use hotrow_core::WaitLimit;
+use hotrow_sync::profile::waiting;
 
 /// Number of lists of queues.
 const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
@@ -139,7 +140,10 @@ impl Queues {
             entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
             drop(entries);
             let granted = || states.is_granted(worker, segment);
-            let waited = states.wait_for_turn(wait_max(), stamp, &mut naps, granted, granted);
+            let waited = {
+                let _waiting = waiting("its lock", segment);
+                states.wait_for_turn(wait_max(), stamp, &mut naps, granted, granted)
+            };
             if granted() {
                 return Ok(());
             }

@@ -4,6 +4,7 @@ use super::locker::{Locker, Set};
 use super::{Plor, locker_of};
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::profile::waiting;
 
 impl Plor {
     /// Phase 1 for one segment: enters exclusive mode, and settles with every reader that could still commit or be
@@ -32,6 +33,7 @@ impl Plor {
         let stamp = attempt.local.stamp;
         let mut readers = std::mem::take(&mut attempt.local.readers);
         let settled = self.settle(locker, stamp, &mut readers, |reader| {
+            let _waiting = waiting("its older readers", locker.address());
             let over = || !self.states.is_running(reader.id);
             let lost = ConflictCause::item(Reason::WriteLocked, id);
             self.states.wait(attempt, reader.worker(), stamp, over, over, lost)

@@ -72,6 +72,7 @@ use hotrow_core::{
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
+use hotrow_sync::profile::waiting;
 use locker::{Latch, Overflow, Set, Writer};
 
 /// Pessimistic locking and optimistic reading: plor §4.
@@ -142,6 +143,7 @@ impl Plor {
         let (stamp, states) = (attempt.local.stamp, &self.states);
         let over = || locker.writer() != seen || states.is_over(holder);
         let lost = ConflictCause::item(reason, id);
+        let _waiting = waiting("its writer", locker.address());
         if reason == Reason::WriteLocked {
             let granted = || states.is_granted(stamp.worker(), locker.address());
             let limit = attempt.wait_max();

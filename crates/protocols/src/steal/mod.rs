@@ -53,6 +53,7 @@ use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, RangeId, RangeLocks, RangeUse,
     Reason, Stealing, Variant, Variants, WorkerId,
 };
+use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
 use lock::Blocker;
 use queue::{LockRequest, Queues, Refused};
@@ -104,7 +105,11 @@ impl McsLocking {
             }
             self.lock_slowly(attempt, id, exclusive)?;
         }
-        attempt.items.get_mut(id).set(if exclusive { Flags::LOCKED } else { Flags::READ });
+        let item = attempt.items.get_mut(id);
+        if !exclusive {
+            profile::hold(item.segment().addr().get());
+        }
+        item.set(if exclusive { Flags::LOCKED } else { Flags::READ });
         Ok(())
     }
 

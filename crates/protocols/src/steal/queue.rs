@@ -44,6 +44,7 @@ use super::word::Word;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates};
 use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::Ordering;
+use hotrow_sync::profile::waiting;
 
 /// Distance from the head of a queue from which a waiter runs operations of its own: their locks are held until its
 /// turn is over.
@@ -208,6 +209,7 @@ impl Queues {
             () if is_victim() => Waited::Wounded,
             () => {
                 self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, states, is_head);
+                let _waiting = waiting("its lock", address);
                 states.wait_at_most(wait_max(), worker, stamp, is_head, is_head)
             }
         };
@@ -235,6 +237,7 @@ impl Queues {
                 true => Waited::Wounded,
                 false => {
                     self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, states, changed);
+                    let _waiting = waiting("its lock", address);
                     states.wait_at_most(wait_max(), at, stamp, changed, changed)
                 }
             };
@@ -352,7 +355,10 @@ impl Queues {
                     let may_go_on = || word.upgrade_may_go_on(worker);
                     let waited = match self.is_victim(stamp, address, states) {
                         true => Waited::Wounded,
-                        false => states.wait_at_most(wait_max(), worker, stamp, may_go_on, may_go_on),
+                        false => {
+                            let _waiting = waiting("its lock", address);
+                            states.wait_at_most(wait_max(), worker, stamp, may_go_on, may_go_on)
+                        }
                     };
                     if waited != Waited::Over {
                         break Err(refused(waited));

@@ -164,6 +164,16 @@ impl TimestampWord {
         }
     }
 
+    /// Checks that a version is still the latest, and nobody is about to replace it.
+    pub(super) fn check_latest(&self, version: Timestamps) -> Result<(), Reason> {
+        // Relaxed: as in `extend`. The full fence after the stamp was drawn orders it.
+        let seen = Timestamps(self.0.load(Ordering::Relaxed));
+        if !seen.same_version(version) {
+            return Err(Reason::ReadChanged);
+        }
+        if seen.is_locked() { Err(Reason::ReadLocked) } else { Ok(()) }
+    }
+
     /// Releases a lock under which nothing was changed. Only the lock's holder may call it.
     pub(super) fn unlock(&self) {
         // Relaxed: nobody else changes a locked word.

@@ -86,7 +86,7 @@ fn the_requester_wins_and_never_sees_uncommitted_writes() {
             if core == 0 {
                 let result = htm::run(|| {
                     word.store(1);
-                    (0..1000).for_each(|_| other.touch());
+                    (0..5000).for_each(|_| other.touch());
                 });
                 assert_eq!(word.0.get(), if kind == AccessKind::Load { 0 } else { 9 });
                 return result;

@@ -10,7 +10,7 @@ use crate::store::{self, Element, Key, Store};
 use crate::tracked::{Tracked, TrackedWorker};
 use boosted::{BoostedCounters, BoostedLists, BoostedMap};
 use hotrow::{
-    Abort, Protocol, TArray, TBox, TCounter, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
+    Abort, Protocol, TArray, TBox, TCounters, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
 };
 use list::List;
 
@@ -51,7 +51,7 @@ pub enum TypedCounters<P: Protocol> {
     /// Added to and tested without being read.
     Predicates {
         /// The counters.
-        counters: Vec<TCounter<P>>,
+        counters: TCounters<P>,
         /// True if additions are deferred.
         deferred: bool,
     },
@@ -123,7 +123,7 @@ impl<P: Protocol> Store for Typed<P> {
             return TypedCounters::Boosted(BoostedCounters::new(engine, values));
         }
         if self.options.predicates {
-            let counters = values.into_iter().map(|value| TCounter::new(engine, value)).collect();
+            let counters = TCounters::new(engine, values);
             return TypedCounters::Predicates { counters, deferred: self.options.deferred };
         }
         let values: Vec<i64> = values.into_iter().collect();
@@ -251,7 +251,7 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
     #[inline]
     fn get(&self, tx: &mut Tx<'_, P>, index: usize) -> Result<i64, Abort> {
         match self {
-            Self::Predicates { counters, .. } => counters[index].get(tx),
+            Self::Predicates { counters, .. } => counters.get(tx, index),
             Self::Exact(numbers) => numbers.get(tx, index),
             Self::Boosted(numbers) => numbers.get(tx, index),
         }
@@ -260,8 +260,8 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
     #[inline]
     fn add(&self, tx: &mut Tx<'_, P>, index: usize, amount: i64) -> Result<(), Abort> {
         match self {
-            Self::Predicates { counters, deferred: false } => counters[index].add(tx, amount),
-            Self::Predicates { counters, deferred: true } => counters[index].defer_add(tx, amount),
+            Self::Predicates { counters, deferred: false } => counters.add(tx, index, amount),
+            Self::Predicates { counters, deferred: true } => counters.defer_add(tx, index, amount),
             Self::Exact(numbers) => numbers.update(tx, index, |number| *number += amount),
             Self::Boosted(numbers) => numbers.add(tx, index, amount),
         }
@@ -270,7 +270,7 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
     #[inline]
     fn is_at_least(&self, tx: &mut Tx<'_, P>, index: usize, bound: i64) -> Result<bool, Abort> {
         match self {
-            Self::Predicates { counters, .. } => counters[index].is_at_least(tx, bound),
+            Self::Predicates { counters, .. } => counters.is_at_least(tx, index, bound),
             Self::Exact(numbers) => numbers.read(tx, index, |number| *number >= bound),
             Self::Boosted(numbers) => Ok(numbers.get(tx, index)? >= bound),
         }

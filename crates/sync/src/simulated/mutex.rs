@@ -5,7 +5,7 @@ use hotrow_sim::{AccessKind, access};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LockResult, PoisonError, TryLockError};
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
 /// A mutex that cores of a simulation can wait for. All cores run on one thread of the operating system, so with
@@ -40,6 +40,22 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
+    /// Takes the lock if it is free.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's.
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        if hotrow_sim::is_active() {
+            access(key(self), size_of::<u32>(), AccessKind::ReadModifyWrite);
+        }
+        let held = |guard| MutexGuard { guard: ManuallyDrop::new(guard), mutex: self };
+        self.0.try_lock().map(held).map_err(|error| match error {
+            TryLockError::Poisoned(error) => PoisonError::new(held(error.into_inner())).into(),
+            TryLockError::WouldBlock => TryLockError::WouldBlock,
+        })
+    }
+
     /// Waits for the lock and takes it.
     ///
     /// # Errors

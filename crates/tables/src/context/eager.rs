@@ -5,7 +5,7 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Addend, Column, Columns, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
@@ -98,6 +98,70 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     ) -> Result<Option<O>, Abort> {
         let (database, tx) = self.arrival();
         database.table_of(table).update_if_present(tx, &key, |row| change(row, input))
+    }
+
+    #[inline(always)]
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: K,
+        columns: C,
+        input: I,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Option<O>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = self.arrival();
+        database.table_of(table).update_columns_if_present(tx, &key, columns, |values| change(values, input))
+    }
+
+    #[inline(always)]
+    fn add<K: Key, R: Value, F: Addend + Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: K,
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<(), Abort> {
+        let (database, tx) = self.arrival();
+        database.table_of(table).add_if_present(tx, &key, column, amount).map(drop)
+    }
+
+    #[inline(always)]
+    fn commute_columns<K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: K,
+        columns: C,
+        input: I,
+        change: impl Fn(&mut C::Values, I) + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = self.arrival();
+        let change = move |values: &mut C::Values| change(values, input.clone());
+        database.table_of(table).apply_columns_if_present(tx, &key, columns, change).map(drop)
+    }
+
+    #[inline(always)]
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Keys,
+        columns: C,
+        input: I,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        for key in keys {
+            self.commute_columns(table, key, columns, input.clone(), change.clone())?;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use super::{Eager, Later};
 use crate::key::Key;
 use crate::procedure::{Data, KeyRange};
 use crate::reference::TableRef;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, Deferred, Input, Protocol, Transaction, Value};
 
 /// Records operations in its own way, or runs them. The meaning of the operations is that of
 /// [`Context`](crate::Context); each calls [`Eager::arrival`] once for every row, or once if it is recorded as one.
@@ -25,6 +25,41 @@ pub trait Executor<P: Protocol> {
         input: Later<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort>;
+
+    /// [`Context::read_columns`](crate::Context::read_columns), of a table that is not immutable.
+    fn read_columns<K: Key, R: Value, C>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+    ) -> Result<Later<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static;
+
+    /// [`Context::update_columns`](crate::Context::update_columns).
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+        input: Later<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static;
+
+    /// [`Context::commute_columns_each`](crate::Context::commute_columns_each).
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        keys: Later<Keys>,
+        columns: C,
+        input: Later<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static;
 
     /// [`Context::insert`](crate::Context::insert), or [`Context::insert_grouped`](crate::Context::insert_grouped) with
     /// a group.

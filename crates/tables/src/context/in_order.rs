@@ -5,7 +5,7 @@ use super::{Eager, Later};
 use crate::key::Key;
 use crate::procedure::{Data, KeyRange};
 use crate::reference::TableRef;
-use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 
 /// Defers each operation whose row is known, under a protocol that [defers](Protocol::Deferral) (drp §5.1).
 ///
@@ -40,6 +40,62 @@ impl<P: Protocol> Executor<P> for InOrder {
             .table_of(table)
             .when_known(tx, key, |table, tx, key| table.defer_update(tx, &key, input, change));
         updated.map(Later::Deferred)
+    }
+
+    fn read_columns<K: Key, R: Value, C>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+    ) -> Result<Later<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = eager.arrival();
+        let read = database
+            .table_of(table)
+            .when_known(tx, key, move |table, tx, key| table.defer_read_columns(tx, &key, columns));
+        read.map(Later::Deferred)
+    }
+
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+        input: Later<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = eager.arrival();
+        let updated = database.table_of(table).when_known(tx, key, move |table, tx, key| {
+            table.defer_update_columns(tx, &key, columns, input, change)
+        });
+        updated.map(Later::Deferred)
+    }
+
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        keys: Later<Keys>,
+        columns: C,
+        input: Later<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = eager.arrival();
+        database.table_of(table).when_known(tx, keys, move |table, tx, keys| {
+            for key in keys {
+                table.defer_update_columns(tx, &key, columns, input.clone(), change.clone())?;
+            }
+            Ok(tx.known(()))
+        })?;
+        Ok(())
     }
 
     fn insert<K: Key, R: Value>(

@@ -153,6 +153,68 @@ impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
     }
 
     #[inline]
+    fn read_columns<K: Key, R: Value, C>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+    ) -> Result<Later<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        if self.eager.is_immutable(table) {
+            let key = self.force(key)?;
+            return self.eager.read_columns(table, key, columns).map(Later::Known);
+        }
+        E::read_columns(&mut self.eager, table, key, columns)
+    }
+
+    #[inline]
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+        input: Later<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        E::update_columns(&mut self.eager, table, key, columns, input, change)
+    }
+
+    #[inline]
+    fn commute_columns<K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+        input: Later<I>,
+        change: impl Fn(&mut C::Values, I) + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        self.update_columns(table, key, columns, input, change).map(drop)
+    }
+
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Later<Keys>,
+        columns: C,
+        input: Later<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        E::commute_columns_each(&mut self.eager, table, keys, columns, input, change)
+    }
+
+    #[inline]
     fn update<K: Key, R: Value, I: Data, O: Data>(
         &mut self,
         table: TableRef<K, R>,

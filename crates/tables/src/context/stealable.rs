@@ -6,7 +6,7 @@ use crate::enqueue::ONCE;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::TableRef;
-use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 
 /// Runs operations at once until one meets a lock that is not free, or another transaction waits for this one. From
 /// then on it enqueues them, under a protocol that lets others [steal](Protocol::Stealing) operations (stealdb §3). So
@@ -69,6 +69,84 @@ impl<P: Protocol> Executor<P> for Stealable {
             input => input,
         };
         table.shared.enqueue_update(tx, key, input, change).map(Later::Deferred)
+    }
+
+    #[inline]
+    fn read_columns<K: Key, R: Value, C>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+    ) -> Result<Later<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let key = key.force(eager.transaction())?;
+        let (database, tx) = eager.arrival();
+        let table = database.table_of(table);
+        if !tx.is_enqueuing()
+            && let Some(output) = tx.try_at_once(|tx| table.read_columns(tx, &key, columns))?
+        {
+            return Ok(Later::Known(output));
+        }
+        table.shared.enqueue_read_columns(tx, key, columns).map(Later::Deferred)
+    }
+
+    #[inline]
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        columns: C,
+        input: Later<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let key = key.force(eager.transaction())?;
+        let (database, tx) = eager.arrival();
+        let table = database.table_of(table);
+        let input = match input {
+            Later::Known(input) if !tx.is_enqueuing() => {
+                let mut work = Some((change, input));
+                let updated = tx.try_at_once(|tx| {
+                    table.update_columns_if_present(tx, &key, columns, |values| {
+                        let (change, input) = work.take().expect(ONCE);
+                        change(values, input)
+                    })
+                })?;
+                if let Some(output) = updated {
+                    return Ok(Later::Known(output));
+                }
+                let (change, input) = work.expect(ONCE);
+                let input = Later::Known(input);
+                let enqueued = table.shared.enqueue_update_columns(tx, key, columns, input, change);
+                return enqueued.map(Later::Deferred);
+            }
+            input => input,
+        };
+        table.shared.enqueue_update_columns(tx, key, columns, input, change).map(Later::Deferred)
+    }
+
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        eager: &mut Eager<'_, '_, P>,
+        table: TableRef<K, R>,
+        keys: Later<Keys>,
+        columns: C,
+        input: Later<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let keys = keys.force(eager.transaction())?;
+        for key in keys {
+            let change = change.clone();
+            Self::update_columns(eager, table, Later::Known(key), columns, input.clone(), change)?;
+        }
+        Ok(())
     }
 
     #[inline]

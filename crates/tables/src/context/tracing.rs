@@ -6,7 +6,7 @@ use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
 use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
-use hotrow_core::{Abort, Protocol, Value};
+use hotrow_core::{Abort, Columns, Protocol, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -98,6 +98,41 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         let data = union(&key.sources, &input.sources);
         let value = self.eager.update(table, key.value, input.value, change)?;
         Ok(self.note(name, text, OperationKind::Write, false, data, value))
+    }
+
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        columns: C,
+        input: Traced<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Traced<Option<O>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &input.sources);
+        let value = self.eager.update_columns(table, key.value, columns, input.value, change)?;
+        Ok(self.note(name, text, OperationKind::Write, false, data, value))
+    }
+
+    fn commute_columns<K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        columns: C,
+        input: Traced<I>,
+        change: impl Fn(&mut C::Values, I) + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &input.sources);
+        self.eager.commute_columns(table, key.value, columns, input.value, change)?;
+        self.note(name, text, OperationKind::Commutative, false, data, ());
+        Ok(())
     }
 
     fn replace<K: Key, R: Value>(

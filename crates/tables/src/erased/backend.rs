@@ -11,12 +11,14 @@ use crate::index::Direction;
 use crate::table as typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
-    Abort, ContextAccess, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Statistics, Transaction,
-    Worker, WorkerId,
+    Abort, ContextAccess, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Snapshot, SnapshotReport,
+    Statistics, Transaction, Worker, WorkerId,
 };
 use hotrow_objects::TArray;
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};
+use std::panic::Location;
+use std::time::Duration;
 
 /// The body of a transaction, which keeps its result itself.
 pub(super) type Body<'b> = dyn FnMut(&mut (dyn Operations + '_)) -> Result<(), Abort> + 'b;
@@ -36,8 +38,21 @@ pub(super) trait Backend: Send + Sync {
     fn statistics(&self) -> Statistics;
     fn hot_keys(&self, limit: usize) -> Vec<HotKey>;
     fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse>;
+    fn snapshot(
+        &self,
+        is_strict: bool,
+        place: &'static Location<'static>,
+    ) -> Result<Box<dyn BackendSnapshot>, Misuse>;
+    fn snapshots(&self) -> SnapshotReport;
     fn retained_memory(&self) -> RetainedMemory;
     fn set_retained_bytes_max(&self, bytes_max: Option<u64>);
+}
+
+/// A snapshot of such a database.
+pub(super) trait BackendSnapshot: Send + Sync {
+    fn number(&self) -> u64;
+    fn staleness(&self) -> Duration;
+    fn transact(&self, body: &mut Body<'_>) -> Result<(), Error>;
 }
 
 /// A worker of such a database.
@@ -335,12 +350,46 @@ impl<P: Protocol> Backend for Database<P> {
         (**self).record_history(bytes_max)
     }
 
+    fn snapshot(
+        &self,
+        is_strict: bool,
+        place: &'static Location<'static>,
+    ) -> Result<Box<dyn BackendSnapshot>, Misuse> {
+        let snapshot = Snapshot::open(self, is_strict, place)?;
+        Ok(Box::new(TypedSnapshot { snapshot, database: self.clone() }))
+    }
+
+    fn snapshots(&self) -> SnapshotReport {
+        (**self).snapshots()
+    }
+
     fn retained_memory(&self) -> RetainedMemory {
         (**self).retained_memory()
     }
 
     fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {
         (**self).set_retained_bytes_max(bytes_max);
+    }
+}
+
+/// A typed snapshot, and its database.
+struct TypedSnapshot<P: Protocol> {
+    snapshot: Snapshot<P>,
+    database: Database<P>,
+}
+
+impl<P: Protocol> BackendSnapshot for TypedSnapshot<P> {
+    fn number(&self) -> u64 {
+        self.snapshot.number()
+    }
+
+    fn staleness(&self) -> Duration {
+        self.snapshot.staleness()
+    }
+
+    fn transact(&self, body: &mut Body<'_>) -> Result<(), Error> {
+        let Self { snapshot, database } = self;
+        snapshot.transact(|tx| body(&mut Running { database, tx }))
     }
 }
 

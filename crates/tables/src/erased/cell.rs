@@ -46,6 +46,22 @@ impl RowCell {
         };
         (length, first, rest)
     }
+
+    /// Replaces the row, and returns the bytes that it had outside of the cell.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn exchange(&self, row: Row) -> Option<*mut [u8]> {
+        let row = ManuallyDrop::new(row);
+        // Relaxed: only the holder of the segment's lock changes the words (V2).
+        let length = self.length.load(Ordering::Relaxed);
+        let first = self.first.load(Ordering::Relaxed);
+        // Relaxed, but for the pointer: as in `load_words`.
+        self.length.store(row.length, Ordering::Relaxed);
+        self.first.store(row.first, Ordering::Release);
+        if !row.is_in_place() || row.length > WORD as u64 {
+            self.rest.iter().zip(row.rest).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        }
+        (length > IN_PLACE_MAX as u64).then(|| slice_from_raw_parts_mut(first, length as usize))
+    }
 }
 
 // SAFETY: all words are read and written by atomic accesses while the cell is shared. A snapshot without a concurrent
@@ -55,6 +71,7 @@ unsafe impl Cell<Row> for RowCell {
     const COPIES: bool = false;
     const NEVER_TORN: bool = false;
 
+    type Groups = ();
     type Snapshot = RowSnapshot;
     type Pending = Row;
 
@@ -121,21 +138,22 @@ unsafe impl Cell<Row> for RowCell {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn install(&self, pending: Row, pin: &Pin) {
-        let row = ManuallyDrop::new(pending);
-        // Relaxed: only the holder of the segment's lock changes the words (V2).
-        let length = self.length.load(Ordering::Relaxed);
-        let first = self.first.load(Ordering::Relaxed);
-        // Relaxed, but for the pointer: as in `load_words`.
-        self.length.store(row.length, Ordering::Relaxed);
-        self.first.store(row.first, Ordering::Release);
-        if !row.is_in_place() || row.length > WORD as u64 {
-            self.rest.iter().zip(row.rest).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        }
-        if length > IN_PLACE_MAX as u64 {
-            let old = slice_from_raw_parts_mut(first, length as usize);
+        if let Some(old) = self.exchange(pending) {
             // SAFETY: from a box. Threads that pin from now on find the new row.
             unsafe { pin.retire_bytes(old) };
         }
+    }
+
+    #[inline]
+    unsafe fn replace(&self, pending: Row, _: &Pin) {
+        // The old row is the copy's.
+        let _ = self.exchange(pending);
+    }
+
+    #[inline]
+    unsafe fn share(&self) -> Self {
+        let (length, first, rest) = self.load_words();
+        Self { length: AtomicU64::new(length), first: AtomicPtr::new(first), rest: rest.map(AtomicU64::new) }
     }
 
     #[inline]

@@ -3,16 +3,19 @@
 use super::array::Array;
 use super::backend::{Backend, BackendWorker, Body};
 use super::row::Row;
+use super::snapshot::Snapshot;
 use super::table::{Table, TableBuilder};
 use super::transaction::Transaction;
 use crate::database::Database as Typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
-    Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, RetryPolicy, Statistics, WorkerId,
+    Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, RetryPolicy, SnapshotReport, Statistics,
+    WorkerId,
 };
 use hotrow_protocols::{UnknownProtocol, Visitor, with_protocol};
 use hotrow_sync::Arc;
 use std::fmt;
+use std::panic::Location;
 
 /// A database whose protocol is chosen by name, with bytes as keys and rows. See the [module](super).
 ///
@@ -193,6 +196,33 @@ impl Database {
         self.backend.record_history(bytes_max)
     }
 
+    /// Opens a snapshot: see [`Engine::snapshot`](hotrow_core::Engine::snapshot).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Nested`] within a transaction.
+    #[track_caller]
+    pub fn snapshot(&self) -> Result<Snapshot, Misuse> {
+        Ok(Snapshot { backend: self.backend.snapshot(false, Location::caller())? })
+    }
+
+    /// Opens a snapshot with everything that was committed before: see
+    /// [`Engine::snapshot_strict`](hotrow_core::Engine::snapshot_strict).
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    #[track_caller]
+    pub fn snapshot_strict(&self) -> Result<Snapshot, Misuse> {
+        Ok(Snapshot { backend: self.backend.snapshot(true, Location::caller())? })
+    }
+
+    /// Reports the open snapshots and the versions that are kept for them: see
+    /// [`Engine::snapshots`](hotrow_core::Engine::snapshots).
+    pub fn snapshots(&self) -> SnapshotReport {
+        self.backend.snapshots()
+    }
+
     /// Reports the memory that is replaced or removed and not freed yet: see
     /// [`Engine::retained_memory`](hotrow_core::Engine::retained_memory).
     pub fn retained_memory(&self) -> RetainedMemory {
@@ -253,7 +283,7 @@ impl Worker {
 
 /// Runs a transaction whose body returns nothing, and returns what the body of the caller has returned last.
 #[inline]
-fn keep_result<R>(
+pub(super) fn keep_result<R>(
     mut body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
     run: impl FnOnce(&mut Body<'_>) -> Result<(), Error>,
 ) -> Result<R, Error> {

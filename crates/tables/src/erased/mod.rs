@@ -51,6 +51,7 @@ mod cell;
 mod database;
 mod keys;
 mod row;
+mod snapshot;
 mod table;
 mod transaction;
 
@@ -59,5 +60,6 @@ pub use array::Array;
 pub use database::{Database, Worker};
 pub(crate) use keys::{BorrowedKey, BytesKey};
 pub use row::Row;
+pub use snapshot::Snapshot;
 pub use table::{Table, TableBuilder};
 pub use transaction::Transaction;

@@ -8,6 +8,7 @@ use crate::error::BenchError;
 use crate::workload::Workload;
 use hotrow::sync::clock::Duration;
 use hotrow::{Engine, Protocol, Worker};
+use hotrow_sim::profile::ProfileReport;
 use hotrow_sim::{Config, End, Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 
@@ -24,7 +25,12 @@ pub struct VirtualSettings {
     pub measured: Duration,
     /// Seed of the clients' inputs and of the simulation.
     pub seed: u64,
+    /// True if the measured time is profiled.
+    pub profiles: bool,
 }
+
+/// A measurement, one of the workers, and the profile if one was asked for.
+pub(crate) type Profiled<P, W> = (Measurement<<W as Workload<P>>::Client>, Worker<P>, Option<ProfileReport>);
 
 /// Runs `workload` on virtual cores.
 ///
@@ -35,12 +41,13 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
     settings: &VirtualSettings,
-) -> Result<(Measurement<W::Client>, Worker<P>), BenchError> {
-    let VirtualSettings { machine, cores, warmup, measured, seed } = settings;
+) -> Result<Profiled<P, W>, BenchError> {
+    let VirtualSettings { machine, cores, warmup, measured, seed, profiles } = settings;
     let mut config = Config::new(machine.clone(), *cores);
     let end = *warmup + *measured;
     config.seed = *seed;
     config.until_ns = Some(end.as_nanos() as u64);
+    config.profile_from_ns = profiles.then_some(warmup.as_nanos() as u64);
     // A transaction that began in time may finish; the hard limit leaves it 19 times the length of the run.
     config.until_ns_hard = Some((end * 20).as_nanos() as u64);
     let simulation = Simulation::new(config).map_err(|error| BenchError::Simulation(error.to_string()))?;
@@ -62,7 +69,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         counts.count_measured(&worker);
         Ok::<_, BenchError>((worker, client, counts))
     });
-    let SimulationReport { end, results, .. } = outcome;
+    let SimulationReport { end, results, profile, .. } = outcome;
     if let End::Panicked { core, .. } = end {
         return Err(BenchError::Panicked { worker: core, message: end.to_string() });
     }
@@ -79,5 +86,5 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         first.get_or_insert(worker);
     }
     let worker = first.expect("there is at least one core");
-    Ok((Measurement { elapsed: *measured, counts: sum, clients }, worker))
+    Ok((Measurement { elapsed: *measured, counts: sum, clients }, worker, profile))
 }

@@ -4,10 +4,12 @@
 //!
 //! - boxes (inline and boxed values), an array, counters that are only incremented and tested, counters that are
 //!   also set, a hash table, an ordered table with a secondary index, and queues;
+//! - rows whose columns are split, read and changed whole and in part;
 //! - reads, blind writes, changes, inserts, deletes, and scans in both directions that stop early;
 //! - deferred operations on boxes, the array and rows, alone or among others, with keys from earlier operations,
 //!   forced values, requirements that fail, and intentions that panic;
 //! - pairs of objects that are always written together, and transactions that fail if they find them different;
+//! - transactions on snapshots, which only read;
 //! - transactions that roll back, or undo a part of what they did; bodies that panic, and threads that yield in the middle.
 //!
 //! `hotrow check` judges its recorded histories (`--record`). Its own checks examine the values, which a history
@@ -25,7 +27,7 @@ pub use options::StressOptions;
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Error, Protocol, Transaction, Worker};
+use hotrow::{Abort, Error, Isolation, Profile, Protocol, Transaction, Worker};
 use objects::Objects;
 use operation::{Operation, PLANNED, Temper};
 use std::ops::Range;
@@ -42,7 +44,7 @@ pub struct Stress<P: Protocol> {
 /// One worker's next transaction, and its counts so far.
 pub struct StressClient {
     random: Random,
-    /// Draws the parts.
+    /// Draws the parts, and the transactions on snapshots.
     parts: Random,
     plan: Plan,
     /// Sum of the committed increments of each counter.
@@ -59,6 +61,7 @@ struct Plan {
     end: Option<(usize, Early)>,
     /// The operations that are a part of their own, and its end.
     part: Option<(Range<usize>, PartEnd)>,
+    profile: Profile,
 }
 
 /// The end of a part of a transaction.
@@ -119,11 +122,18 @@ impl<P: Protocol> Workload<P> for Stress<P> {
     }
 
     fn prepare(&self, client: &mut StressClient) {
-        let StressOptions { keys, ops, write_share, rollback_share, part_share, panic_share, yield_share } =
+        let StressOptions { keys, ops, rollback_share, part_share, panic_share, yield_share, .. } =
             self.options;
         let StressClient { random, parts, plan, .. } = client;
         let count = random.between(1, ops.into()) as usize;
-        let temper = Temper::draw(random);
+        let mut temper = Temper::draw(random);
+        let mut write_share = self.options.write_share;
+        plan.profile = Profile::UNKNOWN;
+        if self.options.snapshot_share > 0.0 && parts.chance(self.options.snapshot_share) {
+            let isolation = if parts.chance(0.5) { Isolation::StrictSnapshot } else { Isolation::Snapshot };
+            plan.profile = Profile { isolation, ..Profile::READ_ONLY };
+            (temper, write_share) = (Temper::Eager, 0.0);
+        }
         plan.operations.clear();
         plan.operations.extend((0..count).map(|_| {
             let writes = random.chance(write_share);
@@ -153,7 +163,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let StressClient { plan, added, torn, .. } = client;
         let mut seen = ReadDigest::default();
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            worker.transact(|tx| {
+            worker.try_transact_as::<_, Abort>(plan.profile, |tx| {
                 seen.sum = 0;
                 seen.different.set(false);
                 (seen.later, seen.source) = (None, None);

@@ -36,6 +36,7 @@ enum What {
     TestGauge,
     GetGauge,
     GetHash,
+    GetCount,
     GetOrdered,
     ScanUp,
     ScanDown,
@@ -54,6 +55,8 @@ enum What {
     InsertHash,
     UpsertHash,
     ChangeHash,
+    ChangeCount,
+    AddToCount,
     DeleteHash,
     InsertOrdered,
     UpsertOrdered,
@@ -104,10 +107,10 @@ impl Temper {
 /// Message of a planned panic in an intention.
 pub(super) const PLANNED: &str = "a planned panic in an intention";
 
-operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetOrdered, ScanUp,
+operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetCount, GetOrdered, ScanUp,
     ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown, ScanQueue];
 operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter, SetGauge, AddToGauge,
-    InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered, Enqueue, TakeFirst, Unqueue];
+    InsertHash, UpsertHash, ChangeHash, ChangeCount, AddToCount, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered, Enqueue, TakeFirst, Unqueue];
 // `Force` is the last one, so that tame transactions can draw from those before it.
 operations![LATER_LOOKS: ReadInlineLater, ReadBoxedLater, ReadElementLater, RequireLater, PanicLater, Force];
 operations![LATER_WRITES: SetInlineLater, ChangeInlineLater, SetBoxedLater, ChangeBoxedLater, SetElementLater,
@@ -173,8 +176,12 @@ impl Operation {
             What::GetHash if value % 2 == 0 => {
                 let columns = (column!(Inline, value), column!(Inline, complement));
                 if let Some((value, complement)) = on.hash.read_columns(tx, &key, columns)? {
-                    seen.inline(&Inline { value, complement });
+                    seen.inline(&Inline { value, complement, count: 0 });
                 }
+            }
+            What::GetCount => {
+                let count = on.hash.read_columns(tx, &key, column!(Inline, count))?;
+                seen.number(count.unwrap_or(u64::MAX));
             }
             What::GetHash => drop(on.hash.read(tx, &key, |row| seen.inline(row))?),
             What::GetOrdered => drop(on.ordered.read(tx, &key, |row| seen.boxed(row))?),
@@ -235,6 +242,16 @@ impl Operation {
             What::AddToGauge => on.gauges[place].add(tx, self.amount())?,
             What::InsertHash => seen.number(on.hash.insert_if_absent(tx, key, Inline::new(new))?.into()),
             What::UpsertHash => seen.number(on.hash.upsert(tx, key, Inline::new(new))?.into()),
+            What::ChangeCount => {
+                let count = column!(Inline, count);
+                let old = on
+                    .hash
+                    .update_columns_if_present(tx, &key, count, |count| std::mem::replace(count, new))?;
+                seen.number(old.unwrap_or(u64::MAX));
+            }
+            What::AddToCount => {
+                seen.number(on.hash.add_if_present(tx, &key, column!(Inline, count), new)?.into());
+            }
             What::ChangeHash => drop(on.hash.update_if_present(tx, &key, |row| {
                 seen.inline(row);
                 *row = Inline::new(new);

@@ -26,6 +26,8 @@ pub struct StressOptions {
     pub panic_share: f64,
     /// Share of operations after which the thread yields.
     pub yield_share: f64,
+    /// Share of transactions that only read, on a snapshot, which is strict in half of the cases.
+    pub snapshot_share: f64,
 }
 
 impl Default for StressOptions {
@@ -38,12 +40,13 @@ impl Default for StressOptions {
             part_share: 0.1,
             panic_share: 0.01,
             yield_share: 0.02,
+            snapshot_share: 0.1,
         }
     }
 }
 
 /// Memory in use per key, in bytes: two boxes, twins, two counters, an element, three rows and their entries.
-const KEY_BYTES: u64 = 2_300;
+const KEY_BYTES: u64 = 2_700;
 
 impl WorkloadDefinition for StressOptions {
     type Loaded<P: Protocol> = Stress<P>;
@@ -96,6 +99,12 @@ impl WorkloadDefinition for StressOptions {
                 default: "0.02",
                 summary: "The share of operations after which a thread gives the processor away, from 0 to 1",
             },
+            OptionInfo {
+                name: "snapshot-share",
+                value: "S",
+                default: "0.1",
+                summary: "The share of transactions that only read, on a snapshot, from 0 to 1",
+            },
         ],
         baselines: &[],
         example: "--keys 2 --ops 4",
@@ -110,6 +119,7 @@ impl WorkloadDefinition for StressOptions {
             part_share: values.number("part-share", 0.0..=1.0)?,
             panic_share: values.number("panic-share", 0.0..=1.0)?,
             yield_share: values.number("yield-share", 0.0..=1.0)?,
+            snapshot_share: values.number("snapshot-share", 0.0..=1.0)?,
         })
     }
 
@@ -145,7 +155,9 @@ mod tests {
 
     #[test]
     fn a_share_is_at_most_all() {
-        for name in ["write-share", "rollback-share", "part-share", "panic-share", "yield-share"] {
+        for name in
+            ["write-share", "rollback-share", "part-share", "panic-share", "yield-share", "snapshot-share"]
+        {
             let words = parsed::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} 1.1: expected a number from 0 to 1"));
         }

@@ -3,14 +3,16 @@
 use super::objects::Objects;
 use super::values::{Boxed, Inline, ReadDigest};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Deferred, Protocol, Transaction};
+use hotrow::{Abort, Deferred, Protocol, Transaction, column};
 
 /// A deferred operation on one row or on several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowLater {
     ReadHash,
+    ReadCount,
     ReadOrdered,
     ChangeHash,
+    ChangeCount,
     DeleteHash,
     InsertHash,
     ChangeOrdered,
@@ -24,10 +26,14 @@ pub(super) enum RowLater {
     Unqueue,
 }
 
-const LOOKS: &[(RowLater, &str)] =
-    &[(RowLater::ReadHash, "ReadHashLater"), (RowLater::ReadOrdered, "ReadOrderedLater")];
+const LOOKS: &[(RowLater, &str)] = &[
+    (RowLater::ReadHash, "ReadHashLater"),
+    (RowLater::ReadCount, "ReadCountLater"),
+    (RowLater::ReadOrdered, "ReadOrderedLater"),
+];
 const WRITES: &[(RowLater, &str)] = &[
     (RowLater::ChangeHash, "ChangeHashLater"),
+    (RowLater::ChangeCount, "ChangeCountLater"),
     (RowLater::DeleteHash, "DeleteHashLater"),
     (RowLater::InsertHash, "InsertHashLater"),
     (RowLater::ChangeOrdered, "ChangeOrderedLater"),
@@ -81,6 +87,14 @@ impl RowLater {
         let flag = |tx: &mut Transaction<'_, P>, done: Deferred<bool>| tx.compute(done, u64::from);
         let found = match self {
             RowLater::ReadHash => on.hash.defer_read(tx, &key, Inline::whole)?,
+            RowLater::ReadCount => on.hash.defer_read_columns(tx, &key, column!(Inline, count))?,
+            RowLater::ChangeCount => on.hash.defer_update_columns(
+                tx,
+                &key,
+                column!(Inline, count),
+                before,
+                move |count, sum| std::mem::replace(count, sum.wrapping_add(new)),
+            )?,
             RowLater::ReadOrdered => on.ordered.defer_read(tx, &key, Boxed::whole)?,
             RowLater::ChangeHash => on.hash.defer_update(tx, &key, before, move |row, sum| {
                 let old = row.whole();

@@ -4,17 +4,21 @@ use hotrow::{Deferred, Value};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// An inline value that shows a torn read: `complement` is computed from `value`.
+/// An inline value that shows a torn read: `complement` is computed from `value`. As a row it has three segments, so that a row
+/// whose segments are of different moments is torn, too; the last one is also changed alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
 pub(super) struct Inline {
     pub(super) value: u64,
+    #[value(group = "complement")]
     pub(super) complement: [u64; 3],
+    #[value(group = "count")]
+    pub(super) count: u64,
 }
 
 impl Inline {
     pub(super) fn new(value: u64) -> Self {
-        Self { value, complement: [!value; 3] }
+        Self { value, complement: [!value; 3], count: 0 }
     }
 
     fn is_whole(&self) -> bool {

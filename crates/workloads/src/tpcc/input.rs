@@ -192,11 +192,13 @@ pub enum Mix {
     NewOrder,
     /// New-Order and Payment, 45 to 43.
     NewOrderAndPayment,
+    /// Payment only.
+    Payment,
 }
 
 /// Error for a name that no mix has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no TPC-C mix {name:?}; the mixes are full, new-order and new-order+payment")]
+#[error("there is no TPC-C mix {name:?}; the mixes are full, new-order, new-order+payment and payment")]
 pub struct UnknownMix {
     /// The name asked for.
     pub name: String,
@@ -204,7 +206,7 @@ pub struct UnknownMix {
 
 impl Mix {
     /// All mixes.
-    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment];
+    pub(crate) const ALL: [Self; 4] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment, Self::Payment];
 
     /// Returns the name in options and results.
     pub(crate) fn name(self) -> &'static str {
@@ -212,6 +214,7 @@ impl Mix {
             Self::Full => "full",
             Self::NewOrder => "new-order",
             Self::NewOrderAndPayment => "new-order+payment",
+            Self::Payment => "payment",
         }
     }
 
@@ -221,6 +224,7 @@ impl Mix {
             Self::Full => [45, 43, 4, 4, 4],
             Self::NewOrder => [1, 0, 0, 0, 0],
             Self::NewOrderAndPayment => [45, 43, 0, 0, 0],
+            Self::Payment => [0, 1, 0, 0, 0],
         }
     }
 

@@ -28,6 +28,8 @@ pub struct TpccOptions {
     pub tame_share: f64,
     /// Ranks of the tables.
     pub ranks: Ranks,
+    /// Isolation of Order-Status and Stock-Level, which only read, unless [`stock_level`](Self::stock_level) is lower.
+    pub readers: Isolation,
 }
 
 /// Order in which deferred operations take the locks of tables (drp §6.3, "Rank tuning").
@@ -45,6 +47,12 @@ const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Sc
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
 
+const READERS: [(&str, Isolation); 3] = [
+    ("strict-snapshot", Isolation::StrictSnapshot),
+    ("snapshot", Isolation::Snapshot),
+    ("serializable", Isolation::Serializable),
+];
+
 const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equal)];
 
 /// Returns the name of an option's value.
@@ -54,7 +62,7 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str
 
 impl Serialize for TpccOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { warehouses, mix, scale, stock_level, tame_share, ranks } = self;
+        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers } = self;
         let values = json!({
             "warehouses": warehouses,
             "mix": mix.name(),
@@ -62,6 +70,7 @@ impl Serialize for TpccOptions {
             "stock_level": name_of(&ISOLATIONS, stock_level),
             "tame_share": tame_share,
             "ranks": name_of(&RANKS, ranks),
+            "readers": name_of(&READERS, readers),
         });
         values.serialize(serializer)
     }
@@ -90,7 +99,7 @@ impl WorkloadDefinition for TpccOptions {
                 name: "mix",
                 value: "MIX",
                 default: "full",
-                summary: "Transactions: full, new-order, or new-order+payment",
+                summary: "Transactions: full, new-order, new-order+payment, or payment",
             },
             OptionInfo {
                 name: "scale",
@@ -116,6 +125,12 @@ impl WorkloadDefinition for TpccOptions {
                 default: "tuned",
                 summary: "The order in which deferred operations line up: tuned (hot tables last), or equal (drp §6.3)",
             },
+            OptionInfo {
+                name: "readers",
+                value: "HOW",
+                default: "strict-snapshot",
+                summary: "Order-Status and Stock-Level: on a strict-snapshot, a snapshot (a millisecond old), or serializable by the protocol",
+            },
         ],
         baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
@@ -129,6 +144,7 @@ impl WorkloadDefinition for TpccOptions {
             stock_level: values.one_of("stock-level", &ISOLATIONS)?,
             tame_share: values.number("tame-share", 0.0..=1.0)?,
             ranks: values.one_of("ranks", &RANKS)?,
+            readers: values.one_of("readers", &READERS)?,
         })
     }
 
@@ -147,6 +163,7 @@ impl WorkloadDefinition for TpccOptions {
         observer: &dyn Observer,
     ) -> Result<Tpcc<P>, BenchError> {
         let (database, tables) = tables::create(engine, self);
+        database.set_readers_isolation(self.readers);
         let population = Population::new(self.scale, seed, 1);
         // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
@@ -168,18 +185,19 @@ mod tests {
         assert_eq!(
             reported(&tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
-                "tame_share": 1.0, "ranks": "tuned" })
+                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot" })
         );
         let tpcc = parsed::<TpccOptions>(&[
             ("stock-level", "read-committed"),
             ("tame-share", "0.5"),
             ("ranks", "equal"),
+            ("readers", "serializable"),
         ])
         .unwrap();
         assert_eq!(
             reported(&tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
-                "tame_share": 0.5, "ranks": "equal" })
+                "tame_share": 0.5, "ranks": "equal", "readers": "serializable" })
         );
     }
 

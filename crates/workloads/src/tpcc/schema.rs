@@ -12,6 +12,8 @@
 //! - Numbers of warehouses, districts, customers, items, orders and lines start at 1.
 //! - Rows are plain data without padding, so that they can be inline in their segments. For this, a few texts have
 //!   a capacity a little above the specification's; their documentation gives the specification's length.
+//! - Columns that change apart are in groups of their own ([`hotrow::Table::update_columns`]): the year-to-date balances, which Payment adds to;
+//!   what New-Order takes of a district; a customer's account. What is left of a row hardly ever changes.
 //! - Every key except the two secondary ones fits one 64-bit word; a warehouse number takes 16 bits, an order
 //!   number 32.
 
@@ -61,6 +63,7 @@ pub struct Warehouse {
     /// `W_TAX`, in ten-thousandths.
     pub tax: i32,
     /// `W_YTD`: the year-to-date balance, in cents.
+    #[value(group = "year_to_date")]
     pub year_to_date: i64,
 }
 
@@ -80,11 +83,14 @@ pub struct District {
     pub state: Text<2>,
     /// `D_ZIP`, 9 digits.
     pub zip: Text<10>,
-    /// `D_TAX`, in ten-thousandths.
+    /// `D_TAX`, in ten-thousandths. New-Order reads it whenever it takes an order's number.
+    #[value(group = "orders")]
     pub tax: i32,
     /// `D_YTD`: the year-to-date balance, in cents.
+    #[value(group = "year_to_date")]
     pub year_to_date: i64,
     /// `D_NEXT_O_ID`: the number of the next order.
+    #[value(group = "orders")]
     pub next_order: u32,
 }
 
@@ -113,28 +119,39 @@ pub struct Customer {
     /// `C_SINCE`.
     pub since: i64,
     /// `C_CREDIT`: `"GC"` for good, `"BC"` for bad; see [`Customer::has_bad_credit`].
+    #[value(group = "account")]
     pub credit: Text<4>,
     /// `C_CREDIT_LIM`, in cents.
     pub credit_limit: i64,
     /// `C_DISCOUNT`, in ten-thousandths.
     pub discount: i32,
     /// `C_BALANCE`, in cents.
+    #[value(group = "account")]
     pub balance: i64,
     /// `C_YTD_PAYMENT`, in cents.
+    #[value(group = "account")]
     pub year_to_date_payment: i64,
     /// `C_PAYMENT_CNT`.
+    #[value(group = "account")]
     pub payment_count: u32,
     /// `C_DELIVERY_CNT`.
+    #[value(group = "account")]
     pub delivery_count: u32,
     /// `C_DATA`.
+    #[value(group = "account")]
     pub data: Text<CUSTOMER_DATA_MAX>,
 }
 
 impl Customer {
     /// True if `C_CREDIT` is `"BC"`: payments are then noted in `C_DATA` (clause 2.5.2.2).
     pub fn has_bad_credit(&self) -> bool {
-        self.credit == "BC"
+        is_bad(self.credit)
     }
+}
+
+/// True if a customer's credit is bad.
+pub(crate) fn is_bad(credit: Text<4>) -> bool {
+    credit == "BC"
 }
 
 /// A row of HISTORY: a payment.

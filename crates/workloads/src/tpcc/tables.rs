@@ -10,7 +10,7 @@ use super::{Ranks, TpccOptions};
 use crate::error::BenchError;
 use crate::loading::load_parts;
 use crate::observer::Observer;
-use hotrow::{Database, Engine, IndexRef, Key, Protocol, Table, TableRef, Value};
+use hotrow::{Database, Engine, IndexRef, Key, Protocol, Table, TableRef, Value, column};
 
 /// The tables and secondary indexes, by their references in procedures.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,8 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let order = order.create().expect("a new name");
     let order_line = database.table("ORDER-LINE").rank(rank(4)).create().expect("a new name");
     let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
-    let by_name = customer.immutable_secondary("by_name", CustomerByNameKey::of);
+    let name = (column!(Customer, last), column!(Customer, first));
+    let by_name = customer.immutable_secondary_on("by_name", name, CustomerByNameKey::of);
     let customer = customer.create().expect("a new name");
     let history = database.table("HISTORY").hash(customers).create().expect("a new name");
     let item = database.table("ITEM").hash(items as usize).immutable().create().expect("a new name");

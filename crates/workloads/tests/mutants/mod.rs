@@ -53,9 +53,16 @@ mod versions;
 
 use hotrow::Protocol;
 use hotrow::protocols::Visitor;
+use std::any::TypeId;
 
 /// The name of each mutant's variant without a fault.
 pub(crate) const FAULTLESS: &str = "mutant";
+
+/// True if a protocol's commits have stamps that snapshots can go by. The mutants with lines and with timestamps draw none.
+pub(crate) fn has_snapshots<P: Protocol>() -> bool {
+    let without = [TypeId::of::<timestamps::TimestampMutant>(), TypeId::of::<lines::DeferredMutant>()];
+    !without.contains(&TypeId::of::<P>())
+}
 
 /// Calls a visitor with each mutant that has a fault.
 pub(crate) fn for_each_mutant<V: Visitor + Copy>(visitor: V) -> Vec<(&'static str, V::Output)> {

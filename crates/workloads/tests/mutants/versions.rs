@@ -44,6 +44,10 @@ mutants! { Mutant:
     LocksUnheeded = "unheeded-locks",
     /// Rollbacks and panics are believed whatever was read.
     RollbacksUnchecked = "unchecked-rollbacks",
+    /// The commit's stamp is drawn before writes are locked, so that a snapshot between may miss what it must see.
+    StampedBeforeLocks = "stamps-before-locks",
+    /// The commit's stamp is drawn after the checks, when those who overwrite what was read may have drawn theirs.
+    StampedAfterChecks = "stamps-after-checks",
 }
 
 pub(crate) struct Mutant {
@@ -256,7 +260,14 @@ unsafe impl Protocol for Mutant {
             self.check_predicates(attempt)?;
             stumble(attempt.local.bound);
         }
+        if self.fault == Fault::StampedBeforeLocks && !attempt.items.writes().is_empty() {
+            attempt.draw_stamp();
+            stumble(attempt.local.bound);
+        }
         Self::lock(attempt, 0, locked_first)?;
+        if self.fault != Fault::StampedAfterChecks && !attempt.items.writes().is_empty() {
+            attempt.draw_stamp();
+        }
         if self.fault == Fault::LocksUnheeded {
             // Two must be between lock and installation at a time, and check what the other has locked.
             thread::yield_now();
@@ -273,6 +284,10 @@ unsafe impl Protocol for Mutant {
         }
         if self.fault != Fault::LockedOneByOne {
             Self::lock(attempt, locked_first, usize::MAX)?;
+        }
+        if self.fault == Fault::StampedAfterChecks && !attempt.items.writes().is_empty() {
+            stumble(attempt.local.bound);
+            attempt.draw_stamp();
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ const OPTIONS: TpccOptions = TpccOptions {
     stock_level: Isolation::Serializable,
     tame_share: 0.9,
     ranks: Ranks::Tuned,
+    readers: Isolation::StrictSnapshot,
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
@@ -160,7 +161,14 @@ impl Visitor for TraceOperations {
         let history = HistoryKey { worker: 0, sequence: 0 };
         let payment = PaymentProcedure { tables, input, history };
         let trace = tpcc.database().trace_on(&mut worker, &payment).expect("nobody else is there");
-        let expected = [("WAREHOUSE", Write), ("DISTRICT", Write), ("CUSTOMER", Write), ("HISTORY", Insert)];
+        let expected = [
+            ("WAREHOUSE", Read),
+            ("DISTRICT", Read),
+            ("CUSTOMER", Write),
+            ("HISTORY", Insert),
+            ("DISTRICT", Commutative),
+            ("WAREHOUSE", Commutative),
+        ];
         assert_eq!(kinds(&trace), expected);
         assert!(trace.is_tame(), "a payment by number forces nothing\n{trace}");
 

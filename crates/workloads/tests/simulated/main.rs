@@ -12,3 +12,4 @@ mod sessions;
 mod stamps;
 mod stealing_schedules;
 mod stolen_operations;
+mod wild;

@@ -11,10 +11,10 @@ use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};
 
-type Tx<'w> = Transaction<'w, Drp>;
+pub(super) type Tx<'w> = Transaction<'w, Drp>;
 type Body<'a> = &'a (dyn Fn(&mut Tx<'_>) -> Result<(), Abort> + Sync);
 
-fn engine(variant: &str) -> Engine<Drp> {
+pub(super) fn engine(variant: &str) -> Engine<Drp> {
     Engine::named(variant, RetryPolicy::default()).expect("one of its variants")
 }
 
@@ -36,7 +36,7 @@ fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<
 
 /// Runs something on each core in a schedule that a seed stands for, with stops in the midst of it. Deadlocks and runs
 /// without an end fail.
-fn simulate(
+pub(super) fn simulate(
     engine: &Engine<Drp>,
     cores: usize,
     seed: u64,
@@ -64,10 +64,10 @@ fn simulate(
     assert!(results.iter().all(Option::is_some), "schedule {seed}");
 }
 
-const SCHEDULES: u64 = 3_000;
+pub(super) const SCHEDULES: u64 = 3_000;
 
 /// Boxes in the order of their ranks, and something to look at their values with.
-fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
+pub(super) fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
     std::array::from_fn(|number| {
         let mut made = TBox::new(engine, 0);
         made.set_rank(number as u16);
@@ -75,7 +75,7 @@ fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
     })
 }
 
-fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
+pub(super) fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
     to.defer_update(tx, (), move |value, ()| *value = value.wrapping_add(amount)).map(drop)
 }
 

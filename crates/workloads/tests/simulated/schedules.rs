@@ -1,8 +1,8 @@
 //! Explored schedules: the protocols pass, mutants are found, and a seed stands for one schedule.
-use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
+use crate::mutants::{for_each_faultless_mutant, for_each_mutant, has_snapshots};
 use hotrow::protocols::{Visitor, for_each_protocol, with_protocol};
-use hotrow::{Occ, Protocol};
-use hotrow_workloads::explore::{Drawn, Explored, explore};
+use hotrow::{Isolation, Occ, Protocol};
+use hotrow_workloads::explore::{Drawn, DrawnWorkload, Explored, explore};
 
 /// One schedule in so many has a core that dies.
 const KILLS_ONE_IN: u64 = 100;
@@ -66,6 +66,18 @@ fn a_seed_stands_for_one_schedule_whatever_ran_before() {
     assert!(forwards.windows(2).any(|pair| pair[0].hash != pair[1].hash));
 }
 
+/// As [`Drawn::new`], without dead cores, and without snapshots if the mutant has none.
+fn drawn_for<P: Protocol>(seed: u64) -> Drawn {
+    let mut drawn = Drawn::new(seed, 0);
+    match &mut drawn.workload {
+        _ if has_snapshots::<P>() => (),
+        DrawnWorkload::Stress(options) => options.snapshot_share = 0.0,
+        DrawnWorkload::Tpcc(options) => options.readers = Isolation::Serializable,
+        _ => (),
+    }
+    drawn
+}
+
 /// The number of schedules after which a mutant has violated what it promises, or none if it has not in fifty thousand.
 /// `explore` defers nothing, so what only deferred operations do wrong is left to recorded stress.
 #[derive(Clone, Copy)]
@@ -78,7 +90,7 @@ impl Visitor for Found {
         if P::DEFERS {
             return Some(0);
         }
-        let violates = |seed: &u64| explore::<P>(&Drawn::new(*seed, 0), name, 10, |_| ()).is_err();
+        let violates = |seed: &u64| explore::<P>(&drawn_for::<P>(*seed), name, 10, |_| ()).is_err();
         (0..50_000).find(violates).map(|seed| seed + 1)
     }
 }
@@ -99,7 +111,7 @@ impl Visitor for NotFound {
 
     fn visit<P: Protocol>(self, name: &str) {
         for seed in 0..if P::DEFERS { 0 } else { 2_000 } {
-            let explored = explore::<P>(&Drawn::new(seed, 0), name, 10, |_| ());
+            let explored = explore::<P>(&drawn_for::<P>(seed), name, 10, |_| ());
             assert!(explored.is_ok(), "{}", explored.unwrap_err());
         }
     }

@@ -1,6 +1,7 @@
 //! A key's hash, which selects the bucket and gives the tag.
 
 use foldhash::quality::FixedState;
+use hotrow_sync::work::{Work, charge};
 use std::hash::{BuildHasher, Hash};
 
 /// The seed of all hash indexes. It is constant, so that a run can be repeated exactly.
@@ -13,6 +14,7 @@ pub(super) struct Hash64(u64);
 impl Hash64 {
     #[inline(always)]
     pub(super) fn of<K: Hash + ?Sized>(key: &K) -> Self {
+        charge(Work::Hash);
         Self(FixedState::with_seed(SEED).hash_one(key))
     }
 

@@ -3,6 +3,7 @@
 use super::node::{CHILDREN, Node, copy_pointer, empty, shift_down, shift_up};
 use crate::key::{Image, NodeSlots};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;
 
 /// An inner node: child `i` covers the images from separator `i - 1` (inclusive) to separator `i` (exclusive).
@@ -60,12 +61,14 @@ impl<I: Image> Inner<I> {
     /// Returns the position of the child that covers `image`; `None` if the node is not at `version`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child_of(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        charge(Work::NodeSearch);
         I::upper_bound(self.separators(), image, |at| self.separator_image(at, version))
     }
 
     /// Returns the position of the child that covers the range right before `image`; `None` if the node is not at
     /// `version`.
     pub(super) fn child_before(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        charge(Work::NodeSearch);
         I::lower_bound(self.separators(), image, |at| self.separator_image(at, version))
     }
 

@@ -5,6 +5,7 @@ use crate::index::Keyed;
 use crate::key::{Found, Image, Key, NodeSlots};
 use hotrow_core::StructureVersion;
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;
 
 /// A leaf: sorted images, and the records of these images.
@@ -129,18 +130,21 @@ where
     /// Returns the number of images below `image`; `None` if the leaf is not at `version`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lower_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        charge(Work::NodeSearch);
         I::lower_bound(self.images(), image, |at| self.image_of_record(at, version))
     }
 
     /// Returns the number of images not above `image`; `None` if the leaf is not at `version`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn upper_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        charge(Work::NodeSearch);
         I::upper_bound(self.images(), image, |at| self.image_of_record(at, version))
     }
 
     /// Returns the place of `image`, present or absent, and its record; `None` if the leaf is not at `version`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn search(&self, image: &I::Of<'_>, version: u64) -> Option<(Found, Option<NonNull<T>>)> {
+        charge(Work::NodeSearch);
         let found = I::find(self.images(), image, |at| self.image_of_record(at, version))?;
         Some((found, if found.is_equal { self.record(found.position) } else { None }))
     }

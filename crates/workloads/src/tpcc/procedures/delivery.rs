@@ -2,10 +2,10 @@
 
 use crate::tpcc::input::DeliveryInput;
 use crate::tpcc::schema::{
-    CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
+    Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile};
+use hotrow::{Context, Procedure, Profile, column};
 
 /// The Delivery transaction (clause 2.7.4), all districts in one database transaction. It returns the order
 /// delivered in each district, by position; 0 if there was none.
@@ -79,9 +79,10 @@ impl DeliveryProcedure {
         let customer = cx.map(ordered, move |ordered| {
             ordered.map(|(customer, _)| CustomerKey { warehouse, district, customer })
         });
-        cx.commute_each(tables.customer, customer, sum, |row, sum| {
-            row.balance += sum;
-            row.delivery_count += 1;
+        let account = (column!(Customer, balance), column!(Customer, delivery_count));
+        cx.commute_columns_each(tables.customer, customer, account, sum, |(balance, deliveries), sum| {
+            *balance += sum;
+            *deliveries += 1;
         })?;
         Ok(oldest)
     }

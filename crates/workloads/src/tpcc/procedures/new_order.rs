@@ -2,8 +2,8 @@
 
 use crate::tpcc::input::NewOrderInput;
 use crate::tpcc::schema::{
-    Customer, Item, ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey, OrderLine,
-    OrderLineKey, StockKey, Warehouse, WarehouseKey,
+    Customer, District, Item, ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey,
+    OrderLine, OrderLineKey, StockKey, Warehouse, WarehouseKey,
 };
 use crate::tpcc::tables::Tables;
 use hotrow::{Context, Procedure, Profile, column};
@@ -51,10 +51,11 @@ impl Procedure for NewOrderProcedure {
         let key = cx.value(WarehouseKey { warehouse });
         let warehouse_tax = cx.read_columns(tables.warehouse, key, column!(Warehouse, tax))?;
         let (key, nothing) = (cx.value(district_key), cx.value(()));
-        let taken = cx.update(tables.district, key, nothing, |row, ()| {
-            let order = row.next_order;
-            row.next_order += 1;
-            (order, row.tax)
+        let columns = (column!(District, next_order), column!(District, tax));
+        let taken = cx.update_columns(tables.district, key, columns, nothing, |(next, tax), ()| {
+            let order = *next;
+            *next += 1;
+            (order, *tax)
         })?;
         let taken = cx.map(taken, Option::unwrap_or_default);
         let key = cx.value(input.customer);

@@ -41,13 +41,9 @@ impl Procedure for OrderStatusProcedure {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<OrderSummary>, C::Stop> {
         let Self { tables, input } = self;
         let customer = customer::find(cx, tables, input.district, input.customer)?;
-        let columns = (
-            column!(Customer, balance),
-            column!(Customer, first),
-            column!(Customer, middle),
-            column!(Customer, last),
-        );
-        let balance = cx.read_columns(tables.customer, customer.clone(), columns)?;
+        let balance = cx.read_columns(tables.customer, customer.clone(), column!(Customer, balance))?;
+        let name = (column!(Customer, first), column!(Customer, middle), column!(Customer, last));
+        cx.read_columns(tables.customer, customer.clone(), name)?;
         let range = cx.map(customer, |customer| {
             let key = OrderByCustomerKey::of_customer(&customer);
             KeyRange::from(key..=key)
@@ -62,7 +58,7 @@ impl Procedure for OrderStatusProcedure {
                 ControlFlow::Break(())
             },
         )?;
-        let balance = cx.map(balance, |row| row.map_or(0, |(balance, ..)| balance));
+        let balance = cx.map(balance, Option::unwrap_or_default);
         let Some(order_key) = cx.force(last)? else {
             return Ok(cx.map(balance, |balance| OrderSummary { balance, ..OrderSummary::default() }));
         };

@@ -2,9 +2,11 @@
 
 use super::customer;
 use crate::tpcc::input::PaymentInput;
-use crate::tpcc::schema::{Customer, CustomerKey, History, HistoryKey, WarehouseKey};
+use crate::tpcc::schema::{
+    CUSTOMER_DATA_MAX, Customer, CustomerKey, District, History, HistoryKey, Warehouse, WarehouseKey, is_bad,
+};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, Text};
+use hotrow::{Context, Procedure, Profile, Text, column};
 use std::fmt::Write;
 
 /// The Payment transaction (clause 2.5.2). It returns the customer's new balance, in cents.
@@ -29,28 +31,36 @@ impl Procedure for PaymentProcedure {
         let Self { tables, input, history } = self;
         let PaymentInput { district, amount, date, .. } = *input;
 
-        let (key, paid) = (cx.value(WarehouseKey { warehouse: district.warehouse }), cx.value(amount));
-        let warehouse_name = cx.update(tables.warehouse, key, paid.clone(), |row, amount| {
-            row.year_to_date += amount;
-            row.name
-        })?;
+        let warehouse = WarehouseKey { warehouse: district.warehouse };
+        let key = cx.value(warehouse);
+        let warehouse_name = cx.read_columns(tables.warehouse, key, column!(Warehouse, name))?;
         let key = cx.value(district);
-        let district_name = cx.update(tables.district, key, paid, |row, amount| {
-            row.year_to_date += amount;
-            row.name
-        })?;
+        let district_name = cx.read_columns(tables.district, key, column!(District, name))?;
 
         let key = customer::find(cx, tables, input.customer_district, input.customer)?;
         let paid = cx.map(key.clone(), move |key| (key, amount));
-        let balance = cx.update(tables.customer, key.clone(), paid, move |row, (key, amount)| {
-            row.balance -= amount;
-            row.year_to_date_payment += amount;
-            row.payment_count += 1;
-            if row.has_bad_credit() {
-                note_payment(row, key, district.warehouse, district.district, amount);
-            }
-            row.balance
-        })?;
+        let account = (
+            column!(Customer, balance),
+            column!(Customer, year_to_date_payment),
+            column!(Customer, payment_count),
+            column!(Customer, credit),
+            column!(Customer, data),
+        );
+        let balance = cx.update_columns(
+            tables.customer,
+            key.clone(),
+            account,
+            paid,
+            move |(balance, year_to_date, payments, credit, data), (key, amount)| {
+                *balance -= amount;
+                *year_to_date += amount;
+                *payments += 1;
+                if is_bad(*credit) {
+                    note_payment(data, key, district.warehouse, district.district, amount);
+                }
+                *balance
+            },
+        )?;
 
         let names = cx.zip(warehouse_name, district_name);
         let parts = cx.zip(key, names);
@@ -66,6 +76,12 @@ impl Procedure for PaymentProcedure {
         });
         let key = cx.value(*history);
         cx.insert(tables.history, key, row)?;
+
+        // Nobody needs the totals here. They are what all payments want, so they come last, and are locked for the shortest time.
+        let (key, paid) = (cx.value(district), cx.value(amount));
+        cx.add(tables.district, key, column!(District, year_to_date), paid)?;
+        let (key, paid) = (cx.value(warehouse), cx.value(amount));
+        cx.add(tables.warehouse, key, column!(Warehouse, year_to_date), paid)?;
         Ok(cx.map(balance, Option::unwrap_or_default))
     }
 }
@@ -81,7 +97,13 @@ fn history_data(warehouse: &Text<12>, district: &Text<16>) -> Text<24> {
 }
 
 /// Inserts the payment at the front of `C_DATA` and cuts the end off (clause 2.5.2.2).
-fn note_payment(row: &mut Customer, key: CustomerKey, warehouse: u16, district: u8, amount: i64) {
+fn note_payment(
+    noted: &mut Text<CUSTOMER_DATA_MAX>,
+    key: CustomerKey,
+    warehouse: u16,
+    district: u8,
+    amount: i64,
+) {
     let mut data = String::with_capacity(600);
     let CustomerKey { warehouse: own_warehouse, district: own_district, customer } = key;
     // Writing to a string cannot fail.
@@ -91,6 +113,6 @@ fn note_payment(row: &mut Customer, key: CustomerKey, warehouse: u16, district: 
         amount / 100,
         amount % 100
     );
-    data.push_str(row.data.as_str());
-    row.data = Text::prefix_of(&data);
+    data.push_str(noted.as_str());
+    *noted = Text::prefix_of(&data);
 }

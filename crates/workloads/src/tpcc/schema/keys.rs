@@ -1,6 +1,6 @@
 //! Keys of the nine tables, and the ranges of keys that transactions scan.
 
-use super::{Customer, DISTRICTS_PER_WAREHOUSE, Order};
+use super::{DISTRICTS_PER_WAREHOUSE, Order};
 use hotrow::{Key, Text};
 use std::ops::RangeInclusive;
 
@@ -55,8 +55,8 @@ pub struct CustomerByNameKey {
 
 impl CustomerByNameKey {
     /// Returns the secondary key of a customer.
-    pub(crate) fn of(key: &CustomerKey, row: &Customer) -> Self {
-        Self { warehouse: key.warehouse, district: key.district, last: row.last, first: row.first }
+    pub(crate) fn of(key: &CustomerKey, (last, first): (Text<16>, Text<16>)) -> Self {
+        Self { warehouse: key.warehouse, district: key.district, last, first }
     }
 
     /// Returns the range of keys of one last name in one district, in the order of first names.

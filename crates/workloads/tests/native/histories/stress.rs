@@ -1,6 +1,6 @@
 //! The same stress for protocols and mutants.
 
-use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
+use crate::mutants::{for_each_faultless_mutant, for_each_mutant, has_snapshots};
 use hotrow::protocols::{Visitor, for_each_protocol, with_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
@@ -36,6 +36,7 @@ impl Batch {
             part_share: 0.1,
             panic_share: 0.01,
             yield_share: [0.0, 0.02, 0.2][random.below(3) as usize],
+            snapshot_share: if seed.is_multiple_of(2) { 0.2 } else { 0.0 },
         };
         Self { options, threads: [2, 3, 4, 8][random.below(4) as usize], transactions, seed }
     }
@@ -43,7 +44,10 @@ impl Batch {
     /// Runs it and judges it: the messages of failed transactions and of the workload's own failed checks, and the verdict
     /// on the history.
     fn run<P: Protocol>(self, protocol: &str) -> (Vec<String>, Report) {
-        let Self { options, threads, transactions, seed } = self;
+        let Self { mut options, threads, transactions, seed } = self;
+        if !has_snapshots::<P>() {
+            options.snapshot_share = 0.0;
+        }
         let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
         let stress = options.load(&engine, threads, seed, &Unobserved).unwrap();
         let recording = engine.record_history(BOUND).unwrap();

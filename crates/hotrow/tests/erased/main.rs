@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+mod snapshots;
+
 /// Enough for every history here.
 const HISTORY_BYTES: usize = 1 << 24;
 

@@ -1,0 +1,249 @@
+//! Keeping versions: what a commit does between its halves.
+
+use super::points::Snapshots;
+use super::versions::{EntryHead, SegmentId};
+use crate::attempt::Attempt;
+use crate::cell::{Cell, Value};
+use crate::item::{Flags, ItemId};
+use crate::object::ObjectMeta;
+use crate::pin::Pin;
+use crate::protocol::Protocol;
+use crate::users_code::contained;
+use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::{Arc, local};
+use std::cell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Weak;
+
+local! {
+    /// The stamp of the commit that the thread is installing, if it keeps versions; 0 otherwise.
+    static KEEPING: cell::Cell<u64> = cell::Cell::new(0);
+}
+
+/// The number of commits that keep versions from one look at whether snapshots are still in use to the next.
+const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
+
+/// The versions that an attempt's commit has handed over to snapshots: for each, the item whose box the entry owns from the
+/// installation on.
+#[derive(Default)]
+pub(crate) struct KeptWrites {
+    owning: Vec<(ItemId, NonNull<EntryHead>)>,
+    /// Commits that have kept versions, until the next look.
+    commits: u32,
+    is_keeping: bool,
+    /// The version in the history of the value that was found last for the attempt's snapshot, if it was replaced since.
+    pub(super) found: Option<u64>,
+}
+
+impl KeptWrites {
+    /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn not_replaced(&self, id: ItemId) {
+        for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
+            // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
+            // attempt is pinned besides.
+            unsafe { entry.as_ref() }.make_void();
+        }
+    }
+}
+
+/// Hands the present value of a segment over to snapshots, for [`Object::keep`](crate::Object::keep).
+pub struct Keeper<'a> {
+    snapshots: &'a Snapshots,
+    segment: SegmentId,
+    stamps: (u64, u64),
+    history: u64,
+    kept: Option<NonNull<EntryHead>>,
+    owns: bool,
+}
+
+impl fmt::Debug for Keeper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("stamps", &self.stamps).finish_non_exhaustive()
+    }
+}
+
+impl Keeper<'_> {
+    /// Keeps what `wrap` makes of a copy of a cell: another cell with the same value. If the cell is boxed, the copy owns the box
+    /// from now on: the installation that follows calls [`Item::install_in`](crate::Item::install_in), which knows.
+    ///
+    /// # Safety
+    ///
+    /// The segment is locked, and its pending write will be installed in this cell, by `install_in`.
+    pub unsafe fn keep_cell<T: Value, V: Send + 'static>(
+        &mut self,
+        cell: &T::Cell,
+        wrap: impl FnOnce(T::Cell) -> V,
+    ) {
+        // SAFETY: the caller's promise: nothing is installed meanwhile.
+        let heap_bytes = unsafe { contained(|| cell.heap_bytes()) }.unwrap_or_default();
+        // SAFETY: the caller's promise. The copy is dropped only if the value was replaced.
+        self.keep(wrap(unsafe { cell.share() }), heap_bytes);
+        self.owns = !T::Cell::COPIES;
+    }
+
+    /// Keeps a value that says all that a snapshot needs to know of the segment.
+    pub fn keep<V: Send + 'static>(&mut self, value: V, heap_bytes: usize) {
+        self.keep_as(value, heap_bytes, false);
+    }
+
+    /// Keeps a value that says that there was nothing: the commit has made the segment.
+    pub fn keep_birth<V: Send + 'static>(&mut self, value: V) {
+        self.keep_as(value, 0, true);
+    }
+
+    fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
+        let Self { snapshots, segment, stamps, history, .. } = *self;
+        self.kept = Some(snapshots.versions().keep(segment, stamps, history, value, heap_bytes, is_birth));
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Keeps the values that the commit is going to replace, as far as snapshots may need them. Everything to be written is
+    /// locked, and nothing is installed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keep_versions(&mut self) {
+        let Some(stamp) = self.stamp else { return };
+        let Some(announcement) = &self.announcement else { return };
+        let snapshots = announcement.snapshots().clone();
+        let newest = snapshots.newest();
+        if newest == 0 {
+            return;
+        }
+        // A value that was replaced after the newest point began is needed by no other point than those.
+        let superseded = stamp.epoch().min(newest);
+        // Naming keys runs users' code, which may panic: before anything is kept.
+        let histories: Vec<u64> = self.items.writes().iter().map(|id| self.history_of(*id)).collect();
+        for (at, history) in histories.into_iter().enumerate() {
+            let id = self.items.writes()[at];
+            let item = self.items.get(id);
+            let segment =
+                SegmentId { address: item.touched.address(), object: item.object().meta().number() };
+            let since = snapshots.versions().latest(segment, self.pin());
+            if since >= superseded {
+                continue;
+            }
+            let stamps = (since, superseded);
+            let mut keeper =
+                Keeper { snapshots: &snapshots, segment, stamps, history, kept: None, owns: false };
+            // SAFETY: the item has a pending write of its object, which is not installed, and the segment is locked.
+            unsafe { item.object().keep(item, &mut keeper) };
+            if let (Some(entry), true) = (keeper.kept, keeper.owns) {
+                self.kept.owning.push((id, entry));
+                self.items.get_mut(id).mark_as(Flags::KEPT);
+            }
+        }
+        KEEPING.with(|keeping| keeping.set(superseded));
+        self.kept.is_keeping = true;
+        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed from now on, it finds the
+        // entries.
+        fence(Ordering::Release);
+    }
+
+    /// The version in the history of the value that an item's pending write will replace; 0 if none is recorded.
+    fn history_of(&self, id: ItemId) -> u64 {
+        let item = self.items.get(id);
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let recorded = unsafe { self.recorded_key(item.object(), item.segment()) };
+        recorded.map_or(0, |recorded| recorded.version())
+    }
+
+    /// Ends the keeping of versions, when everything is installed or nothing will be.
+    #[inline]
+    pub(crate) fn end_keeping(&mut self) {
+        if self.kept.is_keeping {
+            self.end_keeping_now();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_keeping_now(&mut self) {
+        KEEPING.with(|keeping| keeping.set(0));
+        self.kept.owning.clear();
+        self.kept.is_keeping = false;
+        self.kept.commits += 1;
+        if self.kept.commits.is_multiple_of(COMMITS_PER_LOOK)
+            && let Some(announcement) = &self.announcement
+        {
+            announcement.snapshots().sweep_some();
+            announcement.snapshots().rest();
+        }
+    }
+}
+
+/// A structure that keeps segments for snapshots after they were removed.
+pub trait Sweep: Send + Sync {
+    /// Frees what no snapshot needs any more. It waits for nobody.
+    fn sweep(&self);
+}
+
+/// The engine's snapshots, as structures see them that keep removed segments: see [`Engine::kept_segments`](crate::Engine).
+#[derive(Clone)]
+pub struct KeptSegments(pub(crate) Arc<Snapshots>);
+
+impl fmt::Debug for KeptSegments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptSegments").finish_non_exhaustive()
+    }
+}
+
+impl KeptSegments {
+    /// The stamp of the commit that this thread is installing, if the commit keeps versions.
+    pub fn keeping() -> Option<u64> {
+        let stamp = KEEPING.with(cell::Cell::get);
+        (stamp != 0).then_some(stamp)
+    }
+
+    /// The number of the newest snapshot, if snapshots are in use: it may see what a commit has removed before now.
+    pub fn newest(&self) -> Option<u64> {
+        let newest = self.0.newest();
+        (newest != 0).then_some(newest)
+    }
+
+    /// Returns a test: may a snapshot need what a commit with the first stamp has made, and one with the second one, or an
+    /// earlier one, has removed?
+    pub fn needs(&self) -> impl Fn(u64, u64) -> bool + use<> {
+        let open = self.0.open_numbers();
+        move |made, removed| open.may_need(made, removed)
+    }
+
+    /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know. The segment is in memory.
+    pub fn birth(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
+        if self.0.recorder.get().is_some() {
+            // The history names the version of an absence, which the segment's versions tell.
+            return 0;
+        }
+        self.0.versions().birth(SegmentId { address, object: meta.number() }, pin)
+    }
+
+    /// Lets a structure be swept when snapshots end.
+    pub fn register(&self, sweep: Weak<dyn Sweep>) {
+        self.0.register(sweep);
+    }
+
+    /// Keeps what stands at a place and is no segment, if the caller installs a change of a commit that [keeps
+    /// versions](Self::keeping), and no other version was kept since the newest snapshot. True if it was kept. The caller keeps
+    /// all others from changing the place.
+    pub(crate) fn keep_in_place<V: Send + 'static>(
+        &self,
+        meta: &ObjectMeta,
+        address: usize,
+        value: impl FnOnce() -> V,
+        bytes: usize,
+    ) -> bool {
+        let Some(stamp) = Self::keeping() else { return false };
+        let segment = SegmentId { address, object: meta.number() };
+        let since = self.0.versions().latest(segment, &Pin::new());
+        if since >= stamp {
+            return false;
+        }
+        self.0.versions().keep(segment, (since, stamp), 0, value(), bytes, false);
+        // As in `keep_versions`.
+        fence(Ordering::Release);
+        true
+    }
+}

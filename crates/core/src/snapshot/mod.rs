@@ -1,0 +1,52 @@
+//! Snapshots: readers that never abort, never wait for writers, and never make one wait.
+//!
+//! A *snapshot number* is a cut through the commits of an engine (dbx-tc §4): the snapshot sees the commits stamped with a
+//! smaller number, and no other. A commit is stamped with the clock's value ([`points`]) while everything that it will write
+//! is locked, and before its reads are validated. So of two commits of which one must come after the other, that one's stamp
+//! is not smaller, and each cut is a state that a serial execution passes through.
+//!
+//! # Versions
+//!
+//! Cells hold one value. Between the halves of a commit with stamp `e`, the value of each segment that it is going to replace
+//! goes into a table beside the segments ([`versions`]), as *superseded* at `e`, unless that was done since the newest snapshot
+//! number. A transaction on snapshot `s` first loads a segment as it is, and then looks into the table: if there are versions
+//! superseded at `s` or later, the one superseded first is its value; otherwise what it has loaded is. A commit with a stamp of
+//! `s` or more enters the old value before it installs the new one, so whoever has loaded a part of the new value finds
+//! the entry. And commits with smaller stamps have installed everything before the snapshot can be used.
+//!
+//! Nobody holds a lock for that, and the protocol has no part in it but to draw the stamp. (`tictoc`, whose order is not that
+//! of stamps, has a rule of its own: `protocols/src/tictoc.rs`.)
+//!
+//! # Without readers
+//!
+//! Commits are stamped, and versions kept, only while snapshots are in use, and for [`LINGER`] after the last one. Otherwise
+//! a commit announces itself in a word of its worker, and looks at one flag.
+//!
+//! # Deviations from the paper
+//!
+//! - dbx-tc keeps a version and a snapshot number in each record; here neither record nor cell grows.
+//! - Its snapshot number advances by a timer; here a reader advances it that finds the newest snapshot too old.
+//! - Its snapshots are eventual: a transaction's number is assigned in its conflicting piece. Here it is the commit's stamp. A
+//!   chopped transaction would draw it there.
+
+mod handle;
+mod keeper;
+mod points;
+mod readers;
+mod reading;
+mod versions;
+
+pub(crate) use handle::ReadPoint;
+pub use handle::{OpenSnapshot, Snapshot, SnapshotReport};
+pub(crate) use keeper::KeptWrites;
+pub use keeper::{Keeper, KeptSegments, Sweep};
+pub(crate) use points::{Announcement, Snapshots};
+pub use reading::{AbsenceOnSnapshot, OnSnapshot};
+
+use hotrow_sync::clock::Duration;
+
+/// The age from which on a snapshot is replaced by a newer one when somebody asks for it.
+pub(crate) const STALENESS_MAX: Duration = Duration::from_millis(1);
+
+/// The time for which versions are still kept after the last use of a snapshot, so that the next one begins without waiting.
+pub(crate) const LINGER: Duration = Duration::from_millis(100);

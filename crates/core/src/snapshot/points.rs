@@ -1,0 +1,461 @@
+//! The clock that stamps commits, and the points in its time at which snapshots read.
+//!
+//! # A point
+//!
+//! Whoever makes a point sets the clock to the point's number `s`. Commits that draw their stamp from then on have `s` or
+//! more. Those with less are under way already, and each shows that in its worker's word ([`Announcement`]): the maker
+//! waits until each word has changed that showed a commit. Then the point is *ready*.
+//!
+//! The announcement and the clock are two words that two threads write and read crosswise. While commits are stamped, both sides
+//! have a full fence between: whoever does not see the new clock has announced itself visibly.
+//!
+//! # The first point
+//!
+//! Before it, commits draw no stamps: they announce themselves and look at `stamping` without a fence in between. Whoever
+//! switches `stamping` on issues the barrier for both sides ([`hotrow_sync::barrier`]) and waits for all commits that are
+//! announced then. The others see the switch. So no commit without a stamp is under way when the first point is made. (Where the
+//! system has no such barrier, `stamping` is on from the beginning.)
+//!
+//! # The fences around the clock
+//!
+//! A commit has a full fence before it reads the clock, after its locks, and one after, before it validates its reads. If `A`
+//! must come before `B`, then `B` has seen a write of `A`'s, or has locked what `A` has validated as unlocked, directly or over
+//! transactions in between that only read. In each case the fence after `A`'s reading of the clock comes before the fence before
+//! `B`'s, and so `B` reads the same number or a later one.
+
+use super::readers::{ReaderSlot, Readers};
+use super::versions::Versions;
+use super::{LINGER, STALENESS_MAX, Sweep};
+use crate::history::recorder::Recorder;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::spin::{Spin, spin_until};
+use hotrow_sync::{Arc, Mutex, OnceLock, barrier, lock, thread, try_lock};
+// The standard library's, because models do not follow the structures that register.
+use std::sync::Weak;
+
+/// The snapshots of an engine: clock, points, readers, versions.
+pub(crate) struct Snapshots {
+    /// True while commits are stamped.
+    stamping: AtomicBool,
+    /// The number with which commits are stamped.
+    clock: CachePadded<AtomicU64>,
+    /// The number of the point made last, ready or not; 0 while there is none. Versions are kept for it.
+    newest: AtomicU64,
+    /// The newest point that is ready; 0 if there is none.
+    ready: AtomicU64,
+    /// The facts about the points made last, by their numbers.
+    points: [Point; POINTS],
+    /// The moment at which a snapshot was last asked for, in nanoseconds.
+    last_use: AtomicU64,
+    readers: Readers,
+    versions: Versions,
+    /// The recorder of the engine's history, if one is recorded.
+    pub(crate) recorder: OnceLock<Arc<Recorder>>,
+    /// True if commits are always stamped, because a log goes by it, or because there is no cheap way to begin.
+    always: bool,
+    /// The words of all workers, and of some that have ended. Locked for moments only, so that no worker waits for a snapshot
+    /// when it begins.
+    workers: Mutex<Vec<Word>>,
+    /// The point that is being made, if one is.
+    pending: Mutex<Option<Pending>>,
+    /// Structures that keep removed segments for snapshots.
+    sweeps: Mutex<Vec<Weak<dyn Sweep>>>,
+}
+
+/// Facts about a point.
+#[derive(Default)]
+struct Point {
+    /// The moment at which it was begun, in nanoseconds.
+    since: AtomicU64,
+    /// The moment in the history, if one is recorded.
+    history: AtomicU64,
+}
+
+/// The number of points whose facts are kept. A point's facts are there as long as it is the newest one that is ready, and the
+/// next one is being made.
+const POINTS: usize = 4;
+
+/// A snapshot that was opened.
+pub(crate) struct Opened {
+    pub(crate) number: u64,
+    /// Taken when the snapshot ends.
+    pub(crate) slot: Option<ReaderSlot>,
+    /// The moment at which its point was begun, in nanoseconds.
+    pub(crate) since: u64,
+    /// The same moment in the history.
+    pub(crate) history: u64,
+    /// The moment in the history at which its transactions count as begun.
+    pub(crate) history_begin: u64,
+}
+
+/// A point that is not ready yet.
+struct Pending {
+    number: u64,
+    /// The workers' words that showed a commit, with their values.
+    commits: Vec<(Word, u64)>,
+}
+
+type Word = Arc<CachePadded<AtomicU64>>;
+
+/// The number of turns for which a snapshot that must not wait looks if commits under way have ended.
+const LOOKS: u32 = 64;
+
+impl Snapshots {
+    /// `always`: commits are stamped whether or not there are snapshots.
+    pub(crate) fn new(always: bool) -> Arc<Self> {
+        let always = always || !barrier::is_asymmetric();
+        Arc::new(Self {
+            stamping: AtomicBool::new(always),
+            clock: CachePadded::new(AtomicU64::new(1)),
+            newest: AtomicU64::new(0),
+            ready: AtomicU64::new(0),
+            points: std::array::from_fn(|_| Point::default()),
+            last_use: AtomicU64::new(0),
+            readers: Readers::new(),
+            versions: Versions::new(),
+            recorder: OnceLock::new(),
+            always,
+            workers: Mutex::new(Vec::new()),
+            pending: Mutex::new(None),
+            sweeps: Mutex::new(Vec::new()),
+        })
+    }
+
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// The number of the newest point; 0 if no versions are kept.
+    pub(crate) fn newest(&self) -> u64 {
+        // SeqCst: `Readers::open` reads it before it looks at the readers.
+        self.newest.load(Ordering::SeqCst)
+    }
+
+    /// Advances the clock, without a point.
+    pub(crate) fn advance(&self) {
+        // Not while a point is begun, whose number is the clock's next.
+        let _pending = lock(&self.pending);
+        self.clock.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// True if commits are stamped now. A transaction that has read a write of a stamped commit sees it.
+    #[inline]
+    pub(crate) fn is_stamping(&self) -> bool {
+        // Relaxed: the read of the write that came after it orders it.
+        self.stamping.load(Ordering::Relaxed)
+    }
+
+    fn point(&self, number: u64) -> &Point {
+        &self.points[number as usize % POINTS]
+    }
+
+    /// The time since the newest point that is ready was begun.
+    fn age(&self) -> Duration {
+        let since = self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed);
+        Duration::from_nanos(clock::nanoseconds().saturating_sub(since))
+    }
+
+    /// Shows a reader of a point that is ready.
+    fn claim(&self, number: u64) -> Opened {
+        let (slot, point) = (self.readers.claim(number), self.point(number));
+        // Relaxed: the caller makes sure that the point is still ready.
+        let (since, history) = (point.since.load(Ordering::Relaxed), point.history.load(Ordering::Relaxed));
+        Opened { number, slot: Some(slot), since, history, history_begin: history }
+    }
+
+    /// Opens the newest snapshot, a new one if that is too old and no commit is in the way.
+    ///
+    /// Waits for commits only if there has been no snapshot for a while.
+    pub(crate) fn open(&self) -> Opened {
+        self.last_use.store(clock::nanoseconds(), Ordering::Relaxed);
+        loop {
+            if self.age() > STALENESS_MAX {
+                self.refresh();
+            }
+            // Acquire: pairs with the store in `finish_point`: all commits before the point are installed.
+            let number = self.ready.load(Ordering::SeqCst);
+            if number == 0 {
+                return self.open_strict();
+            }
+            let opened = self.claim(number);
+            // The fence orders the slot before the second look, as in `open_numbers`.
+            fence(Ordering::SeqCst);
+            if self.ready.load(Ordering::SeqCst) == number {
+                return opened;
+            }
+        }
+    }
+
+    /// Opens a snapshot of everything that was committed before the call.
+    pub(crate) fn open_strict(&self) -> Opened {
+        self.last_use.store(clock::nanoseconds(), Ordering::Relaxed);
+        // A point with a greater number is begun after this moment.
+        let before = self.newest.load(Ordering::SeqCst);
+        let mut pending = lock(&self.pending);
+        let is_new = self.ready.load(Ordering::SeqCst) <= before;
+        if is_new {
+            self.switch_on();
+            if pending.as_ref().is_some_and(|point| point.number <= before) {
+                self.wait_for_pending(&mut pending);
+            }
+            if pending.is_none() {
+                self.begin_point(&mut pending);
+            }
+            self.wait_for_pending(&mut pending);
+        }
+        // The points do not change while the pending one is locked.
+        let opened = self.claim(self.ready.load(Ordering::SeqCst));
+        drop(pending);
+        if is_new {
+            self.sweep_some();
+        }
+        opened
+    }
+
+    /// Makes a new point if that needs no long wait, or completes the one that is being made.
+    fn refresh(&self) {
+        let Some(mut pending) = try_lock(&self.pending) else { return };
+        if self.newest.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        self.try_pending(&mut pending);
+        if pending.is_none() && self.age() > STALENESS_MAX {
+            self.begin_point(&mut pending);
+            spin_until(LOOKS, || self.try_pending(&mut pending));
+        }
+        drop(pending);
+        self.sweep_some();
+    }
+
+    /// Makes commits draw stamps, if they do not, and waits for those that have begun without.
+    fn switch_on(&self) {
+        // Only who holds the lock of the pending point changes it.
+        if self.stamping.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        barrier::heavy();
+        wait_for(&self.announced());
+    }
+
+    fn begin_point(&self, pending: &mut Option<Pending>) {
+        let number = self.clock.load(Ordering::SeqCst) + 1;
+        let point = self.point(number);
+        // Relaxed: published by `ready`.
+        point.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        let history = self.recorder.get().map_or(0, |recorder| recorder.stamp());
+        point.history.store(history, Ordering::Relaxed);
+        // First, so that a commit that is stamped with the number keeps versions for the point.
+        self.newest.store(number, Ordering::SeqCst);
+        self.clock.store(number, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let commits = self.announced();
+        *pending = Some(Pending { number, commits });
+    }
+
+    /// Completes the pending point if all commits before it have ended.
+    fn try_pending(&self, pending: &mut Option<Pending>) -> bool {
+        let Some(point) = pending else { return true };
+        // Acquire: pairs with the release in `Announcement::end`, so that what was installed is visible.
+        point.commits.retain(|(word, value)| word.load(Ordering::Acquire) == *value);
+        if !point.commits.is_empty() {
+            return false;
+        }
+        let number = point.number;
+        *pending = None;
+        self.finish_point(number);
+        true
+    }
+
+    fn wait_for_pending(&self, pending: &mut Option<Pending>) {
+        let Some(point) = pending.take() else { return };
+        wait_for(&point.commits);
+        self.finish_point(point.number);
+    }
+
+    fn finish_point(&self, number: u64) {
+        // Pairs with the loads in `open`.
+        self.ready.store(number, Ordering::SeqCst);
+    }
+
+    /// Called when a reader has ended.
+    pub(crate) fn after_reader(&self, number: u64) {
+        if number == self.ready.load(Ordering::SeqCst) {
+            self.sweep_some();
+        } else {
+            self.sweep();
+        }
+    }
+
+    /// Keeps a structure in mind that keeps removed segments.
+    pub(crate) fn register(&self, sweep: Weak<dyn Sweep>) {
+        let mut sweeps = lock(&self.sweeps);
+        sweeps.retain(|sweep| sweep.strong_count() > 0);
+        sweeps.push(sweep);
+    }
+
+    /// Removes some of the versions that no snapshot needs any more.
+    pub(crate) fn sweep_some(&self) {
+        self.versions.sweep_some(&self.open_numbers());
+    }
+
+    /// Removes everything that no snapshot needs any more.
+    pub(crate) fn sweep(&self) {
+        self.versions.sweep(&self.open_numbers());
+        let sweeps: Vec<_> = lock(&self.sweeps).iter().filter_map(Weak::upgrade).collect();
+        sweeps.iter().for_each(|structure| structure.sweep());
+    }
+
+    /// The numbers of the snapshots that are open or may be opened.
+    pub(crate) fn open_numbers(&self) -> OpenNumbers {
+        // In this order: a reader that opens a point that is ready shows that first, and then looks if it still is. If it is
+        // missed here, the point was ready when `ready` was read here, or a later one was, and the reader will see that.
+        let newest = self.newest.load(Ordering::SeqCst);
+        let ready = self.ready.load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let mut numbers = self.readers.numbers();
+        numbers.push(ready);
+        numbers.sort_unstable();
+        numbers.dedup();
+        OpenNumbers { newest, numbers }
+    }
+
+    /// Stops keeping versions, if no snapshot has been in use for a while. Called from time to time by commits that keep some.
+    pub(crate) fn rest(&self) {
+        let unused = clock::nanoseconds().saturating_sub(self.last_use.load(Ordering::Relaxed));
+        if Duration::from_nanos(unused) < LINGER {
+            return;
+        }
+        let Some(mut pending) = try_lock(&self.pending) else { return };
+        if self.newest.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let ready = self.ready.swap(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if !self.readers.numbers().is_empty() {
+            // As in `finish_point`. Those that look meanwhile try again.
+            self.ready.store(ready, Ordering::SeqCst);
+            return;
+        }
+        *pending = None;
+        self.newest.store(0, Ordering::SeqCst);
+        // Later points have greater numbers than all stamps until now.
+        self.clock.fetch_add(1, Ordering::SeqCst);
+        if !self.always {
+            self.stamping.store(false, Ordering::SeqCst);
+        }
+        // Sweeping may run users' code (the `Drop` of values), which may open a snapshot.
+        drop(pending);
+        self.sweep();
+    }
+
+    /// The words that show a commit, with their values.
+    fn announced(&self) -> Vec<(Word, u64)> {
+        // A worker that registers later sees the clock or the switch that was stored before this lock.
+        let workers = lock(&self.workers);
+        // Acquire: as in `try_pending`, for those that have ended.
+        let words = workers.iter().map(|word| (word, word.load(Ordering::Acquire)));
+        words.filter(|(_, value)| value & 1 == 1).map(|(word, value)| (word.clone(), value)).collect()
+    }
+}
+
+/// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.
+fn wait_for(commits: &[(Word, u64)]) {
+    for (word, value) in commits {
+        let (mut spin, mut rounds) = (Spin::new(), 0);
+        while word.load(Ordering::Acquire) == *value {
+            if !spin.turn() {
+                rounds += 1;
+                // Its thread does not run, or it waits for its turn.
+                if rounds < 8 { thread::yield_now() } else { thread::sleep(Duration::from_micros(20)) }
+            }
+        }
+    }
+}
+
+/// The numbers of the snapshots that are open or may be opened.
+pub(crate) struct OpenNumbers {
+    newest: u64,
+    /// Sorted.
+    numbers: Vec<u64>,
+}
+
+impl OpenNumbers {
+    /// True if a value that was current for the snapshots with numbers above `from` and up to `to` may still be read.
+    pub(crate) fn may_need(&self, from: u64, to: u64) -> bool {
+        // Snapshots from `newest` on may come at any time, unless none are kept.
+        let may_come = self.newest != 0 && to >= self.newest;
+        let first = self.numbers.partition_point(|number| *number <= from);
+        may_come || self.numbers.get(first).is_some_and(|number| *number <= to)
+    }
+}
+
+/// A worker's word for its commits: odd from before the stamp is drawn until everything is installed, or nothing will be.
+pub(crate) struct Announcement {
+    snapshots: Arc<Snapshots>,
+    word: Word,
+    value: u64,
+}
+
+impl Announcement {
+    /// Makes the word of a new worker.
+    pub(crate) fn new(snapshots: &Arc<Snapshots>) -> Self {
+        let word = Arc::new(CachePadded::new(AtomicU64::new(0)));
+        let mut workers = lock(&snapshots.workers);
+        // A worker that has ended has let go of its word.
+        workers.retain(|word| Arc::strong_count(word) > 1);
+        workers.push(word.clone());
+        drop(workers);
+        Self { snapshots: snapshots.clone(), word, value: 0 }
+    }
+
+    pub(crate) fn snapshots(&self) -> &Arc<Snapshots> {
+        &self.snapshots
+    }
+
+    /// Begins a commit, whose locks are held. The clock's number, if commits are stamped.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) -> Option<u64> {
+        self.value |= 1;
+        // Relaxed, and no fence: the module's head says why.
+        self.word.store(self.value, Ordering::Relaxed);
+        barrier::light();
+        if self.snapshots.stamping.load(Ordering::Relaxed) { Some(self.draw()) } else { None }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn draw(&self) -> u64 {
+        // Both fences: see "The fences around the clock" at the module's head.
+        fence(Ordering::SeqCst);
+        let number = self.snapshots.clock.load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        number
+    }
+
+    /// Ends the commit, if one was begun: all is installed, or nothing will be.
+    #[inline(always)]
+    pub(crate) fn end(&mut self) {
+        if self.value & 1 == 1 {
+            self.value += 1;
+            // Release: pairs with the acquire loads of who makes a point.
+            self.word.store(self.value, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

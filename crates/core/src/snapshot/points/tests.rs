@@ -1,0 +1,113 @@
+use super::super::versions::{EntryHead, SegmentId};
+use super::*;
+use crate::pin::Pin;
+use hotrow_sync::atomic::AtomicUsize;
+
+struct Counted(u64, Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+const SEGMENT: SegmentId = SegmentId { address: 64, object: 1 };
+
+/// A commit that replaces `value`.
+fn commit(announcement: &mut Announcement, value: Counted) {
+    let number = announcement.begin().expect("commits are stamped");
+    let versions = &announcement.snapshots().versions;
+    let superseded = number.min(announcement.snapshots().newest());
+    let since = versions.latest(SEGMENT, &Pin::new());
+    if since < superseded {
+        versions.keep(SEGMENT, (since, superseded), 0, value, 0, false);
+    }
+    announcement.end();
+}
+
+fn value_at(snapshots: &Snapshots, number: u64) -> Option<u64> {
+    let pin = Pin::new();
+    // SAFETY: only such values are kept here; the pin lives longer than the reference.
+    snapshots
+        .versions
+        .find(SEGMENT, number, &pin)
+        .map(|entry| unsafe { EntryHead::value::<Counted>(entry) }.0)
+}
+
+#[test]
+fn each_open_snapshot_finds_its_version_and_versions_that_nobody_needs_are_freed() {
+    let snapshots = Snapshots::new(false);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted = |value| Counted(value, dropped.clone());
+    let mut worker = Announcement::new(&snapshots);
+    let mut open = Vec::new();
+    for value in 0..10 {
+        open.push((value, snapshots.open_strict()));
+        commit(&mut worker, counted(value));
+        // Nobody has seen this one.
+        commit(&mut worker, counted(100 + value));
+    }
+    for (value, opened) in &open {
+        assert_eq!(value_at(&snapshots, opened.number), Some(*value));
+    }
+    assert_eq!(snapshots.versions.size().0, 10);
+    // Versions between the oldest and the newest snapshot go, too.
+    let (first, last) = (open.remove(0), open.pop().expect("ten were opened"));
+    drop(open);
+    snapshots.sweep();
+    assert_eq!(snapshots.versions.size().0, 2);
+    assert_eq!(value_at(&snapshots, first.1.number), Some(0));
+    assert_eq!(value_at(&snapshots, last.1.number), Some(9));
+    drop((first, last));
+    snapshots.last_use.store(0, Ordering::Relaxed);
+    thread::sleep(LINGER);
+    snapshots.rest();
+    assert_eq!(snapshots.versions.size(), (0, 0));
+    assert_eq!(snapshots.newest(), 0);
+    while dropped.load(Ordering::Relaxed) < 20 {
+        crate::pin::collect_all();
+    }
+}
+
+#[test]
+fn a_point_is_ready_only_when_the_commits_before_it_have_ended() {
+    let snapshots = Snapshots::new(false);
+    let mut worker = Announcement::new(&snapshots);
+    let first = snapshots.open_strict().number;
+    assert_eq!(worker.begin(), Some(first));
+    {
+        let mut pending = lock(&snapshots.pending);
+        snapshots.begin_point(&mut pending);
+        assert!(!snapshots.try_pending(&mut pending), "a commit is under way");
+    }
+    // A snapshot that must not wait is the old one, and one that is strict waits.
+    assert_eq!(snapshots.open().number, first);
+    thread::scope(|scope| {
+        let strict = scope.spawn(|| snapshots.open_strict().number);
+        worker.end();
+        assert!(strict.join().expect("it ends") > first);
+    });
+}
+
+#[test]
+fn without_snapshots_commits_draw_no_stamps() {
+    let snapshots = Snapshots::new(false);
+    let mut worker = Announcement::new(&snapshots);
+    assert_eq!(worker.begin(), None);
+    worker.end();
+    let opened = snapshots.open();
+    assert_eq!(worker.begin(), Some(opened.number));
+    worker.end();
+    drop(opened);
+    assert_eq!(snapshots.versions.size().0, 0);
+}
+
+#[test]
+fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
+    let snapshots = Snapshots::new(false);
+    let opened = snapshots.open_strict();
+    let other = SegmentId { object: 2, ..SEGMENT };
+    snapshots.versions.keep(SEGMENT, (0, opened.number), 0, 7_u64, 0, false);
+    assert!(snapshots.versions.find(other, opened.number, &Pin::new()).is_none());
+    assert!(snapshots.versions.find(SEGMENT, opened.number, &Pin::new()).is_some());
+}

@@ -1,0 +1,381 @@
+//! The table of superseded values, by segment.
+//!
+//! # Shape
+//!
+//! A hash table of lists, found by the segment's address. The lists are read without a lock: an entry is complete before it is
+//! put at the head of its list, and is freed through the epoch after it was taken out. Entries are put in by commits, which
+//! hold their segment's lock, and taken out by sweeps, one at a time in each list: a mutex for several lists, which nobody
+//! waits for.
+//!
+//! The table grows by another, larger level, which new entries go to. A segment's entries may so be in several lists, in no
+//! order; those who look for one look at all.
+//!
+//! # The address is not enough
+//!
+//! A segment's memory may be used again by another segment. If that is of another object, the entry's object number differs. If it
+//! is of the same object, the old segment was freed when no snapshot could reach it any more, which is when no snapshot needs its
+//! entries: what is found for a snapshot's number is of the new segment, and of the same type.
+
+use super::points::OpenNumbers;
+use crate::pin::Pin;
+use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use hotrow_sync::thread::quietly;
+use hotrow_sync::work::{Work, charge, charge_block};
+use hotrow_sync::{Mutex, OnceLock, thread, try_lock};
+use std::array;
+use std::mem::ManuallyDrop;
+use std::ptr::{NonNull, null_mut};
+
+/// The number of lists in the first level, and by how much each further one has more, as powers of two.
+const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 8 };
+const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
+const LEVELS: usize = 5;
+
+/// The number of entries for each list at which the next level is used.
+const LOAD_MAX: usize = 2;
+
+/// The number of mutexes for the lists.
+const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
+
+/// The number of lists that a bounded sweep visits.
+const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
+
+/// A segment: its address and its object's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentId {
+    pub(crate) address: usize,
+    pub(crate) object: u32,
+}
+
+/// The part of an entry that does not depend on its type.
+#[repr(C)]
+pub(crate) struct EntryHead {
+    next: AtomicPtr<EntryHead>,
+    segment: SegmentId,
+    /// The stamp of the commit that has replaced the value.
+    superseded: u64,
+    /// The stamp of the commit that has superseded the version before; 0 if there was none in the table.
+    since: u64,
+    /// The version in the history, if one is recorded.
+    pub(crate) history: u64,
+    bytes: usize,
+    /// True if there was nothing before: the commit has made the segment.
+    is_birth: bool,
+    /// True if the value was not replaced after all.
+    is_void: AtomicBool,
+    retire: unsafe fn(NonNull<EntryHead>, &Pin),
+}
+
+/// An entry with its value.
+#[repr(C)]
+struct Entry<V> {
+    head: EntryHead,
+    value: ManuallyDrop<V>,
+}
+
+impl<V> Drop for Entry<V> {
+    fn drop(&mut self) {
+        // Relaxed: `&mut self` proves that no other thread uses the entry.
+        if !self.head.is_void.load(Ordering::Relaxed) {
+            // SAFETY: dropped here only. The value owns what it does, because it was replaced.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+impl EntryHead {
+    /// Returns the value.
+    ///
+    /// # Safety
+    ///
+    /// The entry was made with a value of this type, and was found under a pin that lives as long as the reference.
+    pub(crate) unsafe fn value<'a, V>(entry: NonNull<Self>) -> &'a V {
+        // SAFETY: the head is the first field of a `repr(C)` struct; the rest is the caller's promise.
+        unsafe { &entry.cast::<Entry<V>>().as_ref().value }
+    }
+
+    /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
+    /// the segment's.
+    pub(crate) fn make_void(&self) {
+        // Release: pairs with the acquire in `find`.
+        self.is_void.store(true, Ordering::Release);
+    }
+}
+
+type List = AtomicPtr<EntryHead>;
+
+pub(crate) struct Versions {
+    levels: [OnceLock<Box<[List]>>; LEVELS],
+    /// The level to which entries go.
+    top: AtomicUsize,
+    /// The number of entries in each level.
+    counts: [AtomicUsize; LEVELS],
+    bytes: AtomicUsize,
+    /// The list that the next bounded sweep begins with.
+    cursor: AtomicUsize,
+    stripes: [Mutex<()>; STRIPES],
+}
+
+impl Versions {
+    pub(crate) fn new() -> Self {
+        Self {
+            levels: array::from_fn(|_| OnceLock::new()),
+            top: AtomicUsize::new(0),
+            counts: array::from_fn(|_| AtomicUsize::new(0)),
+            bytes: AtomicUsize::new(0),
+            cursor: AtomicUsize::new(0),
+            stripes: array::from_fn(|_| Mutex::new(())),
+        }
+    }
+
+    /// The number of entries, and their bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        // Relaxed: counts.
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        (counts.sum(), self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// The levels that have entries.
+    fn filled_levels(&self) -> impl Iterator<Item = (usize, &[List])> {
+        self.used_levels().filter(|(level, _)| self.counts[*level].load(Ordering::Relaxed) > 0)
+    }
+
+    fn bits(level: usize) -> u32 {
+        FIRST_BITS + STEP_BITS * level as u32
+    }
+
+    /// Returns a segment's position among the lists of a level.
+    fn position(segment: SegmentId, level: usize) -> usize {
+        // In a simulation, addresses must not decide what is freed first, and so where later allocations lie.
+        let address = if thread::is_simulated() { segment.object as usize } else { segment.address >> 3 };
+        // Segments are aligned to eight bytes. The multiplier is that of Fibonacci hashing.
+        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> (64 - Self::bits(level))) as usize
+    }
+
+    fn used_levels(&self) -> impl Iterator<Item = (usize, &[List])> {
+        let levels = self.levels.iter().enumerate();
+        levels.filter_map(|(level, lists)| lists.get().map(|lists| (level, &**lists)))
+    }
+
+    /// Calls a function with each entry of a segment.
+    fn visit(&self, segment: SegmentId, pin: &Pin, visit: impl FnMut(NonNull<EntryHead>, &EntryHead)) {
+        // The lists depend on addresses, and so must not be a part of a simulated run that is to be had again.
+        charge(Work::Hash);
+        quietly(|| self.visit_quietly(segment, pin, visit));
+    }
+
+    fn visit_quietly(
+        &self,
+        segment: SegmentId,
+        _pin: &Pin,
+        mut visit: impl FnMut(NonNull<EntryHead>, &EntryHead),
+    ) {
+        for (level, lists) in self.used_levels() {
+            // Acquire: pairs with the release in `keep`, so that the entry is complete.
+            let mut at = lists[Self::position(segment, level)].load(Ordering::Acquire);
+            while let Some(entry) = NonNull::new(at) {
+                // SAFETY: found in the list under the pin, so it is not freed yet.
+                let head = unsafe { entry.as_ref() };
+                // Acquire: pairs with the release in `is_void`'s store.
+                if head.segment == segment && !head.is_void.load(Ordering::Acquire) {
+                    visit(entry, head);
+                }
+                at = head.next.load(Ordering::Acquire);
+            }
+        }
+    }
+
+    /// Finds the value that a segment had for a snapshot, if it was replaced since. The caller has loaded the segment before, with
+    /// an acquire fence after that.
+    pub(crate) fn find(&self, segment: SegmentId, snapshot: u64, pin: &Pin) -> Option<NonNull<EntryHead>> {
+        let mut found: Option<(NonNull<EntryHead>, u64)> = None;
+        self.visit(segment, pin, |entry, head| {
+            let superseded = head.superseded;
+            if superseded >= snapshot && found.is_none_or(|(_, first)| superseded < first) {
+                found = Some((entry, superseded));
+            }
+        });
+        found.map(|(entry, _)| entry)
+    }
+
+    /// The stamp at which the present value of a segment has superseded another one; 0 if the table does not know.
+    pub(crate) fn latest(&self, segment: SegmentId, pin: &Pin) -> u64 {
+        let mut latest = 0;
+        self.visit(segment, pin, |_, head| latest = latest.max(head.superseded));
+        latest
+    }
+
+    /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know.
+    pub(crate) fn birth(&self, segment: SegmentId, pin: &Pin) -> u64 {
+        let mut birth = 0;
+        self.visit(segment, pin, |_, head| {
+            if head.is_birth {
+                birth = birth.max(head.superseded);
+            }
+        });
+        birth
+    }
+
+    /// Keeps the present value of a segment, which is going to be replaced. `since` is what [`latest`](Self::latest) says.
+    /// The caller holds the segment's lock, and has a fence between this and the installation.
+    pub(crate) fn keep<V: Send + 'static>(
+        &self,
+        segment: SegmentId,
+        (since, superseded): (u64, u64),
+        history: u64,
+        value: V,
+        heap_bytes: usize,
+        is_birth: bool,
+    ) -> NonNull<EntryHead> {
+        let bytes = size_of::<Entry<V>>() + heap_bytes;
+        let head = EntryHead {
+            next: AtomicPtr::new(null_mut()),
+            segment,
+            superseded,
+            since,
+            history,
+            bytes,
+            is_birth,
+            is_void: AtomicBool::new(false),
+            retire: retire::<V>,
+        };
+        let entry = Box::into_raw(Box::new(Entry { head, value: ManuallyDrop::new(value) }));
+        let entry = NonNull::new(entry.cast::<EntryHead>()).expect("a box's address");
+        charge_block(|| bytes);
+        quietly(|| self.put(segment, entry, bytes));
+        entry
+    }
+
+    /// Puts an entry at the head of its list.
+    fn put(&self, segment: SegmentId, entry: NonNull<EntryHead>, bytes: usize) {
+        // Relaxed: counts.
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let mut level = self.top.load(Ordering::Relaxed);
+        if level + 1 < LEVELS && self.counts[level].load(Ordering::Relaxed) > LOAD_MAX << Self::bits(level) {
+            level += 1;
+            self.top.store(level, Ordering::Relaxed);
+        }
+        self.counts[level].fetch_add(1, Ordering::Relaxed);
+        let make = || (0..1 << Self::bits(level)).map(|_| AtomicPtr::new(null_mut())).collect();
+        let list = &self.levels[level].get_or_init(make)[Self::position(segment, level)];
+        let mut first = list.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: made just now, and nobody else's before it is in the list.
+            unsafe { entry.as_ref() }.next.store(first, Ordering::Relaxed);
+            // Release: pairs with the acquire loads of those who walk along the list. It passes on the entries behind, which
+            // were put in by other commits, because it is a part of their release sequence.
+            match list.compare_exchange_weak(first, entry.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Takes out the entries that are not needed, in some of the lists.
+    pub(crate) fn sweep_some(&self, open: &OpenNumbers) {
+        // As in `visit`.
+        quietly(|| self.sweep_some_quietly(open));
+    }
+
+    fn sweep_some_quietly(&self, open: &OpenNumbers) {
+        let total: usize = self.filled_levels().map(|(_, lists)| lists.len()).sum();
+        if total == 0 {
+            return;
+        }
+        let pin = Pin::new();
+        let first = self.cursor.fetch_add(SWEPT, Ordering::Relaxed);
+        for at in first..first + SWEPT.min(total) {
+            let mut at = at % total;
+            for (level, lists) in self.filled_levels() {
+                if let Some(list) = lists.get(at) {
+                    self.sweep_list(level, at, list, open, &pin);
+                    break;
+                }
+                at -= lists.len();
+            }
+        }
+    }
+
+    /// Takes out all entries that are not needed.
+    pub(crate) fn sweep(&self, open: &OpenNumbers) {
+        quietly(|| self.sweep_quietly(open));
+    }
+
+    fn sweep_quietly(&self, open: &OpenNumbers) {
+        let pin = Pin::new();
+        for (level, lists) in self.filled_levels() {
+            for (at, list) in lists.iter().enumerate() {
+                self.sweep_list(level, at, list, open, &pin);
+            }
+        }
+        if self.filled_levels().next().is_none() {
+            self.top.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) {
+        if list.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return };
+        let mut link = list;
+        let mut now = link.load(Ordering::Acquire);
+        while let Some(entry) = NonNull::new(now) {
+            // SAFETY: in the list. Only who holds the stripe's mutex takes entries out.
+            let head = unsafe { entry.as_ref() };
+            let next = head.next.load(Ordering::Acquire);
+            let is_needed =
+                !head.is_void.load(Ordering::Relaxed) && open.may_need(head.since, head.superseded);
+            if is_needed {
+                link = &head.next;
+                now = next;
+            } else if link.compare_exchange(now, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                self.counts[level].fetch_sub(1, Ordering::Relaxed);
+                self.bytes.fetch_sub(head.bytes, Ordering::Relaxed);
+                // SAFETY: taken out just now, by this thread alone. Those who pin from now on do not find it.
+                unsafe { (head.retire)(entry, pin) };
+                now = next;
+            } else {
+                // Other entries have come before it.
+                link = list;
+                now = link.load(Ordering::Acquire);
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// The entry is one with a value of this type. It can be found no more by threads that pin from now on, and is retired once.
+unsafe fn retire<V: Send + 'static>(entry: NonNull<EntryHead>, pin: &Pin) {
+    // SAFETY: the caller's promise.
+    let heap_bytes = unsafe { entry.as_ref() }.bytes - size_of::<Entry<V>>();
+    // SAFETY: made with `Box`; the rest is the caller's promise.
+    unsafe { pin.retire_owning(entry.cast::<Entry<V>>().as_ptr(), heap_bytes) };
+}
+
+// SAFETY: entries are `Send` (`keep`), and shared only to be looked at, by those who know their types.
+unsafe impl<V: Send> Send for Entry<V> {}
+
+impl Drop for Versions {
+    fn drop(&mut self) {
+        if cfg!(loom) && thread::panicking() {
+            // A model's execution that has failed, as it should: loom would end the process for any access from here on.
+            return;
+        }
+        let pin = Pin::new();
+        for (_, lists) in self.used_levels() {
+            for list in lists {
+                let mut now = list.load(Ordering::Relaxed);
+                while let Some(entry) = NonNull::new(now) {
+                    // SAFETY: `&mut self`: nobody uses the table. Each entry is in one list, once.
+                    unsafe {
+                        now = entry.as_ref().next.load(Ordering::Relaxed);
+                        (entry.as_ref().retire)(entry, &pin);
+                    }
+                }
+            }
+        }
+    }
+}

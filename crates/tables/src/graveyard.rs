@@ -1,0 +1,182 @@
+//! Dead records that snapshots may still see.
+//!
+//! A record that a commit has deleted leaves the index in the commit's cleanup. While snapshots are in use it is put here
+//! before, under its key's name, whose bytes compare as keys do. A transaction on a snapshot looks into the index first and here
+//! afterwards, so that it finds each record that its snapshot sees in one place or in both. Other transactions never look here.
+//!
+//! Records stay until no snapshot may need them; they are freed when snapshots end or points are made ([`Sweep`]). The lock is held
+//! for a few dozen instructions, never while users' code runs.
+
+use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
+use hotrow_sync::atomic::{AtomicUsize, Ordering};
+use hotrow_sync::{Mutex, lock};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A record, of whatever types, that is out of its index or about to be.
+pub(crate) struct Buried {
+    record: NonNull<()>,
+    /// The stamp of the commit that has made it, or 0, and one not before that of the commit that has deleted it.
+    life: (u64, u64),
+    /// Frees the record.
+    retire: unsafe fn(NonNull<()>, &Pin),
+    /// True once the burying thread has taken the record out of the index. Others may have buried it, too.
+    is_out: bool,
+    number: usize,
+}
+
+// SAFETY: records are `Send` and `Sync`.
+unsafe impl Send for Buried {}
+
+/// The dead records of one table, by the names of their keys.
+pub(crate) struct Graveyard {
+    snapshots: KeptSegments,
+    records: Mutex<BTreeMap<Box<[u8]>, Vec<Buried>>>,
+    count: AtomicUsize,
+    /// The number of burials so far.
+    burials: AtomicUsize,
+    /// The number of records at which a burial sweeps.
+    swept_at: AtomicUsize,
+}
+
+/// The number of buried records from which on a burial sweeps.
+const SWEPT_AT: usize = if cfg!(test) { 2 } else { 64 };
+
+impl Graveyard {
+    pub(crate) fn new(snapshots: KeptSegments) -> Arc<Self> {
+        let (records, count) = (Mutex::default(), AtomicUsize::new(0));
+        let graveyard = Arc::new(Self {
+            snapshots,
+            records,
+            count,
+            burials: AtomicUsize::new(0),
+            swept_at: AtomicUsize::new(SWEPT_AT),
+        });
+        let weak = Arc::downgrade(&graveyard);
+        graveyard.snapshots.register(weak);
+        graveyard
+    }
+
+    /// The newest snapshot, if there are any: it may see a record that a commit has deleted before now.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.snapshots.newest()
+    }
+
+    /// The stamp of the commit that has made a record, as far as snapshots need to know.
+    pub(crate) fn birth(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
+        self.snapshots.birth(meta, address, pin)
+    }
+
+    /// True if no record is here. If one was taken out of the index before the index was searched, it is false.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        // Acquire: the search of the index before has acquired the removal, which came after the burial.
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Buries a record that is going to be taken out of the index. [`settle`](Self::settle) follows, with the number returned.
+    ///
+    /// # Safety
+    ///
+    /// `retire` frees the record, which is dead, through the epoch; it is called at most once.
+    pub(crate) unsafe fn bury(
+        &self,
+        name: &[u8],
+        record: NonNull<()>,
+        life: (u64, u64),
+        retire: unsafe fn(NonNull<()>, &Pin),
+    ) -> usize {
+        // Relaxed: only uniqueness matters.
+        let number = self.burials.fetch_add(1, Ordering::Relaxed);
+        // Before the record is here, which may be freed as soon as it is.
+        if self.count.load(Ordering::Relaxed) >= self.swept_at.load(Ordering::Relaxed) {
+            self.sweep();
+            // So that sweeps take a fixed time for each burial.
+            let next = 2 * self.count.load(Ordering::Relaxed) + SWEPT_AT;
+            self.swept_at.store(next, Ordering::Relaxed);
+        }
+        lock(&self.records).entry(name.into()).or_default().push(Buried {
+            record,
+            life,
+            retire,
+            is_out: false,
+            number,
+        });
+        self.count.fetch_add(1, Ordering::Release);
+        number
+    }
+
+    /// Ends a burial: the caller has taken the record out of the index, or another thread had, which has buried it, too.
+    pub(crate) fn settle(&self, name: &[u8], number: usize, is_out: bool) {
+        let mut records = lock(&self.records);
+        let Some(buried) = records.get_mut(name) else { return };
+        let Some(at) = buried.iter().position(|buried| buried.number == number) else { return };
+        if is_out {
+            buried[at].is_out = true;
+            return;
+        }
+        buried.swap_remove(at);
+        if buried.is_empty() {
+            records.remove(name);
+        }
+        self.count.fetch_sub(1, Ordering::Release);
+    }
+
+    /// The records under names in a range, by name. They are in memory as long as the caller is pinned.
+    pub(crate) fn find(&self, range: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<NonNull<()>> {
+        if self.is_empty() || is_void(range) {
+            return Vec::new();
+        }
+        let records = lock(&self.records);
+        records
+            .range::<[u8], _>(range)
+            .flat_map(|(_, buried)| buried.iter().map(|buried| buried.record))
+            .collect()
+    }
+
+    fn free(&self, is_free: impl Fn(&Buried) -> bool) {
+        if self.is_empty() {
+            return;
+        }
+        let mut freed = Vec::new();
+        let mut records = lock(&self.records);
+        records.retain(|_, buried| {
+            freed.extend(buried.extract_if(.., |buried| buried.is_out && is_free(buried)));
+            !buried.is_empty()
+        });
+        self.count.fetch_sub(freed.len(), Ordering::Release);
+        drop(records);
+        // Collecting garbage may run users' code, so not under the lock.
+        let pin = Pin::new();
+        for Buried { record, retire, .. } in freed {
+            // SAFETY: as `bury`'s caller promised. The record is out of the index and out of here.
+            unsafe { retire(record, &pin) };
+        }
+    }
+}
+
+/// True if a range's bounds leave no room, for which a map of the standard library would panic.
+fn is_void(range: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+    match range {
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+            low >= high
+        }
+        _ => false,
+    }
+}
+
+impl Sweep for Graveyard {
+    fn sweep(&self) {
+        let needs = self.snapshots.needs();
+        self.free(|Buried { life: (made, deleted), .. }| !needs(*made, *deleted));
+    }
+}
+
+impl Drop for Graveyard {
+    fn drop(&mut self) {
+        self.free(|_| true);
+    }
+}

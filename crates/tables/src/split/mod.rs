@@ -1,0 +1,282 @@
+//! Split rows: groups of columns that conflict apart.
+//!
+//! A row whose type has [column groups](hotrow_core::column_groups) is several segments behind one key: its *record*, as every row has
+//! one, with the main columns, and a *part* for each group. One lookup leads to all of them. The index, the record's state, and
+//! everything that depends on a key's presence or absence are the record's, as for rows that are not split.
+//!
+//! - An operation on columns of one group (`columns.rs`) touches that part alone; one on main columns touches the record alone.
+//! - An operation on a whole row (`rows.rs`), or on columns of several groups, touches all its segments: the record first, so that two
+//!   of them wait for each other in one order. An update writes the segments whose columns it has changed.
+//!
+//! # Existence
+//!
+//! Whoever touches a part alone must notice that the row is deleted, or inserted anew. So each part says if its row is there, under its
+//! own header, and insertions and deletions write all segments of a row:
+//!
+//! - The parts of a record that an attempt inserts are born locked, as the record is, and absent; the commit makes them present.
+//!   Until then nobody reads them.
+//! - A deletion makes each part absent. So it conflicts with everybody who reads or changes the part, by the part's header, under every
+//!   protocol: for the protocol it is a change of the part like any other. An attempt that finds the part absent does not use what it
+//!   has read, and looks for the key again, as if it had found the record dead.
+//! - An attempt that changes a part without reading it (commit-time changes, replacements) has the predicate that the part is
+//!   present, as a replacement has it of the record.
+//! - A part does not come back: a key that is inserted again has a new record with new parts. (In the attempt that has deleted the row it
+//!   does, as the record.)
+//!
+//! Deferred operations line up for the part, and find out at their turn, as for a record.
+//!
+//! An absent part may be seen shortly before its record is dead, because a commit releases one after the other. Then one waits for the
+//! record, and takes it out of the index if it is dead ([`Shared::leave_dead`]).
+//!
+//! # The main columns' record
+//!
+//! The record's cell has room for the whole row. The columns of groups there are those of the moment of insertion, and nobody looks at them.
+//! (A cell without them would have to make rows out of parts of different ages.) In a table where a group does not conflict apart,
+//! they are the current ones: so it is for all groups if the table has constraints, is immutable or belongs to a map, and for groups
+//! of which a secondary index uses a column. Such indexes need every row that a column changes in.
+//!
+//! # Snapshots
+//!
+//! Parts keep versions as all segments of the core do. On a snapshot a part is read after its record, even if only its columns are wanted:
+//! the record, which may be in the graveyard, says if the snapshot sees the row. The parts are of the same commit then, as all
+//! segments of a row are written by its insertion and its deletion.
+//!
+//! # Histories
+//!
+//! A part is a key of its own in a history: a register that is written when the row is inserted, changed, or deleted. Its name includes
+//! the record's incarnation, because a record's segments are released one after the other: the deletion of an old part may be
+//! installed after the insertion of the new one, which orders nothing, as they are different segments. No dependency is lost by that:
+//! what reads or writes a part of the old record comes before the deletion (by the part), that before the absence of the key (by
+//! the record), and that before what is found in the new one.
+
+mod columns;
+mod deferred;
+mod rows;
+
+pub(crate) use columns::change_columns;
+
+use crate::index::Keyed;
+use crate::key::{Key, put_name};
+use crate::record::{GroupsOf, Record, RecordKey, WordsOf};
+use crate::storage::{Shared, key_hash};
+use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
+use hotrow_core::{
+    Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
+    Reason, SavedWrite, Saver, Segment, Value,
+};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// The segment of a group.
+pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;
+
+/// The parts of a table's rows, as an object.
+pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
+    pub(crate) meta: ObjectMeta,
+    /// The groups that conflict apart, as [`groups_of`] numbers them.
+    apart: u32,
+    incarnations: AtomicU32,
+    _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
+    _keys: PhantomData<fn() -> K>,
+}
+
+/// The segment of columns.
+pub(crate) enum Place<'t, K: Key, R: Value, P: Protocol> {
+    /// The record.
+    Main,
+    /// The part of this group.
+    Part(&'t SplitRows<K, R, P>, usize),
+    /// Several segments, so that an operation is one on the whole row.
+    Several,
+}
+
+impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
+    /// The parts of a new table's rows: `None` if all columns conflict with each other. `indexed`: the groups of which the table's indexes
+    /// use columns.
+    pub(crate) fn new(engine: EngineId, table: &str, rank: u16, indexed: u32) -> Option<Box<Self>> {
+        let groups = GroupsOf::<R>::NAMES.len();
+        debug_assert!(groups <= GROUPS_MAX);
+        let apart = ((1u32 << groups) - 1) << 1 & !indexed;
+        if apart == 0 {
+            return None;
+        }
+        let meta = ObjectMeta::new(engine, format!("{table}.parts"));
+        meta.set_rank(rank);
+        let incarnations = AtomicU32::new(0);
+        Some(Box::new(Self { meta, apart, incarnations, _parts: PhantomData, _keys: PhantomData }))
+    }
+
+    /// The groups that conflict apart.
+    #[inline]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = usize> + use<K, R, P> {
+        let apart = self.apart;
+        (0..GroupsOf::<R>::NAMES.len()).filter(move |group| apart & 2 << group != 0)
+    }
+
+    /// # Safety
+    ///
+    /// The segment is that of a part of this table's rows, and still in memory.
+    unsafe fn part<'a>(segment: NonNull<P::Header>) -> (&'a PartSegment<WordsOf<R>, P>, &'a K) {
+        // SAFETY: the caller's promise; the record notes where its key is, which lies beside the part.
+        unsafe {
+            let part = PartSegment::<WordsOf<R>, P>::at(segment);
+            (part, part.key().cast::<RecordKey<K>>().as_ref().key())
+        }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// True if the row's type has column groups. Asked in `const` blocks, so that nothing of groups is compiled for other types.
+    pub(crate) const HAS_GROUPS: bool = !GroupsOf::<R>::COLUMNS.is_empty();
+
+    /// The groups that conflict apart, if there are any. For other types of rows the compiler knows that it is `None`.
+    #[inline(always)]
+    pub(crate) fn split(&self) -> Option<&SplitRows<K, R, P>> {
+        if Self::HAS_GROUPS { self.split.as_deref() } else { None }
+    }
+
+    /// The number of the next record, if rows are split.
+    pub(crate) fn next_incarnation(&self) -> u32 {
+        // Relaxed: only uniqueness matters.
+        self.split().map_or(0, |split| split.incarnations.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns the segment of columns.
+    #[inline(always)]
+    fn place_of(&self, columns: impl Columns<R>) -> Place<'_, K, R, P> {
+        let Some(split) = self.split() else { return Place::Main };
+        let groups = groups_of::<R, GroupsOf<R>>(columns);
+        let apart = groups & split.apart;
+        if apart == 0 {
+            Place::Main
+        } else if groups == apart && apart.is_power_of_two() {
+            Place::Part(split, apart.trailing_zeros() as usize - 1)
+        } else {
+            Place::Several
+        }
+    }
+
+    /// Ends an attempt that has found a row's segments in states of different moments.
+    #[cold]
+    fn vanished(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        part: &PartOf<R, P>,
+    ) -> Abort {
+        // SAFETY: the part is this table's, found under the attempt's pinned epoch; `tx` is of the table's operation.
+        let id = unsafe { tx.item(split, part.address()) };
+        tx.conflict(Reason::ReadChanged, id)
+    }
+
+    /// Does something to the part of a key's row; `None` if there is no such row.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn on_part<V>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl crate::key::AsKey<K> + ?Sized),
+        group: usize,
+        mut operate: impl FnMut(&mut ObjectAccess<'_, P>, &PartOf<R, P>) -> Result<Presence<V>, Abort>,
+    ) -> Result<Option<V>, Abort> {
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            // SAFETY: found in the index under the attempt's pinned epoch.
+            let part = unsafe { record.as_ref() }.part(group).segment();
+            match operate(tx, part)? {
+                Presence::Present(value) => return Ok(Some(value)),
+                Presence::Deleted => return Ok(None),
+                Presence::Absent => self.leave_dead(tx, record, part)?,
+            }
+        }
+    }
+
+    /// Removes a record from the index of which a part was found absent, after waiting for its death.
+    #[cold]
+    fn leave_dead(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        part: &PartOf<R, P>,
+    ) -> Result<(), Abort> {
+        match self.read_record(tx, record)? {
+            crate::operations::RowView::Dead => {
+                self.unlink_dead(tx, record);
+                Ok(())
+            }
+            // The attempt has seen the row before its deletion.
+            _ => {
+                let split = self.split().expect("it has parts");
+                Err(self.vanished(tx, split, part))
+            }
+        }
+    }
+}
+
+// SAFETY: all items are for parts of the table's rows, with the payloads of their segment's type; parts and this object are in the table's
+// records and shared state, which are freed through the epoch only; operations enter with the table's identity.
+unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        format!("{:?}.{}", key, GroupsOf::<R>::NAMES[part.group()])
+    }
+
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        key_hash(key).wrapping_add(part.group() as u64 + 1)
+    }
+
+    unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise; the key is the record's.
+        unsafe {
+            let part = PartSegment::<WordsOf<R>, P>::at(segment);
+            let place = part.key().cast::<RecordKey<K>>().as_ref().place();
+            self.meta.rank_of((part.group() as u32) << 24 | place)
+        }
+    }
+
+    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        put_name(key, bytes);
+        bytes.extend((part.group() as u32).to_be_bytes());
+        bytes.extend(part.incarnation().to_be_bytes());
+    }
+
+    #[inline]
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, here and below.
+        unsafe { PartOf::<R, P>::install(item, pin) };
+    }
+
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::keep(item, keeper) };
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::undo(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::save(item, saver) }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::restore_part(item, saved, pin) };
+    }
+
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::part_predicate_holds(item) }
+    }
+}
