@@ -23,7 +23,8 @@ pub enum Isolation {
     /// read in order to change it is still protected until the end.
     ///
     /// Read locks are released at once, and versions not checked at commit (plor §6.1, Stock-Level). Reads of such
-    /// transactions are not recorded in histories, because nothing is promised about them.
+    /// transactions are not recorded in histories, because nothing is promised about them. A row with column groups is read group
+    /// by group.
     ReadCommitted,
     /// A transaction that only reads, on a [snapshot](crate::Engine::snapshot): it sees all commits up to a moment that may lie
     /// a millisecond back, and never aborts. It writes nothing, whether or not its profile says so.

@@ -49,7 +49,8 @@ fn main() -> Result<(), Error> {
     for round in 1..=rounds {
         let mut alone = 0.0;
         for beside in [Beside::Nothing, Beside::OtherTable, Beside::Snapshot] {
-            let measured = measure((&db, &rows), (&other_db, &other_rows), beside, Duration::from_secs(seconds))?;
+            let measured =
+                measure((&db, &rows), (&other_db, &other_rows), beside, Duration::from_secs(seconds))?;
             if beside == Beside::Nothing {
                 alone = measured.commits_per_s;
             }

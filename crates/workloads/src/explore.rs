@@ -15,6 +15,7 @@
 use crate::array::{ArrayOptions, Increment};
 use crate::definition::WorkloadDefinition;
 use crate::observer::Unobserved;
+use crate::options::READERS;
 use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
@@ -110,6 +111,7 @@ impl Drawn {
                 ops: keys,
                 big_share: 0.3,
                 big_ops: ops,
+                readers: READERS[seed as usize % READERS.len()].1,
                 ..YcsbOptions::of(Preset::A)
             }),
             // All transactions begin with the same row: under a protocol that shares operations, workers run each

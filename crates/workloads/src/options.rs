@@ -1,5 +1,6 @@
 //! Options of workloads: one description feeds the parser, the help and the lists.
 
+use hotrow::Isolation;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -15,6 +16,18 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// Summary in one line, with the unit and the admitted values.
     pub summary: &'static str,
+}
+
+/// The isolation of transactions that only read, where an option says it.
+pub(crate) const READERS: [(&str, Isolation); 3] = [
+    ("strict-snapshot", Isolation::StrictSnapshot),
+    ("snapshot", Isolation::Snapshot),
+    ("serializable", Isolation::Serializable),
+];
+
+/// Returns the name of an option's value.
+pub(crate) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
 }
 
 /// Error in the options of a workload.

@@ -163,6 +163,27 @@ struct Wide {
 /// 256 bytes in place.
 type Narrow = [u64; 32];
 
+/// A row of three segments, which an operation on the whole row reads one after the other.
+#[derive(Debug, Clone, Copy, Value)]
+#[value(inline)]
+struct Split {
+    main: [u64; 4],
+    #[value(group = "first")]
+    first: [u64; 4],
+    #[value(group = "second")]
+    second: [u64; 4],
+}
+
+impl Split {
+    fn new(value: u64) -> Self {
+        Self { main: [value; 4], first: [value; 4], second: [value; 4] }
+    }
+
+    fn words(&self) -> [u64; 12] {
+        [self.main, self.first, self.second].concat().try_into().unwrap()
+    }
+}
+
 fn all_equal(words: &[u64]) -> u64 {
     assert!(words.iter().all(|word| *word == words[0]), "a torn row: {words:?}");
     words[0]
@@ -176,9 +197,11 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
     let hash = Database::on(&engine).table::<u64, Narrow>("narrow").hash(4).create().unwrap();
     let narrow = Database::on(&engine).table::<u64, Narrow>("narrow").create().unwrap();
     let wide = Database::on(&engine).table::<u64, Wide>("wide").hash(4).create().unwrap();
+    let split = Database::on(&engine).table::<u64, Split>("split").hash(4).create().unwrap();
     for row in 0..ROWS {
         assert!(
             hash.bulk_insert(row, [0; 32])
+                && split.bulk_insert(row, Split::new(0))
                 && narrow.bulk_insert(row, [0; 32])
                 && wide.bulk_insert(row, Wide { words: [0; 128] })
         );
@@ -187,12 +210,17 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
         let mut random = Random::stream(4, number);
         for round in 0..rounds {
             let (row, value) = (random.below(ROWS), number * rounds + round);
-            let kind = random.below(4);
+            let kind = random.below(6);
             if random.chance(0.5) {
                 worker
                     .transact(|tx| {
                         match kind {
                             0 => array.update(tx, row as usize, |words| *words = [value; 32])?,
+                            4 => _ = split.upsert(tx, row, Split::new(value))?,
+                            5 => split.update(tx, &row, |row| {
+                                all_equal(&row.words());
+                                *row = Split::new(value);
+                            })?,
                             1 => _ = hash.update_if_present(tx, &row, |words| words.fill(value))?,
                             2 => _ = narrow.upsert(tx, row, [value; 32])?,
                             _ => _ = wide.update_if_present(tx, &row, |row| row.words.fill(value))?,
@@ -207,6 +235,7 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
                         for row in 0..ROWS {
                             match kind {
                                 0 => _ = array.read(tx, row as usize, |words| all_equal(words))?,
+                                4 | 5 => _ = split.read(tx, &row, |row| all_equal(&row.words()))?,
                                 1 => _ = hash.read(tx, &row, |words| all_equal(words))?,
                                 2 => {
                                     narrow.scan(tx, .., hotrow::Direction::Ascending, |_, words| {

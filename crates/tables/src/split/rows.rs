@@ -150,7 +150,27 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
+        self.check_unchanged(tx, split, record)?;
         Ok(Some(row))
+    }
+
+    /// Makes sure that a row which was put together from its segments is one that was there at some moment. The last segment was read
+    /// last, so that it is as it was.
+    fn check_unchanged(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<(), Abort> {
+        let parts = split.groups().count();
+        // SAFETY: as in `row_of`.
+        unsafe {
+            tx.check_unchanged(self, Record::address(record))?;
+            for group in split.groups().take(parts - 1) {
+                tx.check_unchanged(split, record.as_ref().part(group).segment().address())?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the parts of a row that the transaction's snapshot sees; `main` is what its record had.
@@ -208,6 +228,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     }
                 }
             }
+            self.check_unchanged(tx, split, record)?;
             let output = change(&mut row);
             for (group, id, before) in before {
                 let after = Record::<K, R, P>::part_of(&row, group);

@@ -6,7 +6,7 @@ use super::{Tpcc, tables};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
+use crate::options::{OptionError, OptionInfo, OptionValues, READERS, name_of};
 use hotrow::sync::clock;
 use hotrow::{Engine, Isolation, Protocol};
 use serde::{Serialize, Serializer};
@@ -47,18 +47,7 @@ const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Sc
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
 
-const READERS: [(&str, Isolation); 3] = [
-    ("strict-snapshot", Isolation::StrictSnapshot),
-    ("snapshot", Isolation::Snapshot),
-    ("serializable", Isolation::Serializable),
-];
-
 const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equal)];
-
-/// Returns the name of an option's value.
-fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
-    names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
-}
 
 impl Serialize for TpccOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,8 +5,8 @@ use super::{Records, Ycsb, fill};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues, invalid};
-use hotrow::{Database, Engine, Protocol};
+use crate::options::{OptionError, OptionInfo, OptionValues, READERS, invalid, name_of};
+use hotrow::{Database, Engine, Isolation, Protocol};
 use serde::{Serialize, Serializer};
 
 /// YCSB's core workloads as plor §6.1 runs them: with transactions of several operations.
@@ -88,6 +88,13 @@ pub struct YcsbOptions {
     pub big_share: f64,
     /// Number of operations of a big transaction. The paper has 16.
     pub big_ops: u32,
+    /// Isolation of transactions that only read.
+    #[serde(serialize_with = "readers_name")]
+    pub readers: Isolation,
+}
+
+fn readers_name<S: Serializer>(readers: &Isolation, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name_of(&READERS, readers))
 }
 
 impl YcsbOptions {
@@ -104,6 +111,7 @@ impl YcsbOptions {
             ops: 4,
             big_share: 0.1,
             big_ops: 16,
+            readers: Isolation::Serializable,
         }
     }
 }
@@ -179,6 +187,12 @@ impl WorkloadDefinition for YcsbOptions {
                 default: "16",
                 summary: "Operations of a big transaction, from 1 to 1000, each on another record",
             },
+            OptionInfo {
+                name: "readers",
+                value: "HOW",
+                default: "serializable",
+                summary: "Transactions that only read: serializable by the protocol, on a snapshot (a millisecond old), or on a strict-snapshot",
+            },
         ],
         baselines: &[],
         example: "--preset b --theta 0.99 --value-bytes 10",
@@ -197,6 +211,7 @@ impl WorkloadDefinition for YcsbOptions {
             ops: values.number("ops", 1..=1_000)?,
             big_share: values.number("big-share", 0.0..=1.0)?,
             big_ops: values.number("big-ops", 1..=1_000)?,
+            readers: values.one_of("readers", &READERS)?,
         };
         let Self { records, ops, big_share, big_ops, .. } = options;
         // If no transaction has a size, its number of operations is not checked.
@@ -223,6 +238,7 @@ impl WorkloadDefinition for YcsbOptions {
         observer: &dyn Observer,
     ) -> Result<Ycsb<P>, BenchError> {
         let database = Database::on(engine);
+        database.set_readers_isolation(self.readers);
         let table = match self.value_bytes {
             ..=SHORT_BYTES_MAX => Records::Short(fill(&database, self, threads, observer)?),
             STANDARD_BYTES => Records::Standard(fill(&database, self, threads, observer)?),
@@ -260,6 +276,8 @@ mod tests {
             let options = parsed::<YcsbOptions>(&[("preset", word)]).unwrap();
             assert_eq!(reported(&options)["preset"], word);
         }
+        let options = parsed::<YcsbOptions>(&[("readers", "snapshot")]).unwrap();
+        assert_eq!(reported(&options)["readers"], "snapshot");
     }
 
     #[test]

@@ -225,10 +225,11 @@ unsafe impl Protocol for Mutant {
         if self.fault == Fault::StaleSnapshot && version > bound {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
-        if !item.is(Flags::READ) || self.fault == Fault::LastReadChecked {
-            item.mark = version;
-            item.set(Flags::READ);
+        if item.is(Flags::READ) && item.mark != version && self.fault != Fault::LastReadChecked {
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
+        item.mark = version;
+        item.set(Flags::READ);
         Ok(value)
     }
 

@@ -73,6 +73,7 @@ fn drawn_for<P: Protocol>(seed: u64) -> Drawn {
         _ if has_snapshots::<P>() => (),
         DrawnWorkload::Stress(options) => options.snapshot_share = 0.0,
         DrawnWorkload::Tpcc(options) => options.readers = Isolation::Serializable,
+        DrawnWorkload::Ycsb(options) => options.readers = Isolation::Serializable,
         _ => (),
     }
     drawn
