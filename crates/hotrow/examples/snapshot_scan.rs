@@ -80,7 +80,7 @@ fn measure(
         for writer in 0..WRITERS {
             let (stop, commits) = (&stop, &commits);
             scope.spawn(move || {
-                let mut worker = db.engine().worker().expect("few workers");
+                let mut worker = db.worker().expect("few workers");
                 let mut count = writer;
                 while !stop.load(Ordering::Relaxed) {
                     let key = count % HOT_ROWS;
@@ -125,7 +125,7 @@ fn scan(db: &Database, rows: &Table<u64, u64>, time: Duration) -> Result<Measure
         // The hot rows come first, so that each scan has their sum.
         sums.push(sum);
         measured.rows_scanned += count;
-        let report = db.engine().snapshots();
+        let report = db.snapshots();
         measured.versions_max = measured.versions_max.max(report.versions);
         measured.bytes_max = measured.bytes_max.max(report.bytes);
     }

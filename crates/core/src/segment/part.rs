@@ -12,9 +12,11 @@ use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
 use crate::item::{Flags, Item, ItemId};
 use crate::object::Object;
 use crate::pin::Pin;
+use crate::profile::Isolation;
 use crate::protocol::Protocol;
 use crate::savepoint::SavedWrite;
 use crate::transaction::{ObjectAccess, ReadValue};
+use std::ptr::NonNull;
 
 /// The result of an operation on a part.
 #[derive(Debug)]
@@ -354,5 +356,40 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         }
         // SAFETY: the caller's promise.
         unsafe { Self::restore(item, saved, pin) };
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Makes sure that a segment which the operation has read is unchanged, for a value that is made of several segments: what was read
+    /// of others since is of the same moment then. Most protocols learn only at the commit that it is not.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn check_unchanged<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+    ) -> Result<(), Abort> {
+        let keeps_reads = self.attempt.profile().isolation == Isolation::Serializable;
+        if P::OPAQUE || !P::TRACKS_READS || !keeps_reads {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.item(object, segment) };
+        if self.is_scout() {
+            // It does not keep what it has seen.
+            return Err(self.conflict(Reason::ReadChanged, id));
+        }
+        let item = self.attempt.items.get(id);
+        if item.is(Flags::WRITE) && !item.is(Flags::READ) {
+            // What was read is the attempt's own.
+            return Ok(());
+        }
+        // A second read must find what the first one has found.
+        match self.protocol.read(self.attempt, id, || ()) {
+            Ok(()) => Ok(()),
+            Err(lost) => Err(self.lose(lost)),
+        }
     }
 }
