@@ -200,7 +200,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
         }
         if tx.is_on_snapshot() {
-            return Ok(self.read_on_snapshot(tx, key, |row| columns.of(row)));
+            return Ok(self.read_columns_on_snapshot(tx, key, columns));
         }
         tx.settle_object(&self.meta)?;
         loop {

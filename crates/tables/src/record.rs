@@ -95,7 +95,7 @@ pub(crate) enum State {
 /// A state and a raw copy of the row, which may be torn until the protocol has validated the load.
 pub(crate) struct Snapshot<R: Value> {
     pub(crate) state: State,
-    row: <R::Cell as Cell<R>>::Snapshot,
+    pub(crate) row: <R::Cell as Cell<R>>::Snapshot,
 }
 
 pub(crate) type Pending<R> = <<R as Value>::Cell as Cell<R>>::Pending;

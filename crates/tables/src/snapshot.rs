@@ -8,9 +8,14 @@
 
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
-use crate::record::{Record, Snapshot, State};
+use crate::record::{GroupsOf, Record, Snapshot, State};
+use crate::split::SplitRows;
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Value};
+use hotrow_core::column_groups::Part;
+use hotrow_core::{
+    Abort, Cell, Columns, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Value,
+};
+use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
@@ -24,21 +29,19 @@ pub(crate) enum Version<R: Value> {
     Replaced(R::Cell),
 }
 
-/// A row that a snapshot sees.
-enum Visible<'a, R: Value> {
-    Loaded(Snapshot<R>),
-    Kept(&'a R::Cell),
-}
+/// Room for a snapshot of a row.
+type Room<R> = MaybeUninit<<<R as Value>::Cell as Cell<R>>::Snapshot>;
 
-impl<R: Value> Visible<'_, R> {
-    fn row<'p>(&'p self, pin: &'p Pin) -> &'p R {
-        match self {
-            // SAFETY: present and stable, because no version was kept before the record was loaded; loaded under the pin.
-            Self::Loaded(snapshot) => unsafe { snapshot.row(pin) },
-            // SAFETY: nothing is installed in a cell that is kept.
-            Self::Kept(cell) => unsafe { cell.in_place() },
-        }
-    }
+/// Loads what an operation needs of a record's row, to its place in the room, and returns the record's state.
+type Load<'l, K, R, P> = &'l dyn Fn(&Record<K, R, P>, &mut Room<R>) -> State;
+
+/// Looks at a record's row, of which there is what was loaded.
+type Look<'l, K, R, P> = &'l mut dyn FnMut(&mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, *const R);
+
+fn load_whole<K: Key, R: Value, P: Protocol>(record: &Record<K, R, P>, room: &mut Room<R>) -> State {
+    let Snapshot { state, row } = record.load();
+    room.write(row);
+    state
 }
 
 /// The number of records that a scan looks at under one pin.
@@ -64,33 +67,31 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// The row of a record that the transaction's snapshot sees.
-    fn see<'p>(
+    /// The row of a record that the transaction's snapshot sees: what was loaded of it, in the room, or the version that was kept. It
+    /// is there as long as the room, and the attempt's pin.
+    fn see(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-        pin: &'p Pin,
-    ) -> Option<Visible<'p, R>> {
-        let _ = pin;
-        let load = || {
-            // SAFETY: found in the index or the graveyard under the attempt's pin.
-            unsafe { record.as_ref() }.load()
-        };
-        // The record as it is, for a version in place: it is dead, and nothing is installed in it any more.
-        let now = load();
+        load: Load<'_, K, R, P>,
+        room: &mut Room<R>,
+    ) -> Option<*const R> {
+        // SAFETY: found in the index or the graveyard under the attempt's pin.
+        let found = unsafe { record.as_ref() };
+        let load_now = || load(found, room);
         // SAFETY: the record is this table's, and in memory until the attempt ends or pins anew; its versions are of this type.
-        let seen = unsafe { tx.read_on_snapshot::<_, Version<R>, _>(self, Record::address(record), load) };
+        let seen =
+            unsafe { tx.read_on_snapshot::<_, Version<R>, _>(self, Record::address(record), load_now) };
         match seen {
-            OnSnapshot::Present(snapshot) if snapshot.state == State::Present => {
-                Some(Visible::Loaded(snapshot))
-            }
-            OnSnapshot::Kept(Version::InPlace) => Some(Visible::Loaded(now)),
-            OnSnapshot::Kept(Version::Replaced(cell)) => {
-                // SAFETY: entries are freed through the epoch, so as long as the pin lives.
-                Some(Visible::Kept(unsafe { NonNull::from(cell).as_ref() }))
-            }
-            OnSnapshot::Present(_) | OnSnapshot::Kept(Version::Absent) => None,
+            OnSnapshot::Present(State::Present) => {}
+            OnSnapshot::Present(_) | OnSnapshot::Kept(Version::Absent) => return None,
+            // The record is dead, or is going to be: nothing is installed in it any more.
+            OnSnapshot::Kept(Version::InPlace) => _ = load(found, room),
+            // SAFETY: nothing is installed in a cell that is kept, and it is freed through the epoch.
+            OnSnapshot::Kept(Version::Replaced(cell)) => return Some(unsafe { cell.in_place() }),
         }
+        // SAFETY: loaded, and stable, because no version was kept of what was loaded.
+        Some(unsafe { R::Cell::value_in(room.as_ptr()) })
     }
 
     /// The attempt's pin, for longer than the borrow of the access.
@@ -112,25 +113,97 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Option<O> {
-        let mut look = Some(look);
-        let mut output = None;
-        self.find_on_snapshot(tx, key, &mut |row| output = look.take().map(|look| look(row)));
+        let (mut look, mut output) = (Some(look), None);
+        self.find_on_snapshot(tx, key, &load_whole, &mut |tx, record, row| {
+            // SAFETY: loaded whole.
+            let row = unsafe { &*row };
+            output = self.with_parts(tx, record, row, |row| look.take().map(|look| look(row)));
+        });
         output
+    }
+
+    /// The values of some columns of a key's row, which are main columns.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_columns_on_snapshot<C: Columns<R>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+    ) -> Option<C::Values> {
+        let mut output = None;
+        // SAFETY: there is room for a snapshot.
+        let load = |record: &Record<K, R, P>, room: &mut Room<R>| unsafe {
+            record.load_columns(columns, room.as_mut_ptr())
+        };
+        self.find_on_snapshot(tx, key, &load, &mut |_, _, row| {
+            // SAFETY: these columns are there.
+            output = Some(unsafe { columns.read(row) });
+        });
+        output
+    }
+
+    /// The values of some columns of a key's row, which are of one group that conflicts apart.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_part_on_snapshot<C: Columns<R>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        (split, group): (&SplitRows<K, R, P>, usize),
+        columns: C,
+    ) -> Option<C::Values> {
+        let mut output = None;
+        // The record says if the snapshot sees the row, whose main columns are not needed.
+        self.find_on_snapshot(tx, key, &|record, _| record.state(), &mut |tx, record, _| {
+            let values = |part: &Part<_>| part.values::<R, GroupsOf<R>, C>(columns);
+            output = Some(self.part_on_snapshot(tx, split, record, group, values));
+        });
+        output
+    }
+
+    /// Looks at a row, of which `main` is what its record had for the snapshot.
+    fn with_parts<O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        main: &R,
+        look: impl FnOnce(&R) -> O,
+    ) -> O {
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+        {
+            return look(&self.row_on_snapshot(tx, split, record, main));
+        }
+        look(main)
     }
 
     fn find_on_snapshot(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: &mut dyn FnMut(&R),
+        load: Load<'_, K, R, P>,
+        look: Look<'_, K, R, P>,
     ) {
         let name = |bytes: &mut Vec<u8>| K::Image::put_bytes(&key.to_image(), bytes);
         // Before the key is searched for: a commit that the snapshot does not see changes the version later than the index.
         let mut absence = tx.begin_absence(&self.meta, &key, &name);
+        let mut room = Room::<R>::uninit();
+        let mut look_if_seen =
+            |tx: &mut ObjectAccess<'_, P>, record| match self.see(tx, record, load, &mut room) {
+                Some(row) => {
+                    look(tx, record, row);
+                    true
+                }
+                None => {
+                    tx.note_absent_version(&mut absence);
+                    false
+                }
+            };
         // SAFETY: used in this operation only, which does not pin anew.
         let pin = unsafe { Self::pin_of(tx) };
         if let Lookup::Found(record) = self.index.get(key, pin)
-            && self.look_if_seen(tx, record, pin, &mut absence, look)
+            && look_if_seen(tx, record)
         {
             return;
         }
@@ -141,39 +214,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             for record in self.graveyard.find((Bound::Included(&bytes), Bound::Included(&bytes))) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
-                    && self.look_if_seen(tx, record.cast(), pin, &mut absence, look)
+                    && look_if_seen(tx, record.cast())
                 {
                     return;
                 }
             }
         }
         tx.end_absence(absence);
-    }
-
-    fn look_if_seen(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        pin: &Pin,
-        absence: &mut Option<hotrow_core::AbsenceOnSnapshot>,
-        look: &mut dyn FnMut(&R),
-    ) -> bool {
-        match self.see(tx, record, pin) {
-            Some(seen) => {
-                if const { Self::HAS_GROUPS }
-                    && let Some(split) = self.split()
-                {
-                    look(&self.row_on_snapshot(tx, split, record, seen.row(pin)));
-                } else {
-                    look(seen.row(pin));
-                }
-                true
-            }
-            None => {
-                tx.note_absent_version(absence);
-                false
-            }
-        }
     }
 
     /// Visits the rows of a range until the visitor breaks. Pins anew from time to time.
@@ -215,21 +262,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             self.add_buried(&mut records, (from, to), direction);
             for record in records {
-                let Some(seen) = self.see(tx, record, pin) else {
+                let mut room = Room::<R>::uninit();
+                let Some(row) = self.see(tx, record, &load_whole, &mut room) else {
                     // The range covers the absence.
                     tx.forget_read();
                     continue;
                 };
-                // SAFETY: found under the pin.
-                let key = unsafe { record.as_ref() }.key();
-                let flow = if const { Self::HAS_GROUPS }
-                    && let Some(split) = self.split()
-                {
-                    visit(key, &self.row_on_snapshot(tx, split, record, seen.row(pin)))
-                } else {
-                    visit(key, seen.row(pin))
-                };
-                if flow.is_break() {
+                // SAFETY: found under the pin; the row was loaded whole.
+                let (key, row) = unsafe { (record.as_ref().key(), &*row) };
+                if self.with_parts(tx, record, row, |row| visit(key, row)).is_break() {
                     return Ok(());
                 }
             }

@@ -95,6 +95,7 @@ impl Drawn {
                 tame_share: [0.0, 0.5, 1.0, 1.0][random.below(4) as usize],
                 ranks: Ranks::Tuned,
                 readers: if seed.is_multiple_of(2) { Isolation::StrictSnapshot } else { Isolation::Snapshot },
+                delivery_batch: [10, 1][seed as usize / 2 % 2],
             }),
             1..=3 => DrawnWorkload::Array(ArrayOptions {
                 size: 4,

@@ -21,7 +21,7 @@ local! {
     static KEEPING: cell::Cell<u64> = cell::Cell::new(0);
 }
 
-/// The number of commits that keep versions from one look at whether snapshots are still in use to the next.
+/// The number of stamped commits from one look at whether snapshots are still in use to the next.
 const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
 
 /// The versions that an attempt's commit has handed over to snapshots: for each, the item whose box the entry owns from the
@@ -29,7 +29,7 @@ const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
 #[derive(Default)]
 pub(crate) struct KeptWrites {
     owning: Vec<(ItemId, NonNull<EntryHead>)>,
-    /// Commits that have kept versions, until the next look.
+    /// Commits that were stamped, until the next look.
     commits: u32,
     is_keeping: bool,
     /// The version in the history of the value that was found last for the attempt's snapshot, if it was replaced since.
@@ -37,6 +37,12 @@ pub(crate) struct KeptWrites {
 }
 
 impl KeptWrites {
+    /// Counts a commit. True at one in some.
+    fn is_time_to_look(&mut self) -> bool {
+        self.commits += 1;
+        self.commits.is_multiple_of(COMMITS_PER_LOOK)
+    }
+
     /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
     #[cold]
     #[inline(never)]
@@ -111,6 +117,9 @@ impl<P: Protocol> Attempt<P> {
         let snapshots = announcement.snapshots().clone();
         let newest = snapshots.newest();
         if newest == 0 {
+            if self.kept.is_time_to_look() {
+                snapshots.rest();
+            }
             return;
         }
         // A value that was replaced after the newest point began is needed by no other point than those.
@@ -165,12 +174,11 @@ impl<P: Protocol> Attempt<P> {
         KEEPING.with(|keeping| keeping.set(0));
         self.kept.owning.clear();
         self.kept.is_keeping = false;
-        self.kept.commits += 1;
-        if self.kept.commits.is_multiple_of(COMMITS_PER_LOOK)
+        if self.kept.is_time_to_look()
             && let Some(announcement) = &self.announcement
         {
             announcement.snapshots().sweep_some();
-            announcement.snapshots().rest();
+            announcement.snapshots().stop_keeping();
         }
     }
 }

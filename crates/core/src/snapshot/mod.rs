@@ -19,8 +19,9 @@
 //!
 //! # Without readers
 //!
-//! Commits are stamped, and versions kept, only while snapshots are in use, and for [`LINGER`] after the last one. Otherwise
-//! a commit announces itself in a word of its worker, and looks at one flag.
+//! Versions are kept only while a snapshot is open, or while there are users of snapshots that may be a little old, whose next one
+//! must not wait: until [`LINGER`] after the last of these. Commits are stamped until [`LINGER`] after the last snapshot of any kind.
+//! Otherwise a commit announces itself in a word of its worker, and looks at one flag.
 //!
 //! # Deviations from the paper
 //!
@@ -48,5 +49,6 @@ use hotrow_sync::clock::Duration;
 /// The age from which on a snapshot is replaced by a newer one when somebody asks for it.
 pub(crate) const STALENESS_MAX: Duration = Duration::from_millis(1);
 
-/// The time for which versions are still kept after the last use of a snapshot, so that the next one begins without waiting.
+/// The time after the last use of a snapshot for which the next one is prepared: commits are stamped, and versions kept if it must
+/// not wait.
 pub(crate) const LINGER: Duration = Duration::from_millis(100);

@@ -49,6 +49,8 @@ pub(crate) struct Snapshots {
     points: [Point; POINTS],
     /// The moment at which a snapshot was last asked for, in nanoseconds.
     last_use: AtomicU64,
+    /// The same for one that may be a little old: it should not have to wait for commits.
+    last_stale_use: AtomicU64,
     readers: Readers,
     versions: Versions,
     /// The recorder of the engine's history, if one is recorded.
@@ -113,6 +115,7 @@ impl Snapshots {
             ready: AtomicU64::new(0),
             points: std::array::from_fn(|_| Point::default()),
             last_use: AtomicU64::new(0),
+            last_stale_use: AtomicU64::new(0),
             readers: Readers::new(),
             versions: Versions::new(),
             recorder: OnceLock::new(),
@@ -173,7 +176,9 @@ impl Snapshots {
     ///
     /// Waits for commits only if there has been no snapshot for a while.
     pub(crate) fn open(&self) -> Opened {
-        self.last_use.store(clock::nanoseconds(), Ordering::Relaxed);
+        let now = clock::nanoseconds();
+        self.last_use.store(now, Ordering::Relaxed);
+        self.last_stale_use.store(now, Ordering::Relaxed);
         loop {
             if self.age() > STALENESS_MAX {
                 self.refresh();
@@ -285,6 +290,9 @@ impl Snapshots {
 
     /// Called when a reader has ended.
     pub(crate) fn after_reader(&self, number: u64) {
+        if self.stop_keeping() {
+            return;
+        }
         if number == self.ready.load(Ordering::SeqCst) {
             self.sweep_some();
         } else {
@@ -325,33 +333,44 @@ impl Snapshots {
         OpenNumbers { newest, numbers }
     }
 
-    /// Stops keeping versions, if no snapshot has been in use for a while. Called from time to time by commits that keep some.
-    pub(crate) fn rest(&self) {
-        let unused = clock::nanoseconds().saturating_sub(self.last_use.load(Ordering::Relaxed));
-        if Duration::from_nanos(unused) < LINGER {
-            return;
+    /// Stops keeping versions, if no snapshot is open, nor will be that has been made before. True if none are kept now.
+    pub(crate) fn stop_keeping(&self) -> bool {
+        if is_recent(&self.last_stale_use) || !self.readers.are_none() {
+            return false;
         }
-        let Some(mut pending) = try_lock(&self.pending) else { return };
+        let Some(mut pending) = try_lock(&self.pending) else { return false };
         if self.newest.load(Ordering::SeqCst) == 0 {
-            return;
+            return true;
         }
         let ready = self.ready.swap(0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if !self.readers.numbers().is_empty() {
+        if !self.readers.are_none() {
             // As in `finish_point`. Those that look meanwhile try again.
             self.ready.store(ready, Ordering::SeqCst);
-            return;
+            return false;
         }
         *pending = None;
         self.newest.store(0, Ordering::SeqCst);
         // Later points have greater numbers than all stamps until now.
         self.clock.fetch_add(1, Ordering::SeqCst);
-        if !self.always {
-            self.stamping.store(false, Ordering::SeqCst);
-        }
         // Sweeping may run users' code (the `Drop` of values), which may open a snapshot.
         drop(pending);
         self.sweep();
+        true
+    }
+
+    /// Stops stamping commits, if no snapshot has been in use for a while. Called from time to time by commits that are stamped and
+    /// keep nothing.
+    pub(crate) fn rest(&self) {
+        if self.always || is_recent(&self.last_use) {
+            return;
+        }
+        // Only who holds the lock of the pending point makes a first one.
+        if let Some(_pending) = try_lock(&self.pending)
+            && self.newest.load(Ordering::SeqCst) == 0
+        {
+            self.stamping.store(false, Ordering::SeqCst);
+        }
     }
 
     /// The words that show a commit, with their values.
@@ -362,6 +381,12 @@ impl Snapshots {
         let words = workers.iter().map(|word| (word, word.load(Ordering::Acquire)));
         words.filter(|(_, value)| value & 1 == 1).map(|(word, value)| (word.clone(), value)).collect()
     }
+}
+
+/// True if a moment, in nanoseconds, is less than [`LINGER`] ago. 0 is none.
+fn is_recent(moment: &AtomicU64) -> bool {
+    let moment = moment.load(Ordering::Relaxed);
+    moment != 0 && Duration::from_nanos(clock::nanoseconds().saturating_sub(moment)) < LINGER
 }
 
 /// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.

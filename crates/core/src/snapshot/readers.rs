@@ -71,6 +71,11 @@ impl Readers {
         numbers.filter(|number| !matches!(*number, 0 | CLAIMED)).collect()
     }
 
+    /// True if no snapshot is open.
+    pub(crate) fn are_none(&self) -> bool {
+        self.slots().all(|slot| matches!(slot.number.load(Ordering::SeqCst), 0 | CLAIMED))
+    }
+
     /// The open snapshots with their numbers and owners.
     pub(crate) fn report(&self) -> Vec<(u64, ReaderHolder)> {
         let open = self.slots().filter_map(|slot| {

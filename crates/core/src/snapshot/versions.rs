@@ -171,7 +171,9 @@ impl Versions {
         _pin: &Pin,
         mut visit: impl FnMut(NonNull<EntryHead>, &EntryHead),
     ) {
-        for (level, lists) in self.used_levels() {
+        // An entry is counted before it is in its list, and until it is taken out. So who finds a level empty would find none of those
+        // there either that it must find.
+        for (level, lists) in self.filled_levels() {
             // Acquire: pairs with the release in `keep`, so that the entry is complete.
             let mut at = lists[Self::position(segment, level)].load(Ordering::Acquire);
             while let Some(entry) = NonNull::new(at) {

@@ -32,7 +32,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Place::Part(split, group) => {
                 let tx = tx.enter(&self.meta)?;
                 if tx.is_on_snapshot() {
-                    return Ok(self.read_on_snapshot(tx, key, |row| columns.of(row)));
+                    return Ok(self.read_part_on_snapshot(tx, key, (split, group), columns));
                 }
                 tx.settle_object(&self.meta)?;
                 self.on_part(tx, key, group, |tx, part| {

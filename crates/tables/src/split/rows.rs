@@ -3,7 +3,7 @@
 use super::{PartOf, SplitRows};
 use crate::key::{AsKey, Key};
 use crate::operations::RowView;
-use crate::record::{GroupsOf, Record, Snapshot, State};
+use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
 use crate::storage::{Shared, tag};
 use hotrow_core::column_groups::{ColumnGroups, Part};
 use hotrow_core::{
@@ -183,15 +183,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> R {
         let mut row = main.clone();
         for group in split.groups() {
-            // SAFETY: as in `row_of`; the record is in memory as long as the pin under which it was found.
-            let read = unsafe {
-                let part = record.as_ref().part(group).segment();
-                part.read_part(tx, split, |part| put::<R>(part, &mut row, group))
-            };
-            let is_there = matches!(read, Ok(Presence::Present(())));
-            assert!(is_there, "the commits that make and delete a row write its record and its parts");
+            self.part_on_snapshot(tx, split, record, group, |part| put::<R>(part, &mut row, group));
         }
         row
+    }
+
+    /// Looks at a part of a row that the transaction's snapshot sees.
+    pub(crate) fn part_on_snapshot<O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        record: NonNull<Record<K, R, P>>,
+        group: usize,
+        look: impl FnOnce(&Part<WordsOf<R>>) -> O,
+    ) -> O {
+        // SAFETY: as in `row_of`; the record is in memory as long as the pin under which it was found.
+        match unsafe { record.as_ref().part(group).segment().read_part(tx, split, look) } {
+            Ok(Presence::Present(output)) => output,
+            _ => unreachable!("the commits that make and delete a row write its record and its parts"),
+        }
     }
 
     /// Changes a row. Only the segments whose columns have changed are written.
@@ -413,7 +423,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 }
 
 /// Copies the columns of a group to a row.
-pub(super) fn put<R: Value>(part: &Part<crate::record::WordsOf<R>>, row: &mut R, group: usize) {
+pub(super) fn put<R: Value>(part: &Part<WordsOf<R>>, row: &mut R, group: usize) {
     part.put::<R, GroupsOf<R>>(row, group);
 }
 

@@ -28,7 +28,7 @@ use population::Population;
 use procedures::{
     DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
 };
-use schema::{DistrictKey, HistoryKey};
+use schema::{DISTRICTS_PER_WAREHOUSE, DistrictKey, HistoryKey};
 use tables::Tables;
 
 /// A loaded TPC-C database.
@@ -92,16 +92,23 @@ impl<P: Protocol> Tpcc<P> {
                 end(database.execute_on(worker, &OrderStatusProcedure { tables, input }))
             }
             Input::Delivery(input) => {
-                let ended = database.execute_on(worker, &DeliveryProcedure { tables, input });
-                if let Ok(delivered) = &ended {
+                let batch = self.options.delivery_batch;
+                let firsts = (1..=DISTRICTS_PER_WAREHOUSE).step_by(usize::from(batch));
+                for first in firsts {
+                    let districts = (first, (first + batch - 1).min(DISTRICTS_PER_WAREHOUSE));
+                    let delivery = DeliveryProcedure { tables, input, districts };
+                    let delivered = match database.execute_on(worker, &delivery) {
+                        Ok(delivered) => delivered,
+                        failed @ Err(_) => return end(failed),
+                    };
                     for (district, order) in (1..).zip(delivered) {
-                        if *order != 0 {
+                        if order != 0 {
                             let warehouse = input.warehouse.warehouse;
                             terminal.delivered.count(DistrictKey { warehouse, district });
                         }
                     }
                 }
-                end(ended)
+                End::Committed
             }
             Input::StockLevel(input) => {
                 let isolation = self.options.stock_level;

@@ -2,6 +2,7 @@
 
 use super::input::Mix;
 use super::population::{Population, Scale};
+use super::schema::DISTRICTS_PER_WAREHOUSE;
 use super::{Tpcc, tables};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
@@ -30,6 +31,8 @@ pub struct TpccOptions {
     pub ranks: Ranks,
     /// Isolation of Order-Status and Stock-Level, which only read, unless [`stock_level`](Self::stock_level) is lower.
     pub readers: Isolation,
+    /// Number of orders that a Delivery delivers in one database transaction, from 1 to 10.
+    pub delivery_batch: u8,
 }
 
 /// Order in which deferred operations take the locks of tables (drp §6.3, "Rank tuning").
@@ -51,7 +54,7 @@ const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equ
 
 impl Serialize for TpccOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers } = self;
+        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers, delivery_batch } = self;
         let values = json!({
             "warehouses": warehouses,
             "mix": mix.name(),
@@ -60,6 +63,7 @@ impl Serialize for TpccOptions {
             "tame_share": tame_share,
             "ranks": name_of(&RANKS, ranks),
             "readers": name_of(&READERS, readers),
+            "delivery_batch": delivery_batch,
         });
         values.serialize(serializer)
     }
@@ -120,6 +124,12 @@ impl WorkloadDefinition for TpccOptions {
                 default: "strict-snapshot",
                 summary: "Order-Status and Stock-Level: on a strict-snapshot, a snapshot (a millisecond old), or serializable by the protocol",
             },
+            OptionInfo {
+                name: "delivery-batch",
+                value: "N",
+                default: "10",
+                summary: "Orders that a Delivery delivers in one database transaction, from 1 to 10 (clause 2.7)",
+            },
         ],
         baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
@@ -134,6 +144,7 @@ impl WorkloadDefinition for TpccOptions {
             tame_share: values.number("tame-share", 0.0..=1.0)?,
             ranks: values.one_of("ranks", &RANKS)?,
             readers: values.one_of("readers", &READERS)?,
+            delivery_batch: values.number("delivery-batch", 1..=DISTRICTS_PER_WAREHOUSE)?,
         })
     }
 
@@ -174,19 +185,20 @@ mod tests {
         assert_eq!(
             reported(&tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
-                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot" })
+                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10 })
         );
         let tpcc = parsed::<TpccOptions>(&[
             ("stock-level", "read-committed"),
             ("tame-share", "0.5"),
             ("ranks", "equal"),
             ("readers", "serializable"),
+            ("delivery-batch", "3"),
         ])
         .unwrap();
         assert_eq!(
             reported(&tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
-                "tame_share": 0.5, "ranks": "equal", "readers": "serializable" })
+                "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3 })
         );
     }
 

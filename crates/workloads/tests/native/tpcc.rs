@@ -23,6 +23,7 @@ const OPTIONS: TpccOptions = TpccOptions {
     tame_share: 0.9,
     ranks: Ranks::Tuned,
     readers: Isolation::StrictSnapshot,
+    delivery_batch: 10,
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
@@ -173,7 +174,7 @@ impl Visitor for TraceOperations {
         assert!(trace.is_tame(), "a payment by number forces nothing\n{trace}");
 
         let input = DeliveryInput { warehouse: WarehouseKey { warehouse: 1 }, carrier: 3, delivery_date: 9 };
-        let delivery = DeliveryProcedure { tables, input };
+        let delivery = DeliveryProcedure { tables, input, districts: (1, 10) };
         let trace = tpcc.database().trace_on(&mut worker, &delivery).expect("nobody else is there");
         assert!(trace.is_tame(), "what is delivered comes out of operations\n{trace}");
         for kind in [Scan, Delete, Write, Commutative] {

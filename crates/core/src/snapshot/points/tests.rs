@@ -58,12 +58,16 @@ fn each_open_snapshot_finds_its_version_and_versions_that_nobody_needs_are_freed
     assert_eq!(snapshots.versions.size().0, 2);
     assert_eq!(value_at(&snapshots, first.1.number), Some(0));
     assert_eq!(value_at(&snapshots, last.1.number), Some(9));
+    assert!(!snapshots.stop_keeping(), "one is open");
     drop((first, last));
+    assert!(snapshots.stop_keeping());
+    assert_eq!(snapshots.versions.size(), (0, 0));
+    assert_eq!(snapshots.newest(), 0);
+    assert!(snapshots.is_stamping(), "the next snapshot is near");
     snapshots.last_use.store(0, Ordering::Relaxed);
     thread::sleep(LINGER);
     snapshots.rest();
-    assert_eq!(snapshots.versions.size(), (0, 0));
-    assert_eq!(snapshots.newest(), 0);
+    assert!(!snapshots.is_stamping());
     while dropped.load(Ordering::Relaxed) < 20 {
         crate::pin::collect_all();
     }
