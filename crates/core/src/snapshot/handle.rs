@@ -50,7 +50,7 @@ impl ReadPoint {
 impl Drop for ReadPoint {
     fn drop(&mut self) {
         drop(self.opened.slot.take());
-        self.snapshots.after_reader(self.opened.number);
+        self.snapshots.after_reader(self.opened.since);
     }
 }
 

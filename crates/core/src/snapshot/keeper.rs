@@ -13,6 +13,7 @@ use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::{Arc, local};
 use std::cell;
 use std::fmt;
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::Weak;
 
@@ -24,6 +25,9 @@ local! {
 /// The number of stamped commits from one look at whether snapshots are still in use to the next.
 const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
 
+/// The number of versions that a worker keeps from one sweep to the next.
+const SWEEP_AFTER: usize = if cfg!(test) { 4 } else { 256 };
+
 /// The versions that an attempt's commit has handed over to snapshots: for each, the item whose box the entry owns from the
 /// installation on.
 #[derive(Default)]
@@ -31,6 +35,8 @@ pub(crate) struct KeptWrites {
     owning: Vec<(ItemId, NonNull<EntryHead>)>,
     /// Commits that were stamped, until the next look.
     commits: u32,
+    /// Versions kept since the worker last swept.
+    unswept: usize,
     is_keeping: bool,
     /// The version in the history of the value that was found last for the attempt's snapshot, if it was replaced since.
     pub(super) found: Option<u64>,
@@ -125,9 +131,13 @@ impl<P: Protocol> Attempt<P> {
         // A value that was replaced after the newest point began is needed by no other point than those.
         let superseded = stamp.epoch().min(newest);
         // Naming keys runs users' code, which may panic: before anything is kept.
-        let histories: Vec<u64> = self.items.writes().iter().map(|id| self.history_of(*id)).collect();
-        for (at, history) in histories.into_iter().enumerate() {
+        let histories: Vec<u64> = match self.is_recorded() {
+            true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
+            false => Vec::new(),
+        };
+        for at in 0..self.items.writes().len() {
             let id = self.items.writes()[at];
+            let history = histories.get(at).copied().unwrap_or(0);
             let item = self.items.get(id);
             let segment =
                 SegmentId { address: item.touched.address(), object: item.object().meta().number() };
@@ -140,6 +150,7 @@ impl<P: Protocol> Attempt<P> {
                 Keeper { snapshots: &snapshots, segment, stamps, history, kept: None, owns: false };
             // SAFETY: the item has a pending write of its object, which is not installed, and the segment is locked.
             unsafe { item.object().keep(item, &mut keeper) };
+            self.kept.unswept += usize::from(keeper.kept.is_some());
             if let (Some(entry), true) = (keeper.kept, keeper.owns) {
                 self.kept.owning.push((id, entry));
                 self.items.get_mut(id).mark_as(Flags::KEPT);
@@ -174,10 +185,13 @@ impl<P: Protocol> Attempt<P> {
         KEEPING.with(|keeping| keeping.set(0));
         self.kept.owning.clear();
         self.kept.is_keeping = false;
-        if self.kept.is_time_to_look()
-            && let Some(announcement) = &self.announcement
-        {
-            announcement.snapshots().sweep_some();
+        let Some(announcement) = &self.announcement else { return };
+        if self.kept.unswept >= SWEEP_AFTER {
+            // Twice as many lists as there may be new entries in, so that no more entries are there than twice those that are needed,
+            // and some.
+            announcement.snapshots().sweep_some(2 * mem::take(&mut self.kept.unswept));
+        }
+        if self.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping();
         }
     }

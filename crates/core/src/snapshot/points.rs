@@ -101,6 +101,9 @@ struct Pending {
 
 type Word = Arc<CachePadded<AtomicU64>>;
 
+/// The number of lists that a sweep visits where others sweep, too.
+const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
+
 /// The number of turns for which a snapshot that must not wait looks if commits under way have ended.
 const LOOKS: u32 = 64;
 
@@ -218,7 +221,7 @@ impl Snapshots {
         let opened = self.claim(self.ready.load(Ordering::SeqCst));
         drop(pending);
         if is_new {
-            self.sweep_some();
+            self.sweep_some(SWEPT);
         }
         opened
     }
@@ -235,7 +238,7 @@ impl Snapshots {
             spin_until(LOOKS, || self.try_pending(&mut pending));
         }
         drop(pending);
-        self.sweep_some();
+        self.sweep_some(SWEPT);
     }
 
     /// Makes commits draw stamps, if they do not, and waits for those that have begun without.
@@ -288,14 +291,15 @@ impl Snapshots {
         self.ready.store(number, Ordering::SeqCst);
     }
 
-    /// Called when a reader has ended.
-    pub(crate) fn after_reader(&self, number: u64) {
+    /// Called when a reader has ended, whose point was begun at a moment.
+    pub(crate) fn after_reader(&self, since: u64) {
         if self.stop_keeping() {
             return;
         }
-        if number == self.ready.load(Ordering::SeqCst) {
-            self.sweep_some();
+        if Duration::from_nanos(clock::nanoseconds().saturating_sub(since)) < LINGER {
+            self.sweep_some(SWEPT);
         } else {
+            // There may be many versions that were kept for it alone.
             self.sweep();
         }
     }
@@ -307,9 +311,9 @@ impl Snapshots {
         sweeps.push(sweep);
     }
 
-    /// Removes some of the versions that no snapshot needs any more.
-    pub(crate) fn sweep_some(&self) {
-        self.versions.sweep_some(&self.open_numbers());
+    /// Removes the versions that no snapshot needs any more from the next so many lists.
+    pub(crate) fn sweep_some(&self, lists: usize) {
+        self.versions.sweep_some(&self.open_numbers(), lists);
     }
 
     /// Removes everything that no snapshot needs any more.

@@ -27,18 +27,15 @@ use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
 
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
-const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 8 };
+const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 12 };
 const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
-const LEVELS: usize = 5;
+const LEVELS: usize = 4;
 
 /// The number of entries for each list at which the next level is used.
-const LOAD_MAX: usize = 2;
+const LOAD_MAX: usize = 1;
 
 /// The number of mutexes for the lists.
 const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
-
-/// The number of lists that a bounded sweep visits.
-const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
 
 /// A segment: its address and its object's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,20 +271,20 @@ impl Versions {
         }
     }
 
-    /// Takes out the entries that are not needed, in some of the lists.
-    pub(crate) fn sweep_some(&self, open: &OpenNumbers) {
+    /// Takes out the entries that are not needed, in the next so many lists.
+    pub(crate) fn sweep_some(&self, open: &OpenNumbers, lists: usize) {
         // As in `visit`.
-        quietly(|| self.sweep_some_quietly(open));
+        quietly(|| self.sweep_some_quietly(open, lists));
     }
 
-    fn sweep_some_quietly(&self, open: &OpenNumbers) {
+    fn sweep_some_quietly(&self, open: &OpenNumbers, visited: usize) {
         let total: usize = self.filled_levels().map(|(_, lists)| lists.len()).sum();
         if total == 0 {
             return;
         }
         let pin = Pin::new();
-        let first = self.cursor.fetch_add(SWEPT, Ordering::Relaxed);
-        for at in first..first + SWEPT.min(total) {
+        let first = self.cursor.fetch_add(visited, Ordering::Relaxed);
+        for at in first..first + visited.min(total) {
             let mut at = at % total;
             for (level, lists) in self.filled_levels() {
                 if let Some(list) = lists.get(at) {
