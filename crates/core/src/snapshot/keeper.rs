@@ -119,41 +119,40 @@ impl<P: Protocol> Attempt<P> {
     #[inline(never)]
     pub(crate) fn keep_versions(&mut self) {
         let Some(stamp) = self.stamp else { return };
-        let Some(announcement) = &self.announcement else { return };
-        let snapshots = announcement.snapshots().clone();
+        // Naming keys runs users' code, which may panic: before anything is kept.
+        let histories: Vec<u64> = match self.is_recorded() {
+            true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
+            false => Vec::new(),
+        };
+        let Self { announcement: Some(announcement), items, kept, pin: Some(pin), .. } = self else { return };
+        let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
         if newest == 0 {
-            if self.kept.is_time_to_look() {
+            if kept.is_time_to_look() {
                 snapshots.rest();
             }
             return;
         }
         // A value that was replaced after the newest point began is needed by no other point than those.
         let superseded = stamp.epoch().min(newest);
-        // Naming keys runs users' code, which may panic: before anything is kept.
-        let histories: Vec<u64> = match self.is_recorded() {
-            true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
-            false => Vec::new(),
-        };
-        for at in 0..self.items.writes().len() {
-            let id = self.items.writes()[at];
+        for at in 0..items.writes().len() {
+            let id = items.writes()[at];
             let history = histories.get(at).copied().unwrap_or(0);
-            let item = self.items.get(id);
+            let item = items.get(id);
             let segment =
                 SegmentId { address: item.touched.address(), object: item.object().meta().number() };
-            let since = snapshots.versions().latest(segment, self.pin());
+            let since = snapshots.versions().latest(segment, pin);
             if since >= superseded {
                 continue;
             }
             let stamps = (since, superseded);
-            let mut keeper =
-                Keeper { snapshots: &snapshots, segment, stamps, history, kept: None, owns: false };
+            let mut keeper = Keeper { snapshots, segment, stamps, history, kept: None, owns: false };
             // SAFETY: the item has a pending write of its object, which is not installed, and the segment is locked.
             unsafe { item.object().keep(item, &mut keeper) };
-            self.kept.unswept += usize::from(keeper.kept.is_some());
+            kept.unswept += usize::from(keeper.kept.is_some());
             if let (Some(entry), true) = (keeper.kept, keeper.owns) {
-                self.kept.owning.push((id, entry));
-                self.items.get_mut(id).mark_as(Flags::KEPT);
+                kept.owning.push((id, entry));
+                items.get_mut(id).mark_as(Flags::KEPT);
             }
         }
         KEEPING.with(|keeping| keeping.set(superseded));
