@@ -325,6 +325,8 @@ impl Snapshots {
 
     /// The numbers of the snapshots that are open or may be opened.
     pub(crate) fn open_numbers(&self) -> OpenNumbers {
+        // Before `newest`: a point that is begun later has a greater number than the clock has here, or is the newest one here.
+        let clock = self.clock.load(Ordering::SeqCst);
         // In this order: a reader that opens a point that is ready shows that first, and then looks if it still is. If it is
         // missed here, the point was ready when `ready` was read here, or a later one was, and the reader will see that.
         let newest = self.newest.load(Ordering::SeqCst);
@@ -334,7 +336,7 @@ impl Snapshots {
         numbers.push(ready);
         numbers.sort_unstable();
         numbers.dedup();
-        OpenNumbers { newest, numbers }
+        OpenNumbers { coming: if newest == 0 { clock + 1 } else { newest }, numbers }
     }
 
     /// Stops keeping versions, if no snapshot is open, nor will be that has been made before. True if none are kept now.
@@ -407,9 +409,10 @@ fn wait_for(commits: &[(Word, u64)]) {
     }
 }
 
-/// The numbers of the snapshots that are open or may be opened.
+/// The numbers of the snapshots that are open or may be opened. They may be used at any later time: what is kept meanwhile is needed.
 pub(crate) struct OpenNumbers {
-    newest: u64,
+    /// Snapshots with this number or a greater one may come at any time.
+    coming: u64,
     /// Sorted.
     numbers: Vec<u64>,
 }
@@ -417,10 +420,8 @@ pub(crate) struct OpenNumbers {
 impl OpenNumbers {
     /// True if a value that was current for the snapshots with numbers above `from` and up to `to` may still be read.
     pub(crate) fn may_need(&self, from: u64, to: u64) -> bool {
-        // Snapshots from `newest` on may come at any time, unless none are kept.
-        let may_come = self.newest != 0 && to >= self.newest;
         let first = self.numbers.partition_point(|number| *number <= from);
-        may_come || self.numbers.get(first).is_some_and(|number| *number <= to)
+        to >= self.coming || self.numbers.get(first).is_some_and(|number| *number <= to)
     }
 }
 

@@ -107,6 +107,19 @@ fn without_snapshots_commits_draw_no_stamps() {
 }
 
 #[test]
+fn a_sweep_that_began_before_a_snapshot_takes_none_of_its_versions() {
+    let snapshots = Snapshots::new(false);
+    drop(snapshots.open_strict());
+    assert!(snapshots.stop_keeping());
+    let before = snapshots.open_numbers();
+    let opened = snapshots.open_strict();
+    let mut worker = Announcement::new(&snapshots);
+    commit(&mut worker, Counted(7, Arc::default()));
+    snapshots.versions.sweep(&before);
+    assert_eq!(value_at(&snapshots, opened.number), Some(7));
+}
+
+#[test]
 fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
     let snapshots = Snapshots::new(false);
     let opened = snapshots.open_strict();
