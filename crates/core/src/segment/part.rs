@@ -372,7 +372,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         segment: NonNull<P::Header>,
     ) -> Result<(), Abort> {
         let keeps_reads = self.attempt.profile().isolation == Isolation::Serializable;
-        if P::OPAQUE || !P::TRACKS_READS || !keeps_reads {
+        // Who reads at its turns has others before it or behind it at all segments.
+        if P::OPAQUE || !P::TRACKS_READS || !keeps_reads || self.is_at_turn() {
             return Ok(());
         }
         // SAFETY: the caller's promise.

@@ -150,16 +150,28 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 RowView::Dead => Err(table.died(tx, record)),
             }
         })?;
+        let last = split.groups().last();
         for group in split.groups() {
-            row =
-                self.defer_part(tx, split, record, group, access, row, move |_, tx, split, part, row| {
+            row = self.defer_part(
+                tx,
+                split,
+                record,
+                group,
+                access,
+                row,
+                move |table, tx, split, part, row: Option<R>| {
                     let Some(mut row) = row else { return Ok(Some(None)) };
                     // SAFETY: as in `read_columns`.
                     match unsafe { part.read_part(tx, split, |part| put::<R>(part, &mut row, group)) }? {
-                        Presence::Present(()) => Ok(Some(Some(row))),
-                        Presence::Deleted | Presence::Absent => Ok(None),
+                        Presence::Present(()) => {}
+                        Presence::Deleted | Presence::Absent => return Ok(None),
                     }
-                })?;
+                    if last == Some(group) {
+                        table.check_unchanged(tx, split, record)?;
+                    }
+                    Ok(Some(Some(row)))
+                },
+            )?;
         }
         Ok(row)
     }

@@ -156,7 +156,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Makes sure that a row which was put together from its segments is one that was there at some moment. The last segment was read
     /// last, so that it is as it was.
-    fn check_unchanged(
+    pub(super) fn check_unchanged(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
