@@ -297,7 +297,7 @@ fn nothing_is_sold_twice_and_nothing_is_lost_by_threads() {
                     if taken && gives_back {
                         places.add(tx, place, 1)?;
                     }
-                    let last = round as u32;
+                    let last = round as u32 + 1;
                     if stocks.subtract_if_enough(tx, &1, column!(Stock, left), 1)? {
                         stocks.add(tx, &1, column!(Stock, sold), 1)?;
                         stocks.max(tx, &1, column!(Stock, best), round as i16)?;

@@ -68,9 +68,16 @@ impl Batch {
                     })
                 })
                 .collect();
-            started.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            // What a mutant does to a snapshot may fail an assertion of the library's.
+            let panicked = |_| (None, vec![String::from("a thread has panicked")]);
+            let joined = started.into_iter().map(|thread| {
+                let ended = thread.join().map(|(client, said)| (Some(client), said));
+                ended.unwrap_or_else(panicked)
+            });
+            joined.collect::<Vec<_>>()
         });
         let (clients, said): (Vec<_>, Vec<_>) = clients.into_iter().unzip();
+        let clients = clients.into_iter().flatten().collect();
         let history = recording.finish();
         assert!(history.complete);
         let failed = stress.checks(&mut engine.worker().unwrap(), clients);
