@@ -23,7 +23,7 @@ enum Beside {
     Snapshot,
 }
 
-/// What was measured in one part.
+/// The figures of one part.
 struct Measured {
     /// Commits per second of all writers.
     commits_per_s: f64,

@@ -29,6 +29,17 @@ pub enum Presence<V> {
     Absent,
 }
 
+impl<V> Presence<V> {
+    /// The row's value, without one if the attempt has deleted the row; `None` if it is not there.
+    pub fn unless_absent(self) -> Option<Option<V>> {
+        match self {
+            Self::Present(value) => Some(Some(value)),
+            Self::Deleted => Some(None),
+            Self::Absent => None,
+        }
+    }
+}
+
 impl<W: Words, P: Protocol> Segment<Part<W>, P> {
     /// Reads the part.
     ///
@@ -372,7 +383,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         segment: NonNull<P::Header>,
     ) -> Result<(), Abort> {
         let keeps_reads = self.attempt.profile().isolation == Isolation::Serializable;
-        // Who reads at its turns has others before it or behind it at all segments.
+        // At its turns an attempt has each other one before it or behind it at all segments.
         if P::OPAQUE || !P::TRACKS_READS || !keeps_reads || self.is_at_turn() {
             return Ok(());
         }
@@ -384,7 +395,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         let item = self.attempt.items.get(id);
         if item.is(Flags::WRITE) && !item.is(Flags::READ) {
-            // What was read is the attempt's own.
+            // The value that was read is the attempt's own.
             return Ok(());
         }
         // A second read must find what the first one has found.

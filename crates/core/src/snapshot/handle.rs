@@ -1,6 +1,6 @@
 //! Snapshots, as users hold them.
 
-use super::points::{Opened, Snapshots};
+use super::points::{Opened, Snapshots, age_of};
 use crate::abort::{Abort, Error, Misuse};
 use crate::engine::Engine;
 use crate::profile::{Isolation, Profile};
@@ -101,7 +101,7 @@ impl<P: Protocol> Snapshot<P> {
 
     /// An upper bound of the snapshot's age: all transactions that had committed that long ago are in it.
     pub fn staleness(&self) -> Duration {
-        Duration::from_nanos(clock::nanoseconds().saturating_sub(self.point.opened.since))
+        age_of(self.point.opened.since)
     }
 
     /// Runs a transaction that only reads, on this snapshot. The body runs once.

@@ -163,8 +163,7 @@ impl Snapshots {
 
     /// The time since the newest point that is ready was begun.
     fn age(&self) -> Duration {
-        let since = self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed);
-        Duration::from_nanos(clock::nanoseconds().saturating_sub(since))
+        age_of(self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed))
     }
 
     /// Shows a reader of a point that is ready.
@@ -296,7 +295,7 @@ impl Snapshots {
         if self.stop_keeping() {
             return;
         }
-        if Duration::from_nanos(clock::nanoseconds().saturating_sub(since)) < LINGER {
+        if age_of(since) < LINGER {
             self.sweep_some(SWEPT);
         } else {
             // There may be many versions that were kept for it alone.
@@ -392,7 +391,12 @@ impl Snapshots {
 /// True if a moment, in nanoseconds, is less than [`LINGER`] ago. 0 is none.
 fn is_recent(moment: &AtomicU64) -> bool {
     let moment = moment.load(Ordering::Relaxed);
-    moment != 0 && Duration::from_nanos(clock::nanoseconds().saturating_sub(moment)) < LINGER
+    moment != 0 && age_of(moment) < LINGER
+}
+
+/// The time since a moment, which is in nanoseconds.
+pub(super) fn age_of(moment: u64) -> Duration {
+    Duration::from_nanos(clock::nanoseconds().saturating_sub(moment))
 }
 
 /// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.

@@ -231,7 +231,7 @@ fn counters_side_by_side_conflict_each_on_its_own() {
         true: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.add(tx, 1, 1);
         false: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.add(tx, 1, -1);
         true: |all, tx| all.is_at_least(tx, 1, 5).map(drop), |all, tx| all.set(tx, 2, 0);
-        // What it has set itself, it does not read.
+        // It does not read the value that it has set itself.
         true: |all, tx| { all.set(tx, 1, 7)?; assert_eq!(all.get(tx, 1)?, 7); Ok(()) }, |all, tx| all.add(tx, 1, 1);
         true: |all, tx| { all.set(tx, 1, 7)?; assert!(!all.is_between(tx, 1, 0, 6)?); Ok(()) }, |all, tx| all.add(tx, 1, 1);
     ]);

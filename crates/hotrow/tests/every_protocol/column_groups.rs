@@ -179,7 +179,7 @@ fn transactions_that_touch_different_groups_of_a_row_are_not_in_each_others_way(
     });
 }
 
-/// What happens to a row while an attempt is in progress that has touched a group of it.
+/// An event at a row, while an attempt is in progress that has touched a group of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
     Deleted,

@@ -1,14 +1,14 @@
 //! Operations on columns: on the part of their group, or on the record.
 
-use super::Place;
+use super::{PartOf, Place, SplitRows};
 use crate::key::{AsKey, Key};
-use crate::record::GroupsOf;
+use crate::record::{GroupsOf, WordsOf};
 use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::column_groups::Part;
 use hotrow_core::{
-    Abort, Addend, Addition, Applied, Column, Columns, Plain, Presence, Protocol, Transaction, Value,
-    hide_closure,
+    Abort, Addend, Addition, Applied, Column, Columns, CommitTimeChange, ObjectAccess, Plain, Presence,
+    Protocol, Transaction, Value, hide_closure,
 };
 
 /// Message of a panic that cannot happen.
@@ -63,20 +63,33 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let tx = self.enter_to_write(tx)?;
                 let mut change = Some(change);
                 self.on_part(tx, key, group, |tx, segment| {
-                    // SAFETY: as in `read_columns`; read for update just now.
-                    unsafe {
-                        Ok(match segment.read_part_for_update(tx, split)? {
-                            Presence::Present((id, mut part)) => {
-                                let output = change_part(&mut part, columns, change.take().expect(ONCE));
-                                super::PartOf::<R, P>::store_part(tx, id, part);
-                                Presence::Present(output)
-                            }
-                            Presence::Deleted => Presence::Deleted,
-                            Presence::Absent => Presence::Absent,
-                        })
-                    }
+                    let change = |values: &mut C::Values| change.take().expect(ONCE)(values);
+                    Self::update_part(tx, split, segment, columns, change)
                 })
             }
+        }
+    }
+
+    /// Changes some columns of a row in their group's part.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn update_part<C: Columns<R>, O>(
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        segment: &PartOf<R, P>,
+        columns: C,
+        change: impl FnOnce(&mut C::Values) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        // SAFETY: as in `read_columns`; read for update just now.
+        unsafe {
+            Ok(match segment.read_part_for_update(tx, split)? {
+                Presence::Present((id, mut part)) => {
+                    let output = change_part(&mut part, columns, change);
+                    PartOf::<R, P>::store_part(tx, id, part);
+                    Presence::Present(output)
+                }
+                Presence::Deleted => Presence::Deleted,
+                Presence::Absent => Presence::Absent,
+            })
         }
     }
 
@@ -101,16 +114,28 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Ok(self.update(tx, key, |row| change_columns(row, columns, &change))?.is_some())
             }
             Place::Part(split, group) => {
-                let tx = self.enter_to_write(tx)?;
                 let change = move |part: &mut Part<_>| change_part::<R, C, ()>(part, columns, &change);
-                let mut change = Some(Applied(change));
-                let changed = self.on_part(tx, key, group, |tx, part| {
-                    // SAFETY: as in `read_columns`.
-                    unsafe { part.change_part_at_commit(tx, split, &mut change) }
-                })?;
-                Ok(changed.is_some())
+                self.change_part_at_commit(tx, key, (split, group), Applied(change))
             }
         }
+    }
+
+    /// Changes the part of a row at the commit. False if there is no row with this key.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn change_part_at_commit(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        (split, group): (&SplitRows<K, R, P>, usize),
+        change: impl CommitTimeChange<Part<WordsOf<R>>>,
+    ) -> Result<bool, Abort> {
+        let tx = self.enter_to_write(tx)?;
+        let mut change = Some(change);
+        let changed = self.on_part(tx, key, group, |tx, part| {
+            // SAFETY: as in `read_columns`.
+            unsafe { part.change_part_at_commit(tx, split, &mut change) }
+        })?;
+        Ok(changed.is_some())
     }
 
     /// Changes a column of a row at the commit.
@@ -144,13 +169,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Place::Main => self.add_to_main(tx, key, column, amount),
             Place::Several => self.change_at_commit(tx, key, Addition::new(column, amount)),
             Place::Part(split, group) => {
-                let tx = self.enter_to_write(tx)?;
-                let mut addition = Some(Addition::new(column.in_part::<GroupsOf<R>>(), amount));
-                let added = self.on_part(tx, key, group, |tx, part| {
-                    // SAFETY: as in `read_columns`.
-                    unsafe { part.change_part_at_commit(tx, split, &mut addition) }
-                })?;
-                Ok(added.is_some())
+                let addition = Addition::new(column.in_part::<GroupsOf<R>>(), amount);
+                self.change_part_at_commit(tx, key, (split, group), addition)
             }
         }
     }
@@ -202,8 +222,8 @@ pub(crate) fn change_columns<R: Value, C: Columns<R>, O>(
 
 /// Changes the values of some columns in their group's part.
 #[inline(always)]
-pub(super) fn change_part<R: Value, C: Columns<R>, O>(
-    part: &mut Part<crate::record::WordsOf<R>>,
+fn change_part<R: Value, C: Columns<R>, O>(
+    part: &mut Part<WordsOf<R>>,
     columns: C,
     change: impl FnOnce(&mut C::Values) -> O,
 ) -> O {

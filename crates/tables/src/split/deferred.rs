@@ -4,7 +4,7 @@
 //! segments: first all are read, in a chain that puts the row together; then the row is changed; and then what has changed is written. As
 //! operations on one segment take effect in the order in which they were recorded, so do operations on rows.
 
-use super::columns::{change_columns, change_part};
+use super::columns::change_columns;
 use super::rows::put;
 use super::{PartOf, Place, SplitRows};
 use crate::key::{AsKey, Key};
@@ -318,11 +318,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         let read = unsafe {
                             part.read_part(tx, split, |part| part.values::<R, GroupsOf<R>, C>(columns))
                         };
-                        Ok(match read? {
-                            Presence::Present(values) => Some(Some(values)),
-                            Presence::Deleted => Some(None),
-                            Presence::Absent => None,
-                        })
+                        Ok(read?.unless_absent())
                     },
                 )
             }
@@ -364,20 +360,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                                  split: &SplitRows<K, R, P>,
                                  segment: &PartOf<R, P>,
                                  inputs| {
-                    // SAFETY: as in `read_columns`; read for update just now.
-                    unsafe {
-                        Ok(match segment.read_part_for_update(tx, split)? {
-                            Presence::Present((id, mut part)) => {
-                                let output = change_part::<R, C, O>(&mut part, columns, |values| {
-                                    change(values, inputs)
-                                });
-                                PartOf::<R, P>::store_part(tx, id, part);
-                                Some(Some(output))
-                            }
-                            Presence::Deleted => Some(None),
-                            Presence::Absent => None,
-                        })
-                    }
+                    let change = |values: &mut C::Values| change(values, inputs);
+                    Ok(Self::update_part(tx, split, segment, columns, change)?.unless_absent())
                 };
                 self.defer_part(access, split, record, group, Access::Write, inputs, work)
             }

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 /// A row that an operation is going to change, and its segments.
 struct RowForUpdate<R: Value> {
     row: R,
-    /// What the record has.
+    /// The row in the record.
     main: R,
     id: ItemId,
     is_own: bool,
@@ -286,7 +286,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         RowForUpdate { mut row, main, id, is_own }: RowForUpdate<R>,
     ) -> Result<(), Abort> {
-        // What the record has of other columns does not matter.
+        // The record's other columns do not matter.
         split.groups().for_each(|group| put::<R>(&Record::<K, R, P>::part_of(&main, group), &mut row, group));
         if bytes_of::<K, R, P>(&row) == bytes_of::<K, R, P>(&main) {
             return Ok(());

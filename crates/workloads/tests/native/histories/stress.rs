@@ -68,7 +68,7 @@ impl Batch {
                     })
                 })
                 .collect();
-            // What a mutant does to a snapshot may fail an assertion of the library's.
+            // A snapshot that a mutant has broken may fail an assertion of the library's.
             let panicked = |_| (None, vec![String::from("a thread has panicked")]);
             let joined = started.into_iter().map(|thread| {
                 let ended = thread.join().map(|(client, said)| (Some(client), said));
