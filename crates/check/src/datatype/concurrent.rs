@@ -1,18 +1,16 @@
-//! Transactions that run at the same time: stepped by hand, and on threads.
+//! Transactions whose steps are taken by turns, on one thread.
 
 use super::serial::{Course, Models, Step, is_serial};
 use super::{Datatype, Effort, one_of};
 use hotrow_core::{Engine, OpenTransaction, Protocol, RetryPolicy, SingleSegment, Worker};
-use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
-use hotrow_sync::thread;
 use std::time::Duration;
 
 /// The steps of a transaction.
-type Program<D> = Vec<Step<D>>;
+pub(super) type Program<D> = Vec<Step<D>>;
 
 /// The chance that the witness takes part, and then that of each step to be of it.
-const WITNESS: (f64, f64) = (0.3, 0.4);
+pub(super) const WITNESS: (f64, f64) = (0.3, 0.4);
 
 /// For each combination, the number of transactions that run within another one, for each of two kinds of that.
 const WITHIN_EACH: u32 = 5;
@@ -21,7 +19,7 @@ const WITHIN_EACH: u32 = 5;
 const UNDONE: f64 = 0.12;
 
 /// Chooses steps.
-fn choose<D: Datatype>(
+pub(super) fn choose<D: Datatype>(
     random: &mut Random,
     operations: &[D::Operation],
     steps: u64,
@@ -105,7 +103,7 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
 }
 
 /// Returns the state of the object and its witness, while nobody else is there.
-fn state<D: Datatype, P: Protocol>(
+pub(super) fn state<D: Datatype, P: Protocol>(
     worker: &mut Worker<P>,
     object: &D::Object<P>,
     witness: &SingleSegment<u64, P>,
@@ -115,7 +113,11 @@ fn state<D: Datatype, P: Protocol>(
 }
 
 /// Tells the courses of transactions, for a failure.
-fn describe_all<D: Datatype>(courses: &[Course<D>], before: &Models<D>, after: &Models<D>) -> String {
+pub(super) fn describe_all<D: Datatype>(
+    courses: &[Course<D>],
+    before: &Models<D>,
+    after: &Models<D>,
+) -> String {
     let courses: Vec<_> = courses.iter().map(Course::describe).collect();
     format!("from {before:?}:\n{}\nleft {after:?}", courses.join("\n"))
 }
@@ -174,82 +176,4 @@ fn run<D: Datatype, P: Protocol>(
         }
     }
     transactions.into_iter().map(|transaction| transaction.course).collect()
-}
-
-/// Runs transactions on threads.
-pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &str, effort: Effort) {
-    const THREADS: u64 = 3;
-    const PER_THREAD: usize = 2;
-    let (operations, states) = (D::operations(), D::states());
-    let mut choices = Random::seeded(effort.seed);
-    let rounds: Vec<_> = (0..effort.rounds)
-        .map(|_| {
-            let before = one_of(&mut choices, &states).clone();
-            (D::make(engine, &before), SingleSegment::new(engine, "witness", 0), before)
-        })
-        .collect();
-    let clock = AtomicU64::new(0);
-    let now = || clock.fetch_add(1, Ordering::SeqCst);
-    let by_thread: Vec<Vec<Vec<Course<D>>>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
-            .map(|number| {
-                let (rounds, operations, now) = (&rounds, &operations, &now);
-                scope.spawn(move || {
-                    let mut random = Random::stream(effort.seed, number);
-                    let mut worker = engine.worker().expect("a worker");
-                    rounds
-                        .iter()
-                        .map(|(object, witness, _)| {
-                            let both = (object, witness);
-                            let one = |_| course::<D, P>(&mut worker, both, operations, &mut random, now);
-                            (0..PER_THREAD).map(one).collect()
-                        })
-                        .collect()
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    let mut of_threads: Vec<_> = by_thread.into_iter().map(Vec::into_iter).collect();
-    let mut worker = engine.worker().expect("the threads have ended");
-    for (object, witness, before) in rounds {
-        let courses: Vec<_> = of_threads.iter_mut().filter_map(Iterator::next).flatten().collect();
-        let before = (before, 0);
-        let after = state::<D, P>(&mut worker, &object, &witness);
-        let committed: Vec<_> = (0..courses.len()).filter(|number| courses[*number].is_committed).collect();
-        assert!(
-            is_serial(&courses, &committed, &before, &after),
-            "no serial order explains {variant}: {}",
-            describe_all(&courses, &before, &after)
-        );
-    }
-}
-
-/// Runs one transaction until it commits or rolls back.
-fn course<D: Datatype, P: Protocol>(
-    worker: &mut Worker<P>,
-    (object, witness): (&D::Object<P>, &SingleSegment<u64, P>),
-    operations: &[D::Operation],
-    random: &mut Random,
-    now: &impl Fn() -> u64,
-) -> Course<D> {
-    let steps = 1 + random.below(3);
-    let with_witness = random.chance(WITNESS.0);
-    let program = choose::<D>(random, operations, steps, with_witness);
-    let rolls_back = random.chance(0.1);
-    let began = now();
-    let mut done = Vec::new();
-    let result = worker.transact(|tx| {
-        done.clear();
-        for step in &program {
-            done.push((step.clone(), step.run(object, witness, tx)?));
-            thread::yield_now();
-        }
-        if rolls_back { Err(hotrow_core::Abort::because("rolled back")) } else { Ok(()) }
-    });
-    assert_eq!(result.is_err(), rolls_back, "{result:?}");
-    Course { done, is_committed: !rolls_back, began, ended: now() }
 }

@@ -15,6 +15,8 @@
 //! steps read or write a register beside the object, the *witness*: what a transaction has seen of the two must be of one
 //! state.
 //!
+//! With feature `sim`, `explore_datatype` runs such transactions on virtual cores, too, in schedules that seeds determine.
+//!
 //! The search for a serial order tries them all, so nothing is assumed about the datatype.
 //!
 //! ```
@@ -76,10 +78,15 @@
 //! ```
 
 mod concurrent;
+mod crew;
+#[cfg(feature = "sim")]
+mod explored;
 mod serial;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "sim")]
+pub use explored::explore_datatype;
 use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Transaction};
 use hotrow_protocols::{Visitor, for_each_protocol};
 use hotrow_sync::random::Random;
@@ -199,7 +206,7 @@ pub fn check_datatype_under<D: Datatype, P: Protocol>(variant: &str, effort: Eff
         let is_opaque = P::is_opaque(&P::options(variant).expect("a variant of the protocol"));
         concurrent::schedules::<D, P>(variant, is_opaque, effort);
         let policy = RetryPolicy { deadline: Some(THREADS_DEADLINE), ..RetryPolicy::default() };
-        concurrent::threads::<D, P>(&engine(policy), variant, effort);
+        crew::threads::<D, P>(&engine(policy), variant, (effort.rounds, effort.seed));
     }
 }
 

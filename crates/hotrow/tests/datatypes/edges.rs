@@ -5,7 +5,7 @@ use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Access, Commuting, CommutingSegment};
 use hotrow::sync::atomic::{AtomicUsize, Ordering as Memory};
 use hotrow::{
-    Abort, Engine, Error, Occ, Protocol, THashMap, TList, TPriorityQueue, TQueue, TVector, TWords,
+    Abort, Engine, Error, Misuse, Occ, Protocol, THashMap, TList, TPriorityQueue, TQueue, TVector, TWords,
     Transaction,
 };
 use std::cmp::Ordering;
@@ -272,4 +272,18 @@ fn a_change_of_huge_alignment() {
             .unwrap();
         assert_eq!(engine.transact(|tx| object.enter(tx)?.read(|seen| **seen.value)), Ok(1));
     });
+}
+
+#[test]
+fn addresses_that_were_not_allocated_are_a_misuse() {
+    let engine = Engine::<Occ>::new();
+    let memory = TWords::new(&engine);
+    for address in [0, 1, 5, u64::MAX] {
+        let error = engine.transact(|tx| memory.read(tx, address)).unwrap_err();
+        assert!(matches!(error, Error::Misuse(Misuse::OutOfBounds { .. })), "{address}: {error}");
+    }
+    assert_eq!(memory.allocate(3_000), 1);
+    assert_eq!(memory.allocate(1), 3_001);
+    engine.transact(|tx| memory.write(tx, 3_001, 9)).unwrap();
+    assert_eq!(engine.transact(|tx| Ok((memory.read(tx, 3_000)?, memory.read(tx, 3_001)?))), Ok((0, 9)));
 }

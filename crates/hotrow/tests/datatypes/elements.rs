@@ -4,7 +4,8 @@ use crate::support::{
     self, Census, Counted, by_number, for_each_deferring_protocol, for_each_protocol, panic_of,
 };
 use hotrow::{
-    Abort, Engine, Occ, TBox, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue, TQueue, TVector,
+    Abort, Engine, Error, Misuse, Occ, TBox, TCounters, THashMap, TList, TListSet, TOrderedMap,
+    TPriorityQueue, TQueue, TVector,
 };
 use std::cmp::Reverse;
 
@@ -59,6 +60,31 @@ fn collections_are_loaded_outside_of_transactions() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn counters_are_added_to_at_once_or_later_and_there_is_none_behind_the_last() {
+    for_each_deferring_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let mut all = TCounters::named(&engine, "stock", [1, 2, 3]);
+        all.set_rank(2);
+        engine
+            .transact(|tx| {
+                all.defer_add(tx, 2, 10)?;
+                all.defer_add(tx, 0, 20)?;
+                all.add(tx, 1, 30)?;
+                assert!(!all.is_at_least(tx, 1, 33)?);
+                Ok(())
+            })
+            .unwrap();
+        let values =
+            engine.transact(|tx| (0..all.len()).map(|at| all.get(tx, at)).collect::<Result<Vec<_>, _>>());
+        assert_eq!(values, Ok(vec![21, 32, 13]));
+        assert!(!all.is_empty() && format!("{all:?}").contains("\"stock\", len: 3"), "{all:?}");
+        let behind = engine.transact(|tx| all.add(tx, 3, 1));
+        let expected = Misuse::OutOfBounds { object: "stock".into(), index: 3, length: 3 };
+        assert_eq!(behind, Err(Error::Misuse(expected)));
+    });
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test simulated`.
 
 mod crew;
+mod datatypes;
+#[path = "../../../hotrow/tests/models/mod.rs"]
+mod models;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod pipeline;

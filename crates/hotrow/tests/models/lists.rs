@@ -1,13 +1,13 @@
 //! Lists beside a vector, and sets beside the standard library's.
 
 use hotrow::{Abort, Engine, Protocol, TList, TListSet, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow_check::datatype::Datatype;
 use std::collections::BTreeSet;
 
-struct List;
+pub(crate) struct List;
 
 #[derive(Debug, Clone)]
-enum ListOperation {
+pub(crate) enum ListOperation {
     Insert(u64),
     /// Finds an element greater than another.
     Find(u64),
@@ -91,10 +91,10 @@ impl Datatype for List {
     }
 }
 
-struct ListSet;
+pub(crate) struct ListSet;
 
 #[derive(Debug, Clone)]
-enum SetOperation {
+pub(crate) enum SetOperation {
     Insert(&'static str),
     Remove(&'static str),
     Contains(&'static str),
@@ -155,21 +155,4 @@ impl Datatype for ListSet {
     ) -> Result<BTreeSet<String>, Abort> {
         Ok(set.to_vec(tx)?.into_iter().collect())
     }
-}
-
-#[test]
-fn a_list_is_a_vector_in_which_elements_are_looked_for() {
-    check_datatype::<List>(Effort::SHORT);
-}
-
-#[test]
-fn a_list_set_is_a_set_in_order() {
-    check_datatype::<ListSet>(Effort::SHORT);
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn lists_are_lists_for_long() {
-    check_datatype::<List>(Effort::LONG);
-    check_datatype::<ListSet>(Effort::LONG);
 }

@@ -1,12 +1,12 @@
 //! Words of memory beside an array.
 
-use hotrow::{Abort, Engine, Error, Misuse, Occ, Protocol, TWords, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow::{Abort, Engine, Protocol, TWords, Transaction};
+use hotrow_check::datatype::Datatype;
 
-struct Words;
+pub(crate) struct Words;
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Read(usize),
     Write(usize, u64),
     Swap,
@@ -66,23 +66,4 @@ impl Datatype for Words {
     ) -> Result<[u64; 2], Abort> {
         Ok([memory.read(tx, *first)?, memory.read(tx, first + 1)?])
     }
-}
-
-#[test]
-fn words_are_an_array() {
-    check_datatype::<Words>(Effort::SHORT);
-}
-
-#[test]
-fn addresses_that_were_not_allocated_are_a_misuse() {
-    let engine = Engine::<Occ>::new();
-    let memory = TWords::new(&engine);
-    for address in [0, 1, 5, u64::MAX] {
-        let error = engine.transact(|tx| memory.read(tx, address)).unwrap_err();
-        assert!(matches!(error, Error::Misuse(Misuse::OutOfBounds { .. })), "{address}: {error}");
-    }
-    assert_eq!(memory.allocate(3_000), 1);
-    assert_eq!(memory.allocate(1), 3_001);
-    engine.transact(|tx| memory.write(tx, 3_001, 9)).unwrap();
-    assert_eq!(engine.transact(|tx| Ok((memory.read(tx, 3_000)?, memory.read(tx, 3_001)?))), Ok((0, 9)));
 }

@@ -1,7 +1,7 @@
 //! Maps beside those of the standard library.
 
 use hotrow::{Abort, Direction, Engine, Protocol, THashMap, TOrderedMap, TTreeMap, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow_check::datatype::Datatype;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
@@ -151,7 +151,7 @@ macro_rules! operate {
 }
 
 /// With keys of any length.
-struct Hashed;
+pub(crate) struct Hashed;
 
 fn name(key: u64) -> String {
     format!("the key with the number {key}")
@@ -173,7 +173,7 @@ impl Map for Hashed {
     }
 }
 
-struct Sorted;
+pub(crate) struct Sorted;
 
 impl Map for Sorted {
     type Of<P: Protocol> = TOrderedMap<u64, u64, P>;
@@ -203,7 +203,7 @@ impl Map for Sorted {
     }
 }
 
-struct Tree;
+pub(crate) struct Tree;
 
 impl Map for Tree {
     type Of<P: Protocol> = TTreeMap<u64, u64, P>;
@@ -235,27 +235,4 @@ impl Map for Tree {
             }
         )
     }
-}
-
-#[test]
-fn a_hash_map_is_a_map() {
-    check_datatype::<As<Hashed, false>>(Effort::SHORT);
-}
-
-#[test]
-fn an_ordered_map_is_a_map_in_order() {
-    check_datatype::<As<Sorted, true>>(Effort::SHORT);
-}
-
-#[test]
-fn a_tree_map_is_a_map_in_order() {
-    check_datatype::<As<Tree, true>>(Effort::SHORT);
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn maps_are_maps_for_long() {
-    check_datatype::<As<Hashed, false>>(Effort::LONG);
-    check_datatype::<As<Sorted, true>>(Effort::LONG);
-    check_datatype::<As<Tree, true>>(Effort::LONG);
 }

@@ -1,19 +1,19 @@
 //! Numbers that are changed at the commit, in a box, in an array and in a row, beside an integer.
 
 use hotrow::{Abort, Column, Database, Engine, Protocol, TArray, TBox, Table, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow_check::datatype::Datatype;
 
 /// The place of the number: a box, an element of an array, a row.
-struct Number<const PLACE: usize>;
+pub(crate) struct Number<const PLACE: usize>;
 
-enum Place<P: Protocol> {
+pub(crate) enum Place<P: Protocol> {
     Box(TBox<u32, P>),
     Array(TArray<u32, P>),
     Row(Table<u64, u32, P>),
 }
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Add(u32),
     Take(u32),
     Max(u32),
@@ -104,11 +104,4 @@ impl<const PLACE: usize> Datatype for Number<PLACE> {
             Place::Row(rows) => Ok(rows.get(tx, &1)?.expect("it stays")),
         }
     }
-}
-
-#[test]
-fn numbers_that_are_changed_at_the_commit_are_integers() {
-    check_datatype::<Number<0>>(Effort::SHORT);
-    check_datatype::<Number<1>>(Effort::SHORT);
-    check_datatype::<Number<2>>(Effort::SHORT);
 }

@@ -1,12 +1,12 @@
 //! Queues beside those of the standard library: first in, first out, and the greatest first.
 
 use hotrow::{Abort, Engine, Protocol, TPriorityQueue, TQueue, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow_check::datatype::Datatype;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 /// A queue of one kind.
-trait Queue: 'static {
+pub(crate) trait Queue: 'static {
     type Of<P: Protocol>: Send + Sync;
 
     /// The elements, in the order in which they are popped, in which tests find it.
@@ -28,7 +28,7 @@ trait Queue: 'static {
 }
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Push(u64),
     Pop,
     /// Looks at the element that comes next.
@@ -37,7 +37,7 @@ enum Operation {
     Len,
 }
 
-struct As<Q>(PhantomData<Q>);
+pub(crate) struct As<Q>(PhantomData<Q>);
 
 impl<Q: Queue> Datatype for As<Q> {
     type Model = VecDeque<u64>;
@@ -106,7 +106,7 @@ macro_rules! operate {
     };
 }
 
-struct FirstIn;
+pub(crate) struct FirstIn;
 
 impl Queue for FirstIn {
     type Of<P: Protocol> = TQueue<u64, P>;
@@ -134,7 +134,7 @@ impl Queue for FirstIn {
     }
 }
 
-struct GreatestFirst;
+pub(crate) struct GreatestFirst;
 
 impl Queue for GreatestFirst {
     type Of<P: Protocol> = TPriorityQueue<u64, P>;
@@ -161,21 +161,4 @@ impl Queue for GreatestFirst {
     ) -> Result<Option<u64>, Abort> {
         operate!(queue, tx, operation, peek)
     }
-}
-
-#[test]
-fn a_queue_is_a_queue() {
-    check_datatype::<As<FirstIn>>(Effort::SHORT);
-}
-
-#[test]
-fn a_priority_queue_is_a_sorted_vector() {
-    check_datatype::<As<GreatestFirst>>(Effort::SHORT);
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn queues_are_queues_for_long() {
-    check_datatype::<As<FirstIn>>(Effort::LONG);
-    check_datatype::<As<GreatestFirst>>(Effort::LONG);
 }

@@ -1,12 +1,12 @@
 //! The vector beside the standard library's.
 
 use hotrow::{Abort, Engine, Protocol, TVector, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow_check::datatype::Datatype;
 
-struct Vector;
+pub(crate) struct Vector;
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Push(u64),
     Pop,
     DiscardLast,
@@ -130,15 +130,4 @@ impl Datatype for Vector {
     fn state<P: Protocol>(vector: &TVector<u64, P>, tx: &mut Transaction<'_, P>) -> Result<Vec<u64>, Abort> {
         vector.to_vec(tx)
     }
-}
-
-#[test]
-fn a_vector_is_a_vector() {
-    check_datatype::<Vector>(Effort::SHORT);
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn a_vector_is_a_vector_for_long() {
-    check_datatype::<Vector>(Effort::LONG);
 }

@@ -1,13 +1,12 @@
 //! The counter beside an integer.
 
-use crate::support::{self, for_each_deferring_protocol};
-use hotrow::{Abort, Engine, Error, Misuse, Protocol, TCounter, TCounters, Transaction};
-use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+use hotrow::{Abort, Engine, Protocol, TCounter, Transaction};
+use hotrow_check::datatype::Datatype;
 
-struct Counter;
+pub(crate) struct Counter;
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Add(i64),
     Set(i64),
     Get,
@@ -63,40 +62,4 @@ impl Datatype for Counter {
     fn state<P: Protocol>(counter: &TCounter<P>, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
         counter.get(tx)
     }
-}
-
-#[test]
-fn a_counter_is_an_integer() {
-    check_datatype::<Counter>(Effort::SHORT);
-}
-
-#[test]
-fn counters_are_added_to_at_once_or_later_and_there_is_none_behind_the_last() {
-    for_each_deferring_protocol!(1, |P| {
-        let engine = support::engine::<P>();
-        let mut all = TCounters::named(&engine, "stock", [1, 2, 3]);
-        all.set_rank(2);
-        engine
-            .transact(|tx| {
-                all.defer_add(tx, 2, 10)?;
-                all.defer_add(tx, 0, 20)?;
-                all.add(tx, 1, 30)?;
-                assert!(!all.is_at_least(tx, 1, 33)?);
-                Ok(())
-            })
-            .unwrap();
-        let values =
-            engine.transact(|tx| (0..all.len()).map(|at| all.get(tx, at)).collect::<Result<Vec<_>, _>>());
-        assert_eq!(values, Ok(vec![21, 32, 13]));
-        assert!(!all.is_empty() && format!("{all:?}").contains("\"stock\", len: 3"), "{all:?}");
-        let behind = engine.transact(|tx| all.add(tx, 3, 1));
-        let expected = Misuse::OutOfBounds { object: "stock".into(), index: 3, length: 3 };
-        assert_eq!(behind, Err(Error::Misuse(expected)));
-    });
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn a_counter_is_an_integer_for_long() {
-    check_datatype::<Counter>(Effort::LONG);
 }
