@@ -6,9 +6,9 @@
 //! - **alone**: transactions of many operations, one after the other, some with parts that are undone or as a whole rolled
 //!   back. Each result must be the model's.
 //! - **schedules**: two or three small transactions on one thread, one step of one of them after the other, in many orders.
-//!   There must be a serial order of those that committed, in accord with which of them ended before others began, in which
-//!   the model gives the same results and ends in the same state. Under an opaque protocol what an aborted one has seen must
-//!   be explained by such an order, too. Transactions that do not overlap must all commit.
+//!   There must be a serial order of those that committed in which the model gives the same results and ends in the same
+//!   state; under a strict protocol it agrees with which of them ended before others began. Under an opaque one what an
+//!   aborted one has seen must be explained by such an order, too. Transactions that do not overlap must all commit.
 //! - **threads**: the same with transactions that threads run at the same time, again and again until they commit.
 //!
 //! In schedules and on threads, some operations run in parts of the body that are undone: what they gave still counts. And some

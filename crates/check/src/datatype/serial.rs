@@ -133,11 +133,12 @@ impl<D: Datatype> Course<D> {
     }
 }
 
-/// True if some order of the transactions in `left`, which keeps to the order of those that did not overlap, explains what
-/// they have learned, and leads from `state` to `after`. Those without effect change nothing.
+/// True if some order of the transactions in `left` explains what they have learned, and leads from `state` to `after`. Under a
+/// `strict` protocol it keeps to the order of those that did not overlap. Those without effect change nothing.
 pub(super) fn is_serial<D: Datatype>(
     courses: &[Course<D>],
     left: &[usize],
+    strict: bool,
     state: &Models<D>,
     after: &Models<D>,
 ) -> bool {
@@ -146,7 +147,7 @@ pub(super) fn is_serial<D: Datatype>(
     }
     left.iter().any(|&next| {
         let course = &courses[next];
-        if left.iter().any(|other| courses[*other].ended < course.began) {
+        if strict && left.iter().any(|other| courses[*other].ended < course.began) {
             return false;
         }
         let mut made = state.clone();
@@ -154,6 +155,6 @@ pub(super) fn is_serial<D: Datatype>(
             return false;
         }
         let rest: Vec<_> = left.iter().copied().filter(|other| *other != next).collect();
-        is_serial(courses, &rest, if course.is_committed { &made } else { state }, after)
+        is_serial(courses, &rest, strict, if course.is_committed { &made } else { state }, after)
     })
 }
