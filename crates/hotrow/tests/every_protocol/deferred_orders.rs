@@ -7,7 +7,8 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, Table, Transaction,
+    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, TBox, Table,
+    Transaction,
 };
 use std::ops::ControlFlow;
 
@@ -319,5 +320,32 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
         let after = (None, true);
         assert!(looked == Ok(before) || looked == Ok(after), "{name}: {looked:?}");
         assert_eq!(deleted, Ok(true), "{name}");
+    }
+}
+
+/// One that is not tame inserts rows before it knows whether it can commit. If that made tame ones give up deferring, they would
+/// do the same to others.
+#[test]
+fn a_tame_transaction_that_meets_the_new_row_of_a_wild_one_stays_tame() {
+    for name in ["drp", "drp+tame", "drp+opaque", "deferred-2pl"] {
+        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let numbers = TBox::new(&engine, 7u64);
+        let orders = Database::on(&engine).table("orders").create().unwrap();
+        let mut other = engine.worker().unwrap();
+        let mut wild = Some(other.begin());
+        assert!(orders.insert(wild.as_mut().unwrap(), 7u64, 1u64).is_ok());
+        let inserted = engine.transact_deferred(|tx| {
+            if tx.attempt_number() > 0
+                && let Some(wild) = wild.take()
+            {
+                assert_eq!(wild.roll_back(), Ok(()));
+            }
+            let number = numbers.defer_read(tx, |number| *number)?;
+            orders.defer_insert(tx, number, Constant(2))
+        });
+        assert_eq!(inserted, Ok(true), "{name}");
+        let statistics = engine.statistics();
+        let tame = (statistics.count(&Counter::TAME_COMMITS), statistics.count(&Counter::TAME_ABORTS));
+        assert_eq!((statistics.aborts, tame), (1, (1, 1)), "{name}");
     }
 }

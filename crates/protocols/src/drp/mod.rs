@@ -241,8 +241,11 @@ impl Drp {
                 return self.load_at_turn(attempt, id, load);
             }
             // An intention reads another intention's segment, or one whose line the attempt has not joined. This is too
-            // late, if others have come behind the attempt.
-            return Err(ConflictCause::item(Reason::Undeclared, id));
+            // late, if others have come behind the attempt. But if an insertion has met the new row of a wild attempt, which
+            // will lose it, the next attempt may be tame again; otherwise one wild attempt would make others wild.
+            let meets_wild = item.mark.ticket == 0 && item.header().is_new();
+            let reason = if meets_wild { Reason::ReadLocked } else { Reason::Undeclared };
+            return Err(ConflictCause::item(reason, id));
         }
         let mut load = load;
         match reads::read(attempt, id, &mut load) {
