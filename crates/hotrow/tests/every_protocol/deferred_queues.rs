@@ -6,7 +6,7 @@ use crate::support::{for_each_deferring_protocol, steps};
 use hotrow::operations::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol,
+    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol, Reason,
     RetryPolicy, TBox, Table, Transaction,
 };
 use std::ops::ControlFlow;
@@ -302,7 +302,9 @@ fn tame_producers_and_consumers_lose_no_conflict() {
             taken
         });
         let statistics = engine.statistics();
-        assert_eq!(statistics.count(&Counter::TAME_ABORTS), 0, "{name}: {statistics:?}");
+        // Where transactions also run at once, an insertion may meet the new row of one that does.
+        let by_new_rows = if always_defers { 0 } else { statistics.aborts_for(Reason::ReadLocked) };
+        assert!(statistics.count(&Counter::TAME_ABORTS) <= by_new_rows, "{name}: {statistics:?}");
         if always_defers {
             assert_eq!((statistics.aborts, statistics.rollbacks), (0, 0), "{name}: {statistics:?}");
             assert_eq!(statistics.count(&Counter::TAME_COMMITS), THREADS * ROUNDS, "{name}");
