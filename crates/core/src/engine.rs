@@ -66,6 +66,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) name: String,
     opaque: bool,
+    workers_max: u32,
     pub(crate) policy: RetryPolicy,
     pub(crate) gate: StarvationGate,
     pub(crate) limit: Limit,
@@ -139,6 +140,7 @@ impl<P: Protocol> Engine<P> {
             protocol,
             name,
             opaque,
+            workers_max: P::workers_max(options),
             policy,
             gate,
             limit,
@@ -216,6 +218,11 @@ impl<P: Protocol> Engine<P> {
         self.shared.opaque
     }
 
+    /// The maximum number of workers at a time.
+    pub fn workers_max(&self) -> u32 {
+        self.shared.workers_max
+    }
+
     /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
     #[inline]
     pub fn allows_stealing(&self) -> bool {
@@ -233,9 +240,10 @@ impl<P: Protocol> Engine<P> {
             Some(number) => registry.slots[number as usize].clone(),
             None => {
                 let number = registry.slots.len() as u32;
-                if number >= P::WORKERS_MAX {
+                let workers_max = self.workers_max();
+                if number >= workers_max {
                     let protocol = self.shared.name.clone();
-                    return Err(Misuse::TooManyWorkers { protocol, workers_max: P::WORKERS_MAX });
+                    return Err(Misuse::TooManyWorkers { protocol, workers_max });
                 }
                 let slot = Arc::new(WorkerSlot {
                     number,
@@ -388,13 +396,18 @@ impl<P: Protocol> Engine<P> {
         for slot in &lock(&self.shared.registry).slots {
             lock(&slot.conflicts).add_to(&mut report);
         }
-        let mut keys = merge_same_words(report.into_values());
-        keys.sort_by(|a, b| {
-            b.conflicts.cmp(&a.conflicts).then_with(|| (&a.object, &a.key).cmp(&(&b.object, &b.key)))
-        });
-        keys.truncate(limit);
-        keys
+        hottest(report.into_values(), limit)
     }
+}
+
+/// The entries with the most conflicts, the hottest first.
+fn hottest(keys: impl Iterator<Item = HotKey>, limit: usize) -> Vec<HotKey> {
+    let mut keys = merge_same_words(keys);
+    keys.sort_by(|a, b| {
+        b.conflicts.cmp(&a.conflicts).then_with(|| (&a.object, &a.key).cmp(&(&b.object, &b.key)))
+    });
+    keys.truncate(limit);
+    keys
 }
 
 /// Merges entries with the same text: several leaves may have begun with the same key, one after the other.

@@ -182,6 +182,12 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     const CONCURRENT: bool = true;
     /// The maximum number of workers of an engine at a time.
     const WORKERS_MAX: u32;
+
+    /// The maximum number of workers under the variant with these options, where it admits fewer than the others.
+    fn workers_max(_options: &Self::Options) -> u32 {
+        Self::WORKERS_MAX
+    }
+
     /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
     /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
     /// run their `load` without a call of [`read`](Self::read), and observations of buckets and leaves are not kept.

@@ -84,7 +84,7 @@ pub use hotrow_objects::{
 };
 #[doc(inline)]
 pub use hotrow_protocols::{
-    Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking,
+    Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking,
 };
 #[doc(inline)]
 pub use hotrow_tables::{

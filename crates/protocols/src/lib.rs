@@ -6,7 +6,6 @@
 mod drp;
 mod locking;
 mod mocc;
-mod none;
 mod occ;
 mod per_worker;
 mod plor;
@@ -25,14 +24,13 @@ mod worker_states;
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
-pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol,
     for_each_deferring_protocol, for_each_protocol, for_each_recording_protocol, names, with_protocol,
 };
-pub use serial::{Serial, SerialLocal};
+pub use serial::{Serial, SerialLocal, SerialOptions};
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};

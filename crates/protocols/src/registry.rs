@@ -3,7 +3,7 @@
 //! Adding a protocol takes one new module and one line in the call of `registry!` below. The command, the tests and
 //! the figures all go through this module.
 
-use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+use crate::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Capabilities as _, Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
@@ -96,13 +96,13 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial, NoProtocol];
+registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
-    let opaque = P::options(name).map_or(P::OPAQUE, |options| P::is_opaque(&options));
-    let (strict, workers_max) = (P::STRICT, P::WORKERS_MAX);
-    ProtocolInfo { name, summary, source, opaque, strict, workers_max }
+    let options = P::options(name).expect("a protocol knows the names of its variants");
+    let (opaque, workers_max) = (P::is_opaque(&options), P::workers_max(&options));
+    ProtocolInfo { name, summary, source, opaque, strict: P::STRICT, workers_max }
 }
 
 /// Returns the options of a protocol that has only one variant.

@@ -4,13 +4,18 @@
 //! # Algorithm
 //!
 //! An attempt takes the engine's lock in its first operation on an object and keeps it until its cleanup is over. So
-//! one transaction runs at a time. Under the lock it does as under `none`: reads leave no items, nothing is validated,
-//! and a commit only installs. Code of the body before the first operation runs beside other transactions.
+//! one transaction runs at a time. Under the lock reads leave no items, nothing is validated, and a commit only installs. Code of the body before the first operation runs beside other transactions.
 //!
 //! A thread that finds the lock taken spins, then queues and parks, until the policy's deadline if there is one: see
 //! `lock`. A transaction waits for nothing but this lock, so there is no deadlock between threads. A thread that would wait
 //! without a deadline for a transaction of its own (two that [`Worker::begin`](hotrow_core::Worker::begin) holds open, or one
 //! that was leaked) gets [`Misuse::Nested`](hotrow_core::Misuse::Nested) instead.
+//!
+//! # Without the lock
+//!
+//! `none` leaves the lock out. It admits one worker at a time, so there is nothing to control: it is the limit that
+//! protocols are measured against, not a protocol. A transaction still does what it must do under any protocol: it finds
+//! its own pending writes, keeps them until it commits, and drops them if it rolls back.
 //!
 //! # Why it is serializable
 //!
@@ -33,7 +38,6 @@
 
 mod lock;
 
-use crate::registry;
 use crate::worker_states::{self, AttemptStamp};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
@@ -45,12 +49,22 @@ use lock::{EngineLock, Holder};
 #[derive(Debug)]
 pub struct Serial {
     lock: EngineLock,
+    options: SerialOptions,
+}
+
+/// The difference between `serial` and `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SerialOptions {
+    /// Transactions of all workers follow each other: `serial`.
+    Locked,
+    /// There is one worker, and no lock: `none`.
+    OneWorker,
 }
 
 /// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct SerialLocal {
-    /// The worker's attempt as the holder of the engine's lock, if it is that.
+    /// The worker's attempt as the holder of the engine's lock, if it is that; without a lock each attempt is.
     holds: Option<Holder>,
     /// The identity under which the worker waits.
     stamp: AttemptStamp,
@@ -74,39 +88,67 @@ impl Serial {
 
     #[inline(always)]
     fn release(&self, attempt: &mut Attempt<Self>) {
-        if let Some(holder) = attempt.local.holds.take() {
+        if let Some(holder) = attempt.local.holds.take()
+            && self.options == SerialOptions::Locked
+        {
             self.lock.unlock(holder);
         }
     }
 }
 
 impl Variants for Serial {
-    const VARIANTS: &'static [Variant] = &[Variant {
-        name: "serial",
-        summary: "one lock around the database: one transaction at a time, without concurrency control",
-        source: "H-Store, VLDB 2008",
-    }];
+    const VARIANTS: &'static [Variant] = &[
+        Variant {
+            name: "serial",
+            summary: "one lock around the database: one transaction at a time, without concurrency control",
+            source: "H-Store, VLDB 2008",
+        },
+        Variant {
+            name: "none",
+            summary: "no concurrency control, one worker only: the limit for all others",
+            source: "-",
+        },
+    ];
     // Other transactions have ended when an attempt sees its first value.
     const OPAQUE: bool = true;
 
-    type Options = ();
+    type Options = SerialOptions;
 
-    fn options(name: &str) -> Option<()> {
-        registry::only(Self::VARIANTS, name)
+    fn options(name: &str) -> Option<SerialOptions> {
+        match name {
+            "serial" => Some(SerialOptions::Locked),
+            "none" => Some(SerialOptions::OneWorker),
+            _ => None,
+        }
     }
 
-    fn new((): &()) -> Self {
-        Self { lock: EngineLock::new() }
+    fn name(options: &SerialOptions) -> String {
+        match options {
+            SerialOptions::Locked => String::from("serial"),
+            SerialOptions::OneWorker => String::from("none"),
+        }
+    }
+
+    fn new(options: &SerialOptions) -> Self {
+        Self { lock: EngineLock::new(), options: *options }
     }
 }
 
 // SAFETY: an attempt that has entered an object holds the engine's lock until after its cleanup, and there is one
-// holder at a time. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
+// holder at a time. Without the lock there is one worker, and so one attempt. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
 unsafe impl Protocol for Serial {
     const CONCURRENT: bool = false;
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
+
+    fn workers_max(options: &SerialOptions) -> u32 {
+        match options {
+            SerialOptions::Locked => Self::WORKERS_MAX,
+            SerialOptions::OneWorker => 1,
+        }
+    }
+
     const TRACKS_READS: bool = false;
     type Header = ();
     type Mark = ();
@@ -120,6 +162,9 @@ unsafe impl Protocol for Serial {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         // Held only if the worker's previous transaction was leaked.
         self.release(attempt);
+        if self.options == SerialOptions::OneWorker {
+            attempt.local.holds = Some(Holder::on_thread(0));
+        }
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@
 //! Records stay until no snapshot may need them; they are freed when snapshots end or points are made ([`Sweep`]). The lock is held
 //! for a few dozen instructions, never while users' code runs.
 
+use crate::index::Direction;
 use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::{Mutex, lock};
@@ -134,6 +135,35 @@ impl Graveyard {
             .range::<[u8], _>(range)
             .flat_map(|(_, buried)| buried.iter().map(|buried| buried.record))
             .collect()
+    }
+
+    /// Adds the records under names in a range to `records`, which are of this range, too, and in the order of the direction.
+    /// Of records that are in both, one stays.
+    pub(crate) fn add_to(
+        &self,
+        records: &mut Vec<NonNull<()>>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        name_of: &dyn Fn(NonNull<()>) -> Vec<u8>,
+    ) {
+        let buried = self.find(range);
+        if buried.is_empty() {
+            return;
+        }
+        let all = records.drain(..).chain(buried);
+        let mut named: Vec<_> = all.map(|record| (name_of(record), record)).collect();
+        // By name alone, because addresses differ from run to run.
+        named.sort_by(|one, other| one.0.cmp(&other.0));
+        for at in 0..named.len() {
+            let (name, record) = &named[at];
+            let mut same = named[..at].iter().rev().take_while(|(other, _)| other == name);
+            if !same.any(|(_, other)| other == record) {
+                records.push(*record);
+            }
+        }
+        if direction == Direction::Descending {
+            records.reverse();
+        }
     }
 
     fn free(&self, is_free: impl Fn(&Buried) -> bool) {

@@ -244,14 +244,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let is_last = loop {
                 let Some(leaf) = cursor.next(pin.guard()) else { break true };
                 // SAFETY: the table's index holds keys of its records.
-                records.extend(leaf.records.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }));
+                records.extend(leaf.records.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }.cast()));
                 if records.len() >= CHUNK {
                     break false;
                 }
             };
             let last = records.last().filter(|_| !is_last).map(|record| {
                 // SAFETY: found in the index under the pin.
-                K::Image::own(&unsafe { record.as_ref() }.key().image())
+                K::Image::own(&unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().image())
             });
             let (mut from, mut to) = (low.clone(), high.clone());
             if let Some(last) = &last {
@@ -262,6 +262,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             self.add_buried(&mut records, (from, to), direction);
             for record in records {
+                let record = record.cast::<Record<K, R, P>>();
                 let mut room = Room::<R>::uninit();
                 let Some(row) = self.see(tx, record, &load_whole, &mut room) else {
                     // The range covers the absence.
@@ -293,12 +294,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Adds the buried records of a range to those of the index, in the order of keys. Of records that are in both, one stays.
-    fn add_buried(
-        &self,
-        records: &mut Vec<NonNull<Record<K, R, P>>>,
-        (low, high): ImageRange<'_, K>,
-        direction: Direction,
-    ) {
+    fn add_buried(&self, records: &mut Vec<NonNull<()>>, (low, high): ImageRange<'_, K>, direction: Direction) {
         if self.graveyard.is_empty() {
             return;
         }
@@ -311,30 +307,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let (low, high) = (bytes(low), bytes(high));
         let range = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        let buried = self.graveyard.find(range);
-        if buried.is_empty() {
-            return;
-        }
-        let all = records.drain(..).chain(buried.into_iter().map(NonNull::cast));
-        let mut named: Vec<(Vec<u8>, NonNull<Record<K, R, P>>)> = all
-            .map(|record| {
-                let mut name = Vec::new();
-                // SAFETY: found in the index or the graveyard under the pin.
-                put_name(unsafe { record.as_ref() }.key(), &mut name);
-                (name, record)
-            })
-            .collect();
-        // By name alone, because addresses differ from run to run.
-        named.sort_by(|one, other| one.0.cmp(&other.0));
-        for at in 0..named.len() {
-            let (name, record) = &named[at];
-            let same = named[..at].iter().rev().take_while(|(other, _)| other == name);
-            if !same.into_iter().any(|(_, other)| other == record) {
-                records.push(*record);
-            }
-        }
-        if direction == Direction::Descending {
-            records.reverse();
-        }
+        self.graveyard.add_to(records, range, direction, &|record| {
+            let mut name = Vec::new();
+            // SAFETY: found in the index or the graveyard under the pin.
+            put_name(unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key(), &mut name);
+            name
+        });
     }
 }

@@ -202,8 +202,9 @@ pub fn check_datatype_under<D: Datatype, P: Protocol>(variant: &str, effort: Eff
     // A datatype whose conditions never hold fails, rather than try for ever.
     let alone_policy = RetryPolicy { attempts_max: ATTEMPTS_MAX_ALONE, ..RetryPolicy::default() };
     alone::<D, P>(&engine(alone_policy), variant, effort);
-    if P::WORKERS_MAX > 1 {
-        let is_opaque = P::is_opaque(&P::options(variant).expect("a variant of the protocol"));
+    let options = P::options(variant).expect("a variant of the protocol");
+    if P::workers_max(&options) > 1 {
+        let is_opaque = P::is_opaque(&options);
         concurrent::schedules::<D, P>(variant, is_opaque, effort);
         let policy = RetryPolicy { deadline: Some(THREADS_DEADLINE), ..RetryPolicy::default() };
         crew::threads::<D, P>(&engine(policy), variant, (effort.rounds, effort.seed));

@@ -316,15 +316,20 @@ impl Log {
 
     /// Records the last evaluation of each predicate that `counts`.
     pub(crate) fn read_predicates(&mut self, counts: impl Fn(ItemId) -> bool) {
-        let mut looks = std::mem::take(self.predicates.get_mut());
-        looks.reverse();
-        looks.sort_by_key(|(item, ..)| *item);
-        looks.dedup_by_key(|(item, ..)| *item);
-        for (item, key, version) in looks {
+        for (item, key, version) in self.last_looks() {
             if counts(item) {
                 self.add(Event::Read { key, version, kind: ReadKind::Predicate });
             }
         }
+    }
+
+    /// Takes the last look at each predicate.
+    fn last_looks(&mut self) -> Vec<(ItemId, u32, u64)> {
+        let mut looks = std::mem::take(self.predicates.get_mut());
+        looks.reverse();
+        looks.sort_by_key(|(item, ..)| *item);
+        looks.dedup_by_key(|(item, ..)| *item);
+        looks
     }
 
     /// Attributes the next events to the operation at this place of the attempt's program.

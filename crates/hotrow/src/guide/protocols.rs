@@ -35,7 +35,7 @@
 //! | the same | `2pl-mcs` | the same, but no transaction runs operations of another | to compare with: plain two-phase locking |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
 //! | [`Serial`] | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
-//! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
+//! | the same | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
 //!
 //! Some types have several *variants*, each with a name: [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those
 //! of [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of

@@ -91,15 +91,16 @@ fn an_object_of_another_engine_is_refused_by_name() {
 fn as_many_workers_as_a_protocol_admits_and_no_more() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        if P::WORKERS_MAX <= 64 {
-            let workers: Vec<_> = (0..P::WORKERS_MAX).map(|_| engine.worker().unwrap()).collect();
-            let misuse = Misuse::TooManyWorkers { protocol: support::chosen(), workers_max: P::WORKERS_MAX };
+        let workers_max = engine.workers_max();
+        if workers_max <= 64 {
+            let workers: Vec<_> = (0..workers_max).map(|_| engine.worker().unwrap()).collect();
+            let misuse = Misuse::TooManyWorkers { protocol: support::chosen(), workers_max };
             assert_eq!(engine.worker().err(), Some(misuse.clone()));
             assert_eq!(engine.transact(|_| Ok(())), Err(Error::Misuse(misuse)));
             drop(workers);
         }
         let numbers: Vec<_> = (0..100).map(|_| engine.worker().unwrap().id().number()).collect();
-        assert!(numbers.iter().all(|number| *number < P::WORKERS_MAX));
+        assert!(numbers.iter().all(|number| *number < workers_max));
         assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]), "a number is given to the next worker");
         assert_eq!(engine.transact(|_| Ok(1)), Ok(1));
     });

@@ -169,7 +169,7 @@ fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
                 .unwrap();
         }
         let mut worker = engine.worker();
-        if P::WORKERS_MAX > 1 {
+        if engine.workers_max() > 1 {
             // Nothing hangs, and every row is there once, wherever it is.
             let mut rows = 0;
             table.for_each(worker.as_mut().unwrap(), |_, _| rows += 1).unwrap();
