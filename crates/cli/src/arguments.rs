@@ -280,15 +280,13 @@ pub(crate) fn shortened(error: clap::Error) -> Refusal {
 /// The workload chosen below a subcommand with its options, and the remaining arguments.
 pub(crate) fn workload(matches: &ArgMatches) -> Result<(WorkloadOptions, &ArgMatches), Refusal> {
     let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
-    let Some(info) = WORKLOADS.iter().find(|workload| workload.name == name) else {
-        return Err(OptionError::UnknownWorkload { name: name.to_owned() }.into());
-    };
-    let given: Vec<(&str, &str)> = info
-        .options
+    let known = WORKLOADS.iter().find(|workload| workload.name == name);
+    let given: Vec<(&str, &str)> = known
+        .map_or(&[][..], |workload| workload.options)
         .iter()
         .filter_map(|option| Some((option.name, matches.get_one::<String>(option.name)?.as_str())))
         .collect();
-    Ok((WorkloadOptions::parse(name, &given)?, matches))
+    Ok((hotrow_workloads::parse(name, &given)?, matches))
 }
 
 #[cfg(test)]

@@ -83,9 +83,7 @@ pub use hotrow_objects::{
     TQueue, TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
-pub use hotrow_protocols::{
-    Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking,
-};
+pub use hotrow_protocols::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey,

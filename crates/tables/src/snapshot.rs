@@ -244,7 +244,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let is_last = loop {
                 let Some(leaf) = cursor.next(pin.guard()) else { break true };
                 // SAFETY: the table's index holds keys of its records.
-                records.extend(leaf.records.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }.cast()));
+                records
+                    .extend(leaf.records.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }.cast()));
                 if records.len() >= CHUNK {
                     break false;
                 }
@@ -294,7 +295,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Adds the buried records of a range to those of the index, in the order of keys. Of records that are in both, one stays.
-    fn add_buried(&self, records: &mut Vec<NonNull<()>>, (low, high): ImageRange<'_, K>, direction: Direction) {
+    fn add_buried(
+        &self,
+        records: &mut Vec<NonNull<()>>,
+        (low, high): ImageRange<'_, K>,
+        direction: Direction,
+    ) {
         if self.graveyard.is_empty() {
             return;
         }

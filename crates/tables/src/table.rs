@@ -638,7 +638,10 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn try_bulk_insert(&self, key: K, row: R) -> Result<(), BulkInsertError> {
         let indexes = &self.shared.secondaries;
         // A protocol that admits one worker has nobody beside, and perhaps no worker for this thread.
-        if indexes.is_empty() || indexes.iter().any(|index| index.is_immutable()) || self.engine.workers_max() == 1 {
+        if indexes.is_empty()
+            || indexes.iter().any(|index| index.is_immutable())
+            || self.engine.workers_max() == 1
+        {
             return self.shared.bulk_insert(key, row, &Pin::new());
         }
         let inserted = self.engine.transact(|tx| self.insert(tx, key.clone(), row.clone()));

@@ -2,14 +2,12 @@
 
 mod mutexes;
 
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::run::{BaselineRun, RunOutcome};
-use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TArray, Worker};
+use hotrow_driver::{
+    BaselineRun, BenchError, Check, End, Observer, OptionError, OptionInfo, OptionValues, Ran, RunOutcome,
+    Workload, WorkloadDefinition, WorkloadInfo,
+};
 use mutexes::{ORDERED_MUTEXES, OrderedMutexes};
 use serde::Serialize;
 
@@ -237,15 +235,14 @@ impl<P: Protocol> Workload<P> for Array<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
     use serde_json::json;
 
     #[test]
     fn options_are_read_and_reported() {
         let array =
-            parsed::<ArrayOptions>(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
+            ArrayOptions::from_given(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(
-            reported(&array),
+            json!(array),
             json!({ "size": 7, "ops": 2, "increment_share": 0.25, "increment": "update" })
         );
     }
@@ -253,7 +250,7 @@ mod tests {
     #[test]
     fn more_elements_are_expected_to_take_more_memory() {
         assert!(
-            parsed::<ArrayOptions>(&[("size", "1000000000000")]).unwrap().data_bytes_estimate()
+            ArrayOptions::from_given(&[("size", "1000000000000")]).unwrap().data_bytes_estimate()
                 >= 16_000_000_000_000
         );
     }

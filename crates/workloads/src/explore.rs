@@ -13,20 +13,17 @@
 //! that does not end.
 
 use crate::array::{ArrayOptions, Increment};
-use crate::definition::WorkloadDefinition;
-use crate::observer::Unobserved;
-use crate::options::READERS;
-use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
 use crate::tpcc::{Ranks, TpccOptions};
-use crate::workload::{End as Ended, Workload};
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Counter, Engine, Isolation, Protocol, RetryPolicy};
+use hotrow_driver::{End as Ended, READERS, Unobserved, Workload, WorkloadDefinition};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, SimulationReport, Trace};
+use hotrow_stress::StressOptions;
 use std::cell::RefCell;
 use std::fmt;
 

@@ -5,33 +5,33 @@
 
 use crate::array::ArrayOptions;
 use crate::datatypes::{HashtableOptions, PriorityQueueOptions, VectorOptions};
-use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
-use crate::options::OptionError;
-use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
 use crate::tickets::TicketsOptions;
 use crate::tpcc::TpccOptions;
 use crate::ycsb::YcsbOptions;
+use hotrow_driver::{OptionError, WorkloadDefinition, WorkloadInfo, WorkloadOptions};
+use hotrow_stress::StressOptions;
 
 macro_rules! registry {
-    ($($options:ty),* $(,)?) => {
+    ($($options:ty $(=> $parse:path)?),* $(,)?) => {
         /// All workloads, the main one first.
         pub const WORKLOADS: &[WorkloadInfo] = &[$(<$options>::INFO),*];
 
-        impl WorkloadOptions {
-            /// Parses the options of the workload `name` from `given`: names without dashes, and values.
-            ///
-            /// # Errors
-            ///
-            /// [`OptionError`] if there is no such workload or option, or the option does not admit the value.
-            pub fn parse(name: &str, given: &[(&str, &str)]) -> Result<Self, OptionError> {
-                $(if name == <$options>::INFO.name {
-                    return Self::parse_as::<$options>(given);
-                })*
-                Err(OptionError::UnknownWorkload { name: name.to_owned() })
-            }
+        /// Parses the options of the workload `name` from `given`: names without dashes, and values.
+        ///
+        /// # Errors
+        ///
+        /// [`OptionError`] if there is no such workload or option, or the option does not admit the value.
+        pub fn parse(name: &str, given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
+            $(if name == <$options>::INFO.name {
+                return registry!(@parse $options $(=> $parse)?)(given);
+            })*
+            let known = WORKLOADS.iter().map(|workload| workload.name).collect();
+            Err(OptionError::UnknownWorkload { name: name.to_owned(), known })
         }
     };
+    (@parse $options:ty) => { WorkloadOptions::parse_as::<$options> };
+    (@parse $options:ty => $parse:path) => { $parse };
 }
 
 // Its tests are in `tests/native`: in a unit test they would compile each workload for each protocol once more.
@@ -44,10 +44,6 @@ registry! {
     HashtableOptions,
     VectorOptions,
     PriorityQueueOptions,
-    StressOptions,
-}
-
-/// Returns the names of all workloads.
-pub(crate) fn names() -> Vec<&'static str> {
-    WORKLOADS.iter().map(|workload| workload.name).collect()
+    // Compiled for each protocol in its own crate, which is not optimized as the others are.
+    StressOptions => hotrow_stress::parse,
 }

@@ -118,7 +118,7 @@ pub(crate) fn plan(matches: &ArgMatches) -> Result<FidelityPlan, Refusal> {
         if arguments.workload != "all" && arguments.workload != workload {
             continue;
         }
-        let options = WorkloadOptions::parse(workload, given)?;
+        let options = hotrow_workloads::parse(workload, given)?;
         let words =
             given.iter().map(|(name, value)| format!("--{name} {value}")).collect::<Vec<_>>().join(" ");
         for (protocol, _) in &named {

@@ -1,10 +1,9 @@
 //! The array without Hotrow: a mutex for each element, locked in the order of elements.
 
 use super::{ArrayClient, ArrayOptions, KINDS, check_sum};
-use crate::definition::BaselineInfo;
-use crate::workload::{Check, Ran, Workload};
 use hotrow::sync::{Mutex, MutexGuard, lock};
 use hotrow::{Protocol, Worker};
+use hotrow_driver::{BaselineInfo, Check, Ran, Workload};
 
 pub(super) const ORDERED_MUTEXES: BaselineInfo = BaselineInfo {
     name: "ordered-mutexes",

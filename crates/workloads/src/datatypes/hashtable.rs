@@ -1,13 +1,12 @@
 //! The microbenchmark of sto §5.3: reads and writes of random keys of a large hash table.
 
 use super::{equal, ran};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::workload::{Check, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, ConcurrentMap, Engine, Protocol, TBoostedMap, THashMap, Transaction, Worker};
+use hotrow_driver::{
+    BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
+    WorkloadInfo,
+};
 use serde::Serialize;
 
 /// The implementation of the table.

@@ -9,8 +9,8 @@ pub use hashtable::HashtableOptions;
 pub use priority_queue::PriorityQueueOptions;
 pub use vector::VectorOptions;
 
-use crate::workload::{Check, End, Ran};
 use hotrow::Error;
+use hotrow_driver::{Check, End, Ran};
 
 /// Compares what is found after a run with what the commits say.
 fn equal(name: &str, found: i128, committed: i128) -> Check {

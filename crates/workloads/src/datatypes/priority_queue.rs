@@ -2,13 +2,12 @@
 
 use super::heap::Heap;
 use super::{equal, ran};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::workload::{Check, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Engine, Protocol, TPriorityQueue, Transaction, Worker};
+use hotrow_driver::{
+    BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
+    WorkloadInfo,
+};
 use serde::Serialize;
 
 /// The implementation of the queue.

@@ -1,13 +1,12 @@
 //! The microbenchmark of vectors, sto §5.5: tests of the length, pushes, pops and searches.
 
 use super::{equal, ran};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::workload::{Check, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TVector, Worker};
+use hotrow_driver::{
+    BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
+    WorkloadInfo,
+};
 use serde::Serialize;
 
 /// The shape of transactions.

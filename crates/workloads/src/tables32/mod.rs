@@ -13,12 +13,9 @@ pub mod procedure;
 
 pub use options::Tables32Options;
 
-use crate::error::BenchError;
-use crate::loading::load_parts;
-use crate::observer::Observer;
-use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Database, Error, Protocol, Worker};
+use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, load_parts};
 use procedure::{IncrementProcedure, Integers};
 
 /// The loaded tables and their options.

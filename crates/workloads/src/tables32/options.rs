@@ -2,11 +2,10 @@
 
 use super::procedure::Integers;
 use super::{Tables32, fill};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
 use hotrow::{Database, Engine, Protocol};
+use hotrow_driver::{
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, WorkloadDefinition, WorkloadInfo,
+};
 use serde::Serialize;
 
 /// Sizes of the tables.
@@ -88,19 +87,18 @@ impl WorkloadDefinition for Tables32Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
     use serde_json::json;
 
     #[test]
     fn hot_records_are_some_of_the_records_and_all_of_them_unless_said_otherwise() {
-        let given = |options: &[(&str, &str)]| reported(&parsed::<Tables32Options>(options).unwrap());
+        let given = |options: &[(&str, &str)]| json!(Tables32Options::from_given(options).unwrap());
         let all = json!({ "tables": 32, "records": 100_000, "hot_records": 100_000 });
         assert_eq!(given(&[]), all);
         let few = json!({ "tables": 3, "records": 7, "hot_records": 2 });
         assert_eq!(given(&[("tables", "3"), ("hot-records", "2"), ("records", "7")]), few);
         for (name, value) in [("hot-records", "8"), ("hot-records", "0"), ("hot-records", "few")] {
             let words =
-                parsed::<Tables32Options>(&[("records", "7"), (name, value)]).unwrap_err().to_string();
+                Tables32Options::from_given(&[("records", "7"), (name, value)]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} {value}: expected a number from 1 to 7"));
         }
     }

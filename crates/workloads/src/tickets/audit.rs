@@ -2,7 +2,7 @@
 
 use super::procedures::{Event, Ticket};
 use super::{TicketKey, TicketsClient};
-use crate::workload::Check;
+use hotrow_driver::Check;
 use std::collections::BTreeSet;
 
 /// The findings after a run: first all tickets, then all events.

@@ -14,10 +14,10 @@ pub mod procedures;
 
 pub use options::TicketsOptions;
 
-use crate::workload::{Check, End, Ran, Workload};
 use audit::Audit;
 use hotrow::sync::random::Random;
 use hotrow::{Database, Error, Protocol, Worker};
+use hotrow_driver::{Check, End, Ran, Workload};
 use procedures::{Cancel, Event, Report, Reserve, Ticket, TicketTables};
 
 /// The number of an event, and that of a seat there.

@@ -5,10 +5,9 @@ use super::procedures::{Event, Ticket, price};
 use super::{
     DOES_NOT_ADD_UP, NOT_THERE, Next, TicketKey, TicketsClient, TicketsOptions, given_twice, payload_bytes,
 };
-use crate::definition::BaselineInfo;
-use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::{Mutex, lock};
 use hotrow::{Protocol, Worker};
+use hotrow_driver::{BaselineInfo, Check, End, Ran, Workload};
 use std::collections::BTreeMap;
 
 pub(super) const ONE_MUTEX: BaselineInfo =

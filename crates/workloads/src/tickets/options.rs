@@ -3,12 +3,11 @@
 use super::Tickets;
 use super::mutex::{ONE_MUTEX, OneMutex};
 use super::procedures::{Event, TicketTables};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::run::{BaselineRun, RunOutcome};
 use hotrow::{Database, Engine, Protocol};
+use hotrow_driver::{
+    BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, RunOutcome, WorkloadDefinition,
+    WorkloadInfo,
+};
 use serde::Serialize;
 
 /// The events and the shape of the load.
@@ -106,12 +105,11 @@ impl WorkloadDefinition for TicketsOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
     use serde_json::json;
 
     #[test]
     fn options_are_read_and_reported() {
-        let given = |options: &[(&str, &str)]| reported(&parsed::<TicketsOptions>(options).unwrap());
+        let given = |options: &[(&str, &str)]| json!(TicketsOptions::from_given(options).unwrap());
         let hot = json!({ "events": 1, "held": 32, "report_share": 0.01, "capacity": null });
         assert_eq!(given(&[]), hot);
         let many = json!({ "events": 7, "held": 2, "report_share": 0.5, "capacity": 3 });

@@ -17,12 +17,12 @@ pub(crate) mod tables;
 
 pub use options::{Ranks, TpccOptions};
 
-use crate::workload::{Check, End, Ran, Workload};
 use client::Client;
 use consistency::{Audit, DeliveredCounts};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
 use hotrow::{Database, Error, Key, Protocol, TableRef, Value, Worker};
+use hotrow_driver::{Check, End, Ran, Workload};
 use input::{Input, TransactionKind};
 use population::Population;
 use procedures::{

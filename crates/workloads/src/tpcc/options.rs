@@ -4,12 +4,12 @@ use super::input::Mix;
 use super::population::{Population, Scale};
 use super::schema::DISTRICTS_PER_WAREHOUSE;
 use super::{Tpcc, tables};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues, READERS, name_of};
 use hotrow::sync::clock;
 use hotrow::{Engine, Isolation, Protocol};
+use hotrow_driver::{
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, WorkloadDefinition, WorkloadInfo,
+    name_of,
+};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -176,18 +176,17 @@ impl WorkloadDefinition for TpccOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
 
     #[test]
     fn options_are_read_and_reported() {
-        let tpcc =
-            parsed::<TpccOptions>(&[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
+        let tpcc = TpccOptions::from_given(&[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")])
+            .unwrap();
         assert_eq!(
-            reported(&tpcc),
+            json!(tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
                 "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10 })
         );
-        let tpcc = parsed::<TpccOptions>(&[
+        let tpcc = TpccOptions::from_given(&[
             ("stock-level", "read-committed"),
             ("tame-share", "0.5"),
             ("ranks", "equal"),
@@ -196,7 +195,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(
-            reported(&tpcc),
+            json!(tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
                 "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3 })
         );
@@ -204,7 +203,7 @@ mod tests {
 
     #[test]
     fn more_warehouses_and_larger_ones_are_expected_to_take_more_memory() {
-        let estimate = |given: &[(&str, &str)]| parsed::<TpccOptions>(given).unwrap().data_bytes_estimate();
+        let estimate = |given: &[(&str, &str)]| TpccOptions::from_given(given).unwrap().data_bytes_estimate();
         assert!(estimate(&[("warehouses", "2")]) > estimate(&[]));
         assert!(estimate(&[("scale", "small")]) < estimate(&[]));
     }

@@ -7,10 +7,8 @@ use super::schema::{
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
 use super::{Ranks, TpccOptions};
-use crate::error::BenchError;
-use crate::loading::load_parts;
-use crate::observer::Observer;
 use hotrow::{Database, Engine, IndexRef, Key, Protocol, Table, TableRef, Value, column};
+use hotrow_driver::{BenchError, Observer, load_parts};
 
 /// The tables and secondary indexes, by their references in procedures.
 #[derive(Debug, Clone, Copy)]

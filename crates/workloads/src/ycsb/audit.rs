@@ -9,7 +9,7 @@
 use super::client::{Committed, REMEMBERED, writer};
 use super::keys::Scramble;
 use super::rows::Inspected;
-use crate::workload::Check;
+use hotrow_driver::Check;
 use std::collections::HashMap;
 
 /// Reads all values, one after the other, and judges them.

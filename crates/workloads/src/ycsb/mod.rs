@@ -18,13 +18,10 @@ pub mod rows;
 
 pub use options::{Preset, YcsbOptions};
 
-use crate::error::BenchError;
-use crate::loading::load_parts;
-use crate::observer::Observer;
-use crate::workload::{Check, End, Ran, Workload};
 use audit::Audit;
 use client::YcsbClient;
 use hotrow::{Database, Error, Protocol, TableRef, Worker};
+use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short, Standard};
 

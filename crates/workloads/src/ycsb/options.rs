@@ -2,11 +2,11 @@
 
 use super::rows::{SHORT_BYTES_MAX, STANDARD_BYTES};
 use super::{Records, Ycsb, fill};
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues, READERS, invalid, name_of};
 use hotrow::{Database, Engine, Isolation, Protocol};
+use hotrow_driver::{
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, WorkloadDefinition, WorkloadInfo,
+    invalid, name_of,
+};
 use serde::{Serialize, Serializer};
 
 /// YCSB's core workloads as plor §6.1 runs them: with transactions of several operations.
@@ -251,12 +251,12 @@ impl WorkloadDefinition for YcsbOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
+    use serde_json::json;
 
     #[test]
     fn a_preset_of_ycsb_holds_but_for_what_is_given() {
         let given = |options: &[(&str, &str)]| {
-            let options = reported(&parsed::<YcsbOptions>(options).unwrap());
+            let options = json!(YcsbOptions::from_given(options).unwrap());
             ["theta", "read_ratio", "rmw_share"].map(|name| options[name].as_f64().unwrap())
         };
         assert_eq!(given(&[]), [0.99, 0.5, 0.0]);
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(given(&[("preset", "f")]), [0.99, 0.5, 1.0]);
         assert_eq!(given(&[("theta", "1.2"), ("preset", "b"), ("rmw-share", "0.5")]), [1.2, 0.95, 0.5]);
         for (name, value) in [("theta", "1.5"), ("theta", "preset "), ("read-ratio", "2"), ("preset", "e")] {
-            let words = parsed::<YcsbOptions>(&[(name, value)]).unwrap_err().to_string();
+            let words = YcsbOptions::from_given(&[(name, value)]).unwrap_err().to_string();
             assert!(words.starts_with(&format!("--{name} {value}: expected")), "{words}");
         }
     }
@@ -273,19 +273,19 @@ mod tests {
     #[test]
     fn a_preset_is_reported_by_its_word() {
         for (word, _) in Preset::NAMES {
-            let options = parsed::<YcsbOptions>(&[("preset", word)]).unwrap();
-            assert_eq!(reported(&options)["preset"], word);
+            let options = YcsbOptions::from_given(&[("preset", word)]).unwrap();
+            assert_eq!(json!(options)["preset"], word);
         }
-        let options = parsed::<YcsbOptions>(&[("readers", "snapshot")]).unwrap();
-        assert_eq!(reported(&options)["readers"], "snapshot");
+        let options = YcsbOptions::from_given(&[("readers", "snapshot")]).unwrap();
+        assert_eq!(json!(options)["readers"], "snapshot");
     }
 
     #[test]
     fn a_transaction_of_ycsb_needs_as_many_records_as_it_has_operations() {
-        let words = parsed::<YcsbOptions>(&[("records", "8")]).unwrap_err().to_string();
+        let words = YcsbOptions::from_given(&[("records", "8")]).unwrap_err().to_string();
         assert_eq!(words, "--big-ops 16: each operation is on another record, and there are 8");
-        assert!(parsed::<YcsbOptions>(&[("records", "8"), ("big-share", "0")]).is_ok());
-        assert!(parsed::<YcsbOptions>(&[("records", "8"), ("big-ops", "8")]).is_ok());
-        assert!(parsed::<YcsbOptions>(&[("records", "3"), ("big-share", "0")]).is_err());
+        assert!(YcsbOptions::from_given(&[("records", "8"), ("big-share", "0")]).is_ok());
+        assert!(YcsbOptions::from_given(&[("records", "8"), ("big-ops", "8")]).is_ok());
+        assert!(YcsbOptions::from_given(&[("records", "3"), ("big-share", "0")]).is_err());
     }
 }

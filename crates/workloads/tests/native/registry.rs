@@ -1,11 +1,11 @@
 //! The registry of workloads.
 
-use hotrow_workloads::{WORKLOADS, WorkloadOptions};
+use hotrow_workloads::WORKLOADS;
 
 #[test]
 fn every_workload_can_be_had_with_its_defaults_and_reports_all_its_options() {
     for workload in WORKLOADS {
-        let options = WorkloadOptions::parse(workload.name, &[]).unwrap();
+        let options = hotrow_workloads::parse(workload.name, &[]).unwrap();
         assert_eq!(options.info(), workload);
         let reported = options.to_json();
         let names = workload.options.iter().map(|option| option.name.replace('-', "_"));
@@ -23,7 +23,7 @@ fn no_two_workloads_have_one_name() {
 
 #[test]
 fn an_unknown_workload_is_answered_with_those_there_are() {
-    let words = WorkloadOptions::parse("articles", &[]).unwrap_err().to_string();
+    let words = hotrow_workloads::parse("articles", &[]).unwrap_err().to_string();
     assert_eq!(
         words,
         "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable, vector, priority-queue, stress"

@@ -11,7 +11,7 @@ use hotrow::sync::thread;
 ///
 /// [`BenchError::Load`] with the message of a `load` that fails, or if one panics. The other threads go on until no
 /// part is left.
-pub(crate) fn load_parts<T: Sync>(
+pub fn load_parts<T: Sync>(
     parts: &[T],
     threads: usize,
     observer: &dyn Observer,

@@ -19,14 +19,14 @@ pub struct OptionInfo {
 }
 
 /// The isolation of transactions that only read, where an option says it.
-pub(crate) const READERS: [(&str, Isolation); 3] = [
+pub const READERS: [(&str, Isolation); 3] = [
     ("strict-snapshot", Isolation::StrictSnapshot),
     ("snapshot", Isolation::Snapshot),
     ("serializable", Isolation::Serializable),
 ];
 
 /// Returns the name of an option's value.
-pub(crate) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+pub fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
     names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
 }
 
@@ -35,10 +35,12 @@ pub(crate) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &
 #[non_exhaustive]
 pub enum OptionError {
     /// No workload has this name.
-    #[error("unknown workload {name:?}; there are: {}", crate::registry::names().join(", "))]
+    #[error("unknown workload {name:?}; there are: {}", known.join(", "))]
     UnknownWorkload {
         /// Name asked for.
         name: String,
+        /// Names of the workloads.
+        known: Vec<&'static str>,
     },
     /// The workload has no option of this name.
     #[error("{workload} has no option --{name}")]
@@ -172,7 +174,7 @@ impl<'a> OptionValues<'a> {
 }
 
 /// Makes the error for a value that its option does not admit.
-pub(crate) fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
+pub fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
     OptionError::Invalid { name, value: value.to_owned(), reason }
 }
 

@@ -2,11 +2,11 @@
 
 use super::Stress;
 use super::objects::Objects;
-use crate::definition::{WorkloadDefinition, WorkloadInfo};
-use crate::error::BenchError;
-use crate::observer::Observer;
-use crate::options::{OptionError, OptionInfo, OptionValues};
 use hotrow::{Engine, Protocol};
+use hotrow_driver::{
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, WorkloadDefinition, WorkloadInfo,
+    WorkloadOptions,
+};
 use serde::Serialize;
 
 /// Sizes and shares of stress.
@@ -142,15 +142,24 @@ impl WorkloadDefinition for StressOptions {
     }
 }
 
+/// Reads the options of stress, as [`WorkloadOptions::parse_as`] does. Not generic: who calls it compiles nothing of stress.
+///
+/// # Errors
+///
+/// [`OptionError`] if there is no such option, or the option does not admit the value.
+pub fn parse(given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
+    WorkloadOptions::parse_as::<StressOptions>(given)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{parsed, reported};
+    use serde_json::json;
 
     #[test]
     fn the_options_of_the_command_have_the_defaults_of_the_type() {
-        let defaults = parsed::<StressOptions>(&[]).unwrap();
-        assert_eq!(reported(&defaults), reported(&StressOptions::default()));
+        let defaults = StressOptions::from_given(&[]).unwrap();
+        assert_eq!(json!(defaults), json!(StressOptions::default()));
     }
 
     #[test]
@@ -158,7 +167,7 @@ mod tests {
         for name in
             ["write-share", "rollback-share", "part-share", "panic-share", "yield-share", "snapshot-share"]
         {
-            let words = parsed::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
+            let words = StressOptions::from_given(&[(name, "1.1")]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} 1.1: expected a number from 0 to 1"));
         }
     }

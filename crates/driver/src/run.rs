@@ -1,11 +1,11 @@
 //! One run from its names to its report: loads, runs, checks.
 
 use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
-#[cfg(feature = "sim")]
-use crate::driver::simulated::{self, VirtualSettings};
-use crate::driver::{Counts, Measurement, Settings, measure};
 use crate::error::BenchError;
 use crate::latency::Latencies;
+#[cfg(feature = "sim")]
+use crate::measure::simulated::{self, VirtualSettings};
+use crate::measure::{Counts, Measurement, Settings, measure};
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
 use crate::report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport, named_reasons};

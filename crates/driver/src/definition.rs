@@ -65,6 +65,15 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
     /// [`OptionError`] if an option does not admit its value.
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError>;
 
+    /// Reads the options from the values `given`: names without dashes, and values.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] if there is no such option, or the option does not admit the value.
+    fn from_given(given: &[(&str, &str)]) -> Result<Self, OptionError> {
+        Self::parse(&OptionValues::new(Self::INFO.name, Self::INFO.options, given)?)
+    }
+
     /// Estimates the memory in use for the data once they are loaded, in bytes.
     fn data_bytes_estimate(&self) -> u64;
 
@@ -96,21 +105,6 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
 #[derive(Clone)]
 pub struct WorkloadOptions(Arc<dyn AnyOptions>);
 
-/// Parses options, for tests of what a workload reads and reports.
-///
-/// Not as [`WorkloadOptions`]: that has the workload's run under every protocol in its table of functions, which the unit
-/// tests would compile once more.
-#[cfg(test)]
-pub(crate) fn parsed<W: WorkloadDefinition>(given: &[(&str, &str)]) -> Result<W, OptionError> {
-    W::parse(&OptionValues::new(W::INFO.name, W::INFO.options, given)?)
-}
-
-/// Returns the values of options as a report shows them, for tests.
-#[cfg(test)]
-pub(crate) fn reported<W: WorkloadDefinition>(options: &W) -> Value {
-    Value::from(options.to_json())
-}
-
 impl WorkloadOptions {
     /// Parses the options of the workload `W` from `given`: names without dashes, and values.
     ///
@@ -118,7 +112,7 @@ impl WorkloadOptions {
     ///
     /// [`OptionError`] if `W` has no such option, or the option does not admit the value.
     pub fn parse_as<W: WorkloadDefinition>(given: &[(&str, &str)]) -> Result<Self, OptionError> {
-        W::parse(&OptionValues::new(W::INFO.name, W::INFO.options, given)?).map(Self::from)
+        W::from_given(given).map(Self::from)
     }
 
     /// Returns the workload's description.

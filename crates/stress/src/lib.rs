@@ -22,12 +22,12 @@ mod rows;
 mod twins;
 mod values;
 
-pub use options::StressOptions;
+pub use options::{StressOptions, parse};
 
-use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Abort, Error, Isolation, Profile, Protocol, Transaction, Worker};
+use hotrow_driver::{Check, End, Ran, Workload};
 use objects::Objects;
 use operation::{Operation, PLANNED, Temper};
 use std::ops::Range;
