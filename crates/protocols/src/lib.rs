@@ -3,7 +3,9 @@
 //! A protocol knows headers, marks and items; it names no datatype. All protocols follow the one path that
 //! [`hotrow_core::Protocol`] describes, so a reader who knows one can read them all.
 
+mod crowd;
 mod drp;
+mod lock_wait;
 mod locking;
 mod mocc;
 mod occ;

@@ -1,10 +1,10 @@
 //! The version word that optimistic protocols keep beside each value.
 
+use crate::lock_wait::LockWait;
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
-use hotrow_sync::spin::Spin;
 
 /// Bits for a worker's number in a version.
 pub(crate) const WORKER_BITS: u32 = 14;
@@ -99,7 +99,11 @@ impl VersionWord {
     #[cold]
     #[inline(never)]
     fn lock_again(&self, expected: Option<Version>) -> Result<Version, Reason> {
-        let mut spin = Spin::new();
+        let mut wait = LockWait::new(expected.is_some());
+        if expected.is_none() {
+            // It was locked just now.
+            wait.turn();
+        }
         loop {
             let seen = self.load();
             if expected.is_some_and(|expected| expected != seen.unlocked()) {
@@ -108,7 +112,7 @@ impl VersionWord {
             if !seen.is_locked() && self.try_lock(seen) {
                 return Ok(seen);
             }
-            if !spin.turn() {
+            if !wait.turn() {
                 return Err(Reason::WriteLocked);
             }
         }

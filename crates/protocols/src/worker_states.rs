@@ -25,6 +25,7 @@
 
 mod attempts;
 
+use crate::crowd::Crowd;
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WaitLimit;
@@ -151,8 +152,9 @@ pub(crate) enum Waited {
 #[derive(Debug)]
 pub(crate) struct WorkerStates {
     states: PerWorker<WorkerState>,
-    /// Number of workers that have begun a transaction.
-    workers: AtomicU32,
+    crowd: Crowd,
+    /// One more than the highest number of a worker that has begun a transaction.
+    workers_end: AtomicU32,
     /// The time of the last call, in nanoseconds of the clock.
     last_call_ns: CachePadded<AtomicU64>,
     spin: SpinPolicy,
@@ -183,10 +185,12 @@ pub(crate) struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// For locks of which each is taken soon by somebody who runs: `wait-die`, `serial`.
+    /// For a lock that is taken soon by somebody who runs: `serial`.
     pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0, crowded_yielding: 0, naps: false };
+    /// For locks that go by age: `wait-die`.
+    pub(crate) const AGED: Self = Self { yielding: 256, ..Self::SPINNING };
     /// For locks that those take who run while others nap: `plor`, `wound-wait`.
-    pub(crate) const BARGING: Self = Self { naps: true, ..Self::SPINNING };
+    pub(crate) const BARGING: Self = Self { naps: true, ..Self::AGED };
     /// For fair locks: all waiters behind the next holder wait until it gets a processor.
     pub(crate) const FAIR: Self = Self { spinning: 32, yielding: 512, crowded_yielding: 64, naps: false };
     /// For waiters that run others' operations meanwhile: new ones may come soon.
@@ -208,7 +212,8 @@ impl WorkerStates {
     pub(crate) fn new(spin: SpinPolicy) -> Self {
         Self {
             states: PerWorker::new(WORKERS_MAX),
-            workers: AtomicU32::new(0),
+            crowd: Crowd::default(),
+            workers_end: AtomicU32::new(0),
             last_call_ns: CachePadded::default(),
             spin,
         }
@@ -442,9 +447,10 @@ impl WorkerStates {
         }) || yielding > 0 && yield_until(yielding, condition)
     }
 
-    /// True if there are more workers than can run at once.
+    /// True if there are more workers at work than can run at once.
     fn is_crowded(&self) -> bool {
-        self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
+        let workers = || 0..self.workers_end.load(Ordering::Relaxed);
+        self.crowd.is_large(|| workers().map(|worker| self.of(worker).word.load(Ordering::Relaxed)))
     }
 
     /// Grants a lock to the worker and wakes it.

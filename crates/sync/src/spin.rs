@@ -1,5 +1,8 @@
 //! Bounded spinning.
 
+use crate::atomic::{AtomicU64, Ordering};
+use crate::clock;
+
 /// The number of turns of a [`Spin`].
 ///
 /// They take about two microseconds on current x86-64: longer than a commit holds its locks while its thread runs,
@@ -37,6 +40,12 @@ impl Spin {
         Self { left: TURNS }
     }
 
+    /// A wait of [`YIELDS`] turns that yield, after one by other means.
+    #[inline]
+    pub fn yielding() -> Self {
+        Self { left: YIELDS.min(TURNS) }
+    }
+
     /// Spends one turn. Returns false when none is left.
     #[inline]
     pub fn turn(&mut self) -> bool {
@@ -66,6 +75,69 @@ impl Spin {
             crate::thread::yield_now();
             self.left = TURNS / 4;
         }
+    }
+}
+
+/// Changes a word by `next` until that succeeds, or until `next` gives nothing. Returns the word before the change, or the
+/// one that was refused. `success` is the ordering of the change; loads are relaxed.
+///
+/// It pauses after each failure, longer each time. A failed exchange takes the line from the others for nothing: when many
+/// threads change a word, without pauses they mostly hinder each other (Dice, Hendler, Mirsky, "Lightweight Contention
+/// Management for Efficient Compare-and-Swap Operations", Euro-Par 2013).
+#[inline(always)]
+pub fn update(
+    word: &AtomicU64,
+    success: Ordering,
+    mut next: impl FnMut(u64) -> Option<u64>,
+) -> Result<u64, u64> {
+    let mut seen = word.load(Ordering::Relaxed);
+    let mut pauses = Pauses::up_to(u64::MAX);
+    loop {
+        let Some(changed) = next(seen) else { return Err(seen) };
+        match word.compare_exchange_weak(seen, changed, success, Ordering::Relaxed) {
+            Ok(_) => return Ok(seen),
+            Err(now) => seen = load_after(word, &mut pauses, now),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn load_after(word: &AtomicU64, pauses: &mut Pauses, now: u64) -> u64 {
+    if pauses.pause() { word.load(Ordering::Relaxed) } else { now }
+}
+
+/// Pauses between looks at a word that many threads change. They grow, and by the clock: an instruction that pauses takes
+/// nine cycles on some processors and 140 on others.
+#[derive(Debug)]
+pub struct Pauses {
+    next_ns: u64,
+    left_ns: u64,
+}
+
+impl Pauses {
+    /// The shortest pause: a line takes about as long from one core to another.
+    const MIN_NS: u64 = 256;
+    /// The longest pause.
+    const MAX_NS: u64 = 4_096;
+
+    /// Pauses of about `limit_ns` nanoseconds together. None in a model, as for [`TURNS`].
+    pub fn up_to(limit_ns: u64) -> Self {
+        Self { next_ns: Self::MIN_NS, left_ns: if cfg!(loom) { 0 } else { limit_ns } }
+    }
+
+    /// Pauses, twice as long as before. False if no time is left.
+    pub fn pause(&mut self) -> bool {
+        if self.left_ns == 0 {
+            return false;
+        }
+        let end = clock::nanoseconds() + self.next_ns;
+        while clock::nanoseconds() < end {
+            crate::thread::spin_loop();
+        }
+        self.left_ns = self.left_ns.saturating_sub(self.next_ns);
+        self.next_ns = (2 * self.next_ns).min(Self::MAX_NS);
+        true
     }
 }
 
@@ -108,6 +180,29 @@ impl Default for Spin {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let mut pauses = Pauses::up_to(1_000);
+        let begin = clock::nanoseconds();
+        let mut count = 0;
+        while pauses.pause() {
+            count += 1;
+        }
+        // 64, 128, 256, 512 and 1,024 are more than 1,000 together only with the last.
+        assert_eq!(count, 5);
+        assert!(clock::nanoseconds() - begin >= 1_000);
+    }
+
+    #[test]
+    fn a_word_is_changed_unless_the_change_is_refused() {
+        let word = AtomicU64::new(1);
+        let double = |seen| (seen < 4).then_some(2 * seen);
+        assert_eq!(update(&word, Ordering::SeqCst, double), Ok(1));
+        assert_eq!(update(&word, Ordering::SeqCst, double), Ok(2));
+        assert_eq!(update(&word, Ordering::SeqCst, double), Err(4));
+        assert_eq!(word.load(Ordering::Relaxed), 4);
+    }
 
     #[test]
     fn a_spin_ends_after_its_turns() {

@@ -468,6 +468,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// True if a record is present at this moment, for an operation that has its presence checked at the commit. A look
+    /// that waits for nobody: where many change a row, it is mostly locked. Never under a protocol whose attempts see one
+    /// consistent state.
+    #[inline(always)]
+    pub(crate) fn seems_present(&self, record: NonNull<Record<K, R, P>>) -> bool {
+        // SAFETY: found in the index under the attempt's pinned epoch.
+        !self.is_opaque && unsafe { record.as_ref() }.state() == State::Present
+    }
+
     /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
     ///
     /// Called after the announcement: a protocol that locks writes then holds the lock already.

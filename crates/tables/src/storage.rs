@@ -304,6 +304,8 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) constraints: Vec<Constraint<K, R>>,
     /// True if an operation that changes rows has more to do first: the table is immutable, or has constraints.
     pub(crate) guards_changes: bool,
+    /// True if attempts see one consistent state.
+    pub(crate) is_opaque: bool,
     pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     /// The groups of columns that conflict apart, if there are any.
     pub(crate) split: Option<Box<SplitRows<K, R, P>>>,
@@ -321,7 +323,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// An empty table without constraints, indexes and queues.
     pub(crate) fn new(engine: &Engine<P>, name: String, index: Index<K, R, P>, immutable: bool) -> Self {
         let graveyard = Graveyard::new(engine.kept_segments());
-        let engine = engine.id();
+        let (engine, is_opaque) = (engine.id(), engine.is_opaque());
         // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
         // first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
@@ -330,6 +332,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             index,
             immutable,
             guards_changes: immutable,
+            is_opaque,
             constraints: Vec::new(),
             secondaries: Vec::new(),
             split: None,

@@ -198,7 +198,8 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         }
     }
 
-    /// Changes the part at the commit, without reading it. The change is taken, unless the row is not there.
+    /// Changes the part at the commit, without reading it. The change is taken, unless the row is not there. With
+    /// `seems_present` it does not look whether it is: the commit will.
     ///
     /// # Safety
     ///
@@ -207,6 +208,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         object: &O,
+        seems_present: bool,
         change: &mut Option<impl CommitTimeChange<Part<W>>>,
     ) -> Result<Presence<()>, Abort> {
         const ONCE: &str = "a change is made once";
@@ -221,7 +223,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
                 change.take().expect(ONCE).change(own);
                 return Ok(Presence::Present(()));
             }
-            if !pending && !self.is_there(tx, id)? {
+            if !pending && !seems_present && !self.is_there(tx, id)? {
                 return Ok(Presence::Absent);
             }
             let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };

@@ -8,6 +8,7 @@
 //! direct predecessors, so otherwise it would overtake the others.)
 
 use super::ticket_lock::WORKERS_MAX;
+use crate::crowd::Crowd;
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -70,8 +71,7 @@ pub(super) struct Progress {
     places: Box<[CachePadded<Event>]>,
     /// Number of threads that are parked, or about to park.
     parked: CachePadded<AtomicU32>,
-    /// Number of workers that have begun a commit.
-    workers: CachePadded<AtomicU32>,
+    crowd: CachePadded<Crowd>,
     /// One more than the highest number of a worker that has begun a commit.
     workers_end: CachePadded<AtomicU32>,
 }
@@ -88,7 +88,7 @@ impl Progress {
                 places
             },
             parked: CachePadded::default(),
-            workers: CachePadded::default(),
+            crowd: CachePadded::default(),
             workers_end: CachePadded::default(),
         }
     }
@@ -100,8 +100,7 @@ impl Progress {
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
         if serial == 0 {
-            // Relaxed: it only decides how to wait.
-            self.workers.fetch_add(1, Ordering::Relaxed);
+            self.crowd.join();
             // Relaxed: the worker's later stores make it visible.
             self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
         }
@@ -253,9 +252,10 @@ impl Progress {
         }
     }
 
-    /// True if there are more workers than can run at once.
+    /// True if there are more workers at work than can run at once.
     fn is_crowded(&self) -> bool {
-        self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
+        let workers = || 0..self.workers_end.load(Ordering::Relaxed);
+        self.crowd.is_large(|| workers().map(|worker| self.of(worker).serial.load(Ordering::Relaxed)))
     }
 }
 

@@ -11,6 +11,7 @@
 //! transaction waits there, or a worker with a higher number shares the lock and is noted there.
 
 use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::spin::update;
 
 const EXCLUSIVE: u64 = 1 << 63;
 const QUEUED: u64 = 1 << 62;
@@ -80,16 +81,10 @@ impl LockWord {
     #[inline(always)]
     pub(super) fn try_shared(&self, worker: u32) -> bool {
         let Some(bit) = bit(worker) else { return false };
-        let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & (EXCLUSIVE | QUEUED) == 0 {
-            // Acquire: pairs with the release of the last holder, so that its stores are seen. Sequentially
-            // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
-            match self.0.compare_exchange_weak(seen, seen | bit, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
-        }
-        false
+        // Acquire: pairs with the release of the last holder, so that its stores are seen. Sequentially consistent
+        // besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
+        let shared = |seen| (seen & (EXCLUSIVE | QUEUED) == 0).then_some(seen | bit);
+        update(&self.0, Ordering::SeqCst, shared).is_ok()
     }
 
     /// Takes the lock exclusively if nobody is in the way. `shares` is true if the worker shares it already.
@@ -116,15 +111,10 @@ impl LockWord {
     #[inline(always)]
     pub(super) fn release_shared_if_held(&self, worker: u32) -> Option<Released> {
         let bit = bit(worker)?;
-        let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & EXCLUSIVE == 0 && seen & bit != 0 {
-            // Release: pairs with the acquire of the next holder.
-            match self.0.compare_exchange_weak(seen, seen & !bit, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return Some(Released::from(seen)),
-                Err(now) => seen = now,
-            }
-        }
-        Some(Released::NoWaiters)
+        // Release: pairs with the acquire of the next holder.
+        let without = |seen| (seen & EXCLUSIVE == 0 && seen & bit != 0).then_some(seen & !bit);
+        let released = update(&self.0, Ordering::Release, without);
+        Some(released.map_or(Released::NoWaiters, Released::from))
     }
 
     /// True if this worker gets the lock only through the queue.

@@ -198,7 +198,7 @@ impl Variants for TwoPhaseLocking {
 
     fn new(policy: &Policy) -> Self {
         let spin = match policy {
-            Policy::NoWait | Policy::WaitDie => SpinPolicy::SPINNING,
+            Policy::NoWait | Policy::WaitDie => SpinPolicy::AGED,
             Policy::WoundWait => SpinPolicy::BARGING,
         };
         Self { policy: *policy, states: WorkerStates::new(spin), queues: Queues::new() }

@@ -122,6 +122,13 @@ impl Queues {
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Unavailable);
         }
+        // Who would die of a holder dies without the list, which those that hand locks on need.
+        if policy == Policy::WaitDie
+            && holders(word, states)
+                .any(|(holder, exclusive)| meet(request, holder, exclusive, policy, states).is_none())
+        {
+            return Err(Refused::Unavailable);
+        }
         let mut entries = self.entries.lock(segment);
         let mut naps = 0;
         loop {
@@ -298,8 +305,8 @@ fn meet(
     }
 }
 
-/// Returns the holders that a lock's word names, each with true if it holds the lock exclusively. The stripe's mutex
-/// is held and the lock closed, so that the number of holders can only fall.
+/// Returns the holders that a lock's word names, each with true if it holds the lock exclusively. While the stripe's mutex
+/// is held and the lock closed, their number can only fall; otherwise they are those of a moment.
 fn holders(word: &LockWord, states: &WorkerStates) -> impl Iterator<Item = (AttemptStamp, bool)> {
     word.holders().workers().filter_map(|(worker, exclusive)| {
         let stamp = states.stamp(worker);

@@ -1,5 +1,6 @@
 //! The header that `mocc` keeps beside each value: a lock with a version, and the heat.
 
+use crate::lock_wait::LockWait;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
@@ -123,7 +124,7 @@ impl HeatedWord {
         expected: Option<HeatedVersion>,
         shared: bool,
     ) -> Result<HeatedVersion, Reason> {
-        let mut spin = Spin::new();
+        let mut wait = LockWait::new(expected.is_some());
         let own = if shared { READER } else { 0 };
         loop {
             let seen = self.load();
@@ -134,7 +135,7 @@ impl HeatedWord {
             if seen == version.0 | own && self.try_lock(seen, version) {
                 return Ok(version);
             }
-            if !spin.turn() {
+            if !wait.turn() {
                 return Err(Reason::WriteLocked);
             }
         }

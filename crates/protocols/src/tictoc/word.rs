@@ -1,9 +1,9 @@
 //! The word with two timestamps that `tictoc` keeps beside each value.
 
+use crate::lock_wait::LockWait;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
-use hotrow_sync::spin::Spin;
 
 /// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that it overflows.
 const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
@@ -113,7 +113,7 @@ impl TimestampWord {
     /// the version differs, it fails without locking.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lock(&self, expected: Option<Timestamps>) -> Result<Timestamps, Reason> {
-        let mut spin = Spin::new();
+        let mut wait = LockWait::new(expected.is_some());
         loop {
             let seen = self.load();
             if expected.is_some_and(|expected| !expected.same_version(seen)) {
@@ -122,7 +122,7 @@ impl TimestampWord {
             if !seen.is_locked() && self.try_lock(seen) {
                 return Ok(seen);
             }
-            if !spin.turn() {
+            if !wait.turn() {
                 return Err(Reason::WriteLocked);
             }
         }

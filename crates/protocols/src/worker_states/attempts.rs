@@ -16,7 +16,8 @@ impl WorkerStates {
         let began_ns = if attempt.number() == 0 { now_ns() } else { last.began_ns };
         if last.id == AttemptId::default() {
             // Relaxed: it only decides how to wait.
-            self.workers.fetch_add(1, Ordering::Relaxed);
+            self.workers_end.fetch_max(attempt.worker().number() + 1, Ordering::Relaxed);
+            self.crowd.join();
         }
         self.enter_next(last, attempt.worker().number(), began_ns)
     }

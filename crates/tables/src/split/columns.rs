@@ -35,7 +35,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     return Ok(self.read_part_on_snapshot(tx, key, (split, group), columns));
                 }
                 tx.settle_object(&self.meta)?;
-                self.on_part(tx, key, group, |tx, part| {
+                self.on_part(tx, key, group, |tx, part, _| {
                     // SAFETY: the part is `split`'s, found under the attempt's pinned epoch; `tx` is of the table's operation.
                     unsafe { part.read_part(tx, split, |part| part.values::<R, GroupsOf<R>, C>(columns)) }
                 })
@@ -62,7 +62,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Place::Part(split, group) => {
                 let tx = self.enter_to_write(tx)?;
                 let mut change = Some(change);
-                self.on_part(tx, key, group, |tx, segment| {
+                self.on_part(tx, key, group, |tx, segment, _| {
                     let change = |values: &mut C::Values| change.take().expect(ONCE)(values);
                     Self::update_part(tx, split, segment, columns, change)
                 })
@@ -131,9 +131,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         let tx = self.enter_to_write(tx)?;
         let mut change = Some(change);
-        let changed = self.on_part(tx, key, group, |tx, part| {
+        let changed = self.on_part(tx, key, group, |tx, part, record| {
+            // A record's state says whether its row is there, and is not in the part's cache line.
+            let seems_present = self.seems_present(record);
             // SAFETY: as in `read_columns`.
-            unsafe { part.change_part_at_commit(tx, split, &mut change) }
+            unsafe { part.change_part_at_commit(tx, split, seems_present, &mut change) }
         })?;
         Ok(changed.is_some())
     }
@@ -198,7 +200,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Place::Part(split, group) => {
                 let tx = self.enter_to_write(tx)?;
                 let column = column.in_part::<GroupsOf<R>>();
-                self.on_part(tx, key, group, |tx, part| {
+                self.on_part(tx, key, group, |tx, part, _| {
                     // SAFETY: as in `read_columns`.
                     unsafe { part.subtract_from_part(tx, split, column, amount) }
                 })

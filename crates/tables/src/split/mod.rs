@@ -170,20 +170,24 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.conflict(Reason::ReadChanged, id)
     }
 
-    /// Does something to the part of a key's row; `None` if there is no such row.
+    /// Does something to the part of a key's row, of which it gets the record, too; `None` if there is no such row.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn on_part<V>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl crate::key::AsKey<K> + ?Sized),
         group: usize,
-        mut operate: impl FnMut(&mut ObjectAccess<'_, P>, &PartOf<R, P>) -> Result<Presence<V>, Abort>,
+        mut operate: impl FnMut(
+            &mut ObjectAccess<'_, P>,
+            &PartOf<R, P>,
+            NonNull<Record<K, R, P>>,
+        ) -> Result<Presence<V>, Abort>,
     ) -> Result<Option<V>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             // SAFETY: found in the index under the attempt's pinned epoch.
             let part = unsafe { record.as_ref() }.part(group).segment();
-            match operate(tx, part)? {
+            match operate(tx, part, record)? {
                 Presence::Present(value) => return Ok(Some(value)),
                 Presence::Deleted => return Ok(None),
                 Presence::Absent => self.leave_dead(tx, record, part)?,
