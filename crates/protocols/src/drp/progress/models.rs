@@ -15,7 +15,7 @@ impl Progress {
             restructuring: PerWorker::new(1),
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
-            workers: CachePadded::default(),
+            crowd: CachePadded::default(),
             workers_end: CachePadded::default(),
         };
         (0..2).for_each(|worker| _ = progress.commits.of(worker));
