@@ -2,6 +2,7 @@
 
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::{Mutex, clock, thread, try_lock};
+use std::ops::Range;
 
 /// The workers of an engine, as far as they are at work: each shows a word that changes with every attempt or commit.
 ///
@@ -9,8 +10,8 @@ use hotrow_sync::{Mutex, clock, thread, try_lock};
 /// and does nothing afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
-    /// Number of workers that have begun to work.
-    begun: AtomicU32,
+    /// One more than the highest number of a worker that has begun to work.
+    workers_end: AtomicU32,
     is_large: AtomicBool,
     /// The time of the next count, in nanoseconds of the clock.
     next_ns: AtomicU64,
@@ -26,19 +27,26 @@ const EVERY_VIRTUAL_NS: u64 = 100_000;
 impl Crowd {
     /// Notes that a worker begins to work.
     #[cold]
-    pub(crate) fn join(&self) {
-        // Relaxed, like all words here: they only decide how to wait.
-        self.begun.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn join(&self, worker: u32) {
+        // Relaxed: the worker's later stores make it visible to those that depend on it.
+        self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
+        // Relaxed, like all other accesses here: they only decide how to wait.
         self.is_large.store(true, Ordering::Relaxed);
     }
 
-    /// True if more workers are at work than can run at once. `words` gives the current word of each.
-    pub(crate) fn is_large<W: Iterator<Item = u64>>(&self, words: impl FnOnce() -> W) -> bool {
-        if self.begun.load(Ordering::Relaxed) as usize <= thread::running_at_once() {
+    /// The numbers of the workers that have begun to work.
+    #[inline]
+    pub(crate) fn workers(&self) -> Range<u32> {
+        0..self.workers_end.load(Ordering::Relaxed)
+    }
+
+    /// True if more workers are at work than can run at once. `word_of` gives the current word of each.
+    pub(crate) fn is_large(&self, word_of: impl Fn(u32) -> u64) -> bool {
+        if self.workers().len() <= thread::running_at_once() {
             return false;
         }
         if !cfg!(loom) && clock::nanoseconds() >= self.next_ns.load(Ordering::Relaxed) {
-            self.count(words());
+            self.count(self.workers().map(word_of));
         }
         self.is_large.load(Ordering::Relaxed)
     }
@@ -66,24 +74,22 @@ mod tests {
 
     #[test]
     fn workers_that_have_stopped_do_not_count() {
-        let (crowd, cores) = (Crowd::default(), thread::running_at_once() as u64);
-        let words = |working: u64, round: u64| {
-            move || (0..=cores).map(move |at| if at < working { round } else { 1 })
-        };
-        let after = |round: u64, working: u64| {
+        let (crowd, cores) = (Crowd::default(), thread::running_at_once() as u32);
+        let word = |working: u32, round: u64| move |worker| if worker < working { round } else { 1 };
+        let after = |round: u64, working: u32| {
             // The time of the count has come.
             crowd.next_ns.store(0, Ordering::Relaxed);
-            crowd.is_large(words(working, round))
+            crowd.is_large(word(working, round))
         };
-        for _ in 0..cores {
-            crowd.join();
+        for worker in 0..cores {
+            crowd.join(worker);
         }
         assert!(!after(1, cores + 1), "there are not more than cores");
-        crowd.join();
+        crowd.join(cores);
         assert!(after(1, cores + 1), "all work");
         assert!(!after(2, cores), "one has stopped");
+        crowd.join(cores + 1);
+        assert!(crowd.is_large(word(0, 0)), "one more, before the next count");
         assert!(after(3, cores + 1), "it works again");
-        crowd.join();
-        assert!(crowd.is_large(words(0, 0)), "one more, before the next count");
     }
 }

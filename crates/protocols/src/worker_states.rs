@@ -153,8 +153,6 @@ pub(crate) enum Waited {
 pub(crate) struct WorkerStates {
     states: PerWorker<WorkerState>,
     crowd: Crowd,
-    /// One more than the highest number of a worker that has begun a transaction.
-    workers_end: AtomicU32,
     /// The time of the last call, in nanoseconds of the clock.
     last_call_ns: CachePadded<AtomicU64>,
     spin: SpinPolicy,
@@ -213,7 +211,6 @@ impl WorkerStates {
         Self {
             states: PerWorker::new(WORKERS_MAX),
             crowd: Crowd::default(),
-            workers_end: AtomicU32::new(0),
             last_call_ns: CachePadded::default(),
             spin,
         }
@@ -449,8 +446,7 @@ impl WorkerStates {
 
     /// True if there are more workers at work than can run at once.
     fn is_crowded(&self) -> bool {
-        let workers = || 0..self.workers_end.load(Ordering::Relaxed);
-        self.crowd.is_large(|| workers().map(|worker| self.of(worker).word.load(Ordering::Relaxed)))
+        self.crowd.is_large(|worker| self.of(worker).word.load(Ordering::Relaxed))
     }
 
     /// Grants a lock to the worker and wakes it.

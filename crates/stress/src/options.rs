@@ -142,7 +142,8 @@ impl WorkloadDefinition for StressOptions {
     }
 }
 
-/// Reads the options of stress, as [`WorkloadOptions::parse_as`] does. Not generic: who calls it compiles nothing of stress.
+/// Reads the options of stress, as [`WorkloadOptions::parse_as`] does. Not generic, so that its callers
+/// compile nothing of stress.
 ///
 /// # Errors
 ///

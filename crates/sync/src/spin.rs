@@ -90,21 +90,30 @@ pub fn update(
     success: Ordering,
     mut next: impl FnMut(u64) -> Option<u64>,
 ) -> Result<u64, u64> {
-    let mut seen = word.load(Ordering::Relaxed);
-    let mut pauses = Pauses::up_to(u64::MAX);
-    loop {
-        let Some(changed) = next(seen) else { return Err(seen) };
-        match word.compare_exchange_weak(seen, changed, success, Ordering::Relaxed) {
-            Ok(_) => return Ok(seen),
-            Err(now) => seen = load_after(word, &mut pauses, now),
-        }
+    let seen = word.load(Ordering::Relaxed);
+    let Some(changed) = next(seen) else { return Err(seen) };
+    match word.compare_exchange(seen, changed, success, Ordering::Relaxed) {
+        Ok(_) => Ok(seen),
+        Err(_) => update_again(word, success, next),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn load_after(word: &AtomicU64, pauses: &mut Pauses, now: u64) -> u64 {
-    if pauses.pause() { word.load(Ordering::Relaxed) } else { now }
+fn update_again(
+    word: &AtomicU64,
+    success: Ordering,
+    mut next: impl FnMut(u64) -> Option<u64>,
+) -> Result<u64, u64> {
+    let mut pauses = Pauses::up_to(u64::MAX);
+    loop {
+        pauses.pause();
+        let seen = word.load(Ordering::Relaxed);
+        let Some(changed) = next(seen) else { return Err(seen) };
+        if word.compare_exchange(seen, changed, success, Ordering::Relaxed).is_ok() {
+            return Ok(seen);
+        }
+    }
 }
 
 /// Pauses between looks at a word that many threads change. They grow, and by the clock: an instruction that pauses takes

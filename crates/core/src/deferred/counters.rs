@@ -12,8 +12,8 @@ impl Counter {
     pub const TAME_COMMITS: Counter =
         Counter::count("tame_commits", "commits of transactions that were tame");
     /// Tame attempts that still lost, because a row of a deferred operation had been deleted before its turn
-    /// ([`Reason::ReadChanged`]), or a wild one was inserting a row under the same key ([`Reason::ReadLocked`]). Those that had to touch more than they had declared ([`Reason::Undeclared`]) are left
-    /// out.
+    /// ([`Reason::ReadChanged`]), or a wild one was inserting a row under the same key ([`Reason::ReadLocked`]). Those
+    /// that had to touch more than they had declared ([`Reason::Undeclared`]) are left out.
     pub const TAME_ABORTS: Counter =
         Counter::count("tame_aborts", "attempts that lost although they were tame");
 }

@@ -72,8 +72,6 @@ pub(super) struct Progress {
     /// Number of threads that are parked, or about to park.
     parked: CachePadded<AtomicU32>,
     crowd: CachePadded<Crowd>,
-    /// One more than the highest number of a worker that has begun a commit.
-    workers_end: CachePadded<AtomicU32>,
 }
 
 impl Progress {
@@ -89,7 +87,6 @@ impl Progress {
             },
             parked: CachePadded::default(),
             crowd: CachePadded::default(),
-            workers_end: CachePadded::default(),
         }
     }
 
@@ -100,9 +97,7 @@ impl Progress {
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
         if serial == 0 {
-            self.crowd.join();
-            // Relaxed: the worker's later stores make it visible.
-            self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
+            self.crowd.join(worker);
         }
         // Release, both, in this order: a thread that sees the new bound sees the new serial number. A thread that
         // finds the worker in a line, which it joins later, sees both.
@@ -147,7 +142,7 @@ impl Progress {
     /// caller.
     pub(super) fn wait_for_restructuring(&self, worker: u32, seen: &mut Vec<(u32, u32)>) {
         let word = |other| self.restructuring(other).load(Ordering::SeqCst);
-        let others = (0..self.workers_end.load(Ordering::Relaxed)).filter(|other| *other != worker);
+        let others = self.crowd.workers().filter(|other| *other != worker);
         seen.clear();
         seen.extend(others.map(|other| (other, word(other))).filter(|(_, seen)| seen % 2 == 1));
         for (other, seen) in seen.drain(..) {
@@ -254,8 +249,7 @@ impl Progress {
 
     /// True if there are more workers at work than can run at once.
     fn is_crowded(&self) -> bool {
-        let workers = || 0..self.workers_end.load(Ordering::Relaxed);
-        self.crowd.is_large(|| workers().map(|worker| self.of(worker).serial.load(Ordering::Relaxed)))
+        self.crowd.is_large(|worker| self.of(worker).serial.load(Ordering::Relaxed))
     }
 }
 

@@ -122,7 +122,7 @@ impl Queues {
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Unavailable);
         }
-        // Who would die of a holder dies without the list, which those that hand locks on need.
+        // A transaction that would die of a holder dies without the list, which those that hand locks on need.
         if policy == Policy::WaitDie
             && holders(word, states)
                 .any(|(holder, exclusive)| meet(request, holder, exclusive, policy, states).is_none())

@@ -15,9 +15,7 @@ impl WorkerStates {
     ) -> AttemptStamp {
         let began_ns = if attempt.number() == 0 { now_ns() } else { last.began_ns };
         if last.id == AttemptId::default() {
-            // Relaxed: it only decides how to wait.
-            self.workers_end.fetch_max(attempt.worker().number() + 1, Ordering::Relaxed);
-            self.crowd.join();
+            self.crowd.join(attempt.worker().number());
         }
         self.enter_next(last, attempt.worker().number(), began_ns)
     }

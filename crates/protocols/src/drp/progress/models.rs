@@ -16,7 +16,6 @@ impl Progress {
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
             crowd: CachePadded::default(),
-            workers_end: CachePadded::default(),
         };
         (0..2).for_each(|worker| _ = progress.commits.of(worker));
         progress.restructuring.of(0);
