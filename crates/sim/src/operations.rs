@@ -97,6 +97,12 @@ pub fn pause() {
     step(true, |engine| engine.record(Operation::Pause, None, engine.memory.costs.pause));
 }
 
+/// Spin hints for `ns` nanoseconds, at most a second, without a look at anything. One step, as [`pause`].
+pub fn pause_for(ns: u64) {
+    htm::leave(htm::AbortCause::System);
+    step(true, |engine| engine.record(Operation::Pause, None, ns.min(1_000_000_000) * 1000));
+}
+
 /// A yield to the operating system. A step. Each core runs one thread only, so a yield only has a cost. Under a
 /// schedule that ignores the clocks, the core gives way.
 pub fn yield_now() {

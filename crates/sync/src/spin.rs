@@ -1,7 +1,6 @@
 //! Bounded spinning.
 
 use crate::atomic::{AtomicU64, Ordering};
-use crate::clock;
 
 /// The number of turns of a [`Spin`].
 ///
@@ -140,10 +139,7 @@ impl Pauses {
         if self.left_ns == 0 {
             return false;
         }
-        let end = clock::nanoseconds() + self.next_ns;
-        while clock::nanoseconds() < end {
-            crate::thread::spin_loop();
-        }
+        crate::thread::spin_for(self.next_ns);
         self.left_ns = self.left_ns.saturating_sub(self.next_ns);
         self.next_ns = (2 * self.next_ns).min(Self::MAX_NS);
         true
@@ -189,6 +185,7 @@ impl Default for Spin {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::clock;
 
     #[test]
     fn pauses_grow_and_end() {

@@ -32,6 +32,18 @@ pub(crate) fn spin_loop() {
     }
 }
 
+/// Spins for a time, and looks at nothing but the clock. In a simulation this is one step, not one for each turn.
+pub(crate) fn spin_for(ns: u64) {
+    #[cfg(all(feature = "sim", not(loom)))]
+    if hotrow_sim::is_active() {
+        return hotrow_sim::pause_for(ns);
+    }
+    let end = crate::clock::nanoseconds() + ns;
+    while crate::clock::nanoseconds() < end {
+        spin_loop();
+    }
+}
+
 /// Yields the processor; in a simulation, lets other cores go on.
 #[cfg(all(feature = "sim", not(loom)))]
 pub fn yield_now() {
