@@ -30,6 +30,8 @@ pub(crate) enum Request {
     Stamp(crate::stamp::StampPlan),
     /// Measures several protocols in turn.
     Compare(BenchPlan),
+    /// Chops a workload's procedures.
+    Chop(crate::chop::ChopPlan),
     /// Lists protocols, workloads and machines.
     List(Format),
     /// Checks a recorded history.
@@ -154,6 +156,7 @@ fn command() -> Command {
                      hotrow check stress.history",
                 ),
         )
+        .subcommand(crate::chop::command())
         .subcommand(
             ListArguments::augment_args(Command::new("list"))
                 .about(if cfg!(feature = "sim") {
@@ -256,6 +259,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         #[cfg(not(feature = "sim"))]
         "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
+        "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {
             let known: Vec<String> =

@@ -4,6 +4,7 @@
 //! Results go to standard output; progress, notes and errors go to standard error.
 
 mod arguments;
+mod chop;
 mod error;
 mod explore;
 mod fidelity;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
         #[cfg(feature = "sim")]
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
+        Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::List(format)) => list::print(format).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),

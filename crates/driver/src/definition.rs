@@ -11,6 +11,7 @@ use crate::observer::{Host, Observer};
 use crate::options::{OptionError, OptionInfo, OptionValues};
 use crate::run::{BaselineRun, RunOutcome, RunSpec, run_defined};
 use crate::workload::Workload;
+use hotrow::chopping::Chopping;
 use hotrow::{Engine, Protocol};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -45,6 +46,17 @@ pub struct BaselineInfo {
     pub name: &'static str,
     /// Summary in one line.
     pub summary: &'static str,
+}
+
+/// How far procedures are chopped (dbx-tc §6.2, Figures 10 and 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refinement {
+    /// With reordering and commutative changes only.
+    Default,
+    /// Transactions that only read run on snapshots, besides.
+    Snapshots,
+    /// What the workload declares, besides: changes that are published later, rows that belong to others.
+    Full,
 }
 
 /// Options of a workload: the only type that a workload defines beside its implementation of [`Workload`].
@@ -90,6 +102,15 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
         observer: &dyn Observer,
     ) -> Result<Self::Loaded<P>, BenchError>;
 
+    /// Traces the workload's procedures, to be chopped. `None` if its transactions are no procedures, or were not described.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError`] if the traces could not be made.
+    fn chopping(&self, _refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        None
+    }
+
     /// Makes the workload's data for one of its [`WorkloadInfo::baselines`] and runs it. `None` if there is no baseline of
     /// this name.
     ///
@@ -123,6 +144,11 @@ impl WorkloadOptions {
     /// Returns the values of the options, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         self.0.to_json()
+    }
+
+    /// Traces the workload's procedures: [`WorkloadDefinition::chopping`].
+    pub fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        self.0.chopping(refinement)
     }
 
     /// Estimates the memory in use by the process once the data are loaded, in bytes.
@@ -162,6 +188,7 @@ trait AnyOptions: fmt::Debug + Send + Sync {
     fn info(&self) -> &'static WorkloadInfo;
     fn to_json(&self) -> Map<String, Value>;
     fn data_bytes_estimate(&self) -> u64;
+    fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>>;
     fn run(&self, spec: &RunSpec, host: &dyn Host, observer: &dyn Observer)
     -> Result<RunOutcome, BenchError>;
 }
@@ -182,6 +209,10 @@ impl<W: WorkloadDefinition> AnyOptions for W {
 
     fn data_bytes_estimate(&self) -> u64 {
         WorkloadDefinition::data_bytes_estimate(self)
+    }
+
+    fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        WorkloadDefinition::chopping(self, refinement)
     }
 
     fn run(

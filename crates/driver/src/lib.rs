@@ -17,7 +17,7 @@ mod run;
 mod think;
 mod workload;
 
-pub use definition::{BaselineInfo, WorkloadDefinition, WorkloadInfo, WorkloadOptions};
+pub use definition::{BaselineInfo, Refinement, WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 pub use error::BenchError;
 pub use hotrow::{Counter, CounterValue};
 pub use latency::{Latencies, LatencyDistribution, LatencySummary};

@@ -53,6 +53,7 @@ pub use hotrow_protocols as protocols;
 #[doc(inline)]
 pub use hotrow_sync as sync;
 /// The contexts, which interpret procedures.
+pub use hotrow_tables::chopping;
 pub use hotrow_tables::context;
 #[doc(inline)]
 #[cfg(feature = "erased")]

@@ -4,6 +4,7 @@
 //! every protocol.
 
 mod catalog;
+pub mod chopping;
 mod commit_time;
 mod constraint;
 pub mod context;

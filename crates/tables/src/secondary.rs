@@ -125,6 +125,16 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         self.kept.entries.meta.name()
     }
 
+    /// The name of its table.
+    pub(crate) fn table_name(&self) -> String {
+        self.table.get().map_or_else(String::new, |table| table.name().to_owned())
+    }
+
+    /// True if its entries never change.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.kept.entries.immutable
+    }
+
     /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the visitor
     /// breaks. A change of a row conflicts only if it changes the secondary key.
     ///

@@ -308,8 +308,13 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
         self.database.table_of(table).name().to_owned()
     }
 
-    pub(crate) fn index_name<S: Key, K: Key, R: Value>(&self, index: IndexRef<S, K, R>) -> String {
-        self.database.index_of(index).name().to_owned()
+    /// The table of an index, the index's name, and whether its entries never change.
+    pub(crate) fn index_place<S: Key, K: Key, R: Value>(
+        &self,
+        index: IndexRef<S, K, R>,
+    ) -> (String, String, bool) {
+        let index = self.database.index_of(index);
+        (index.table_name(), index.name().to_owned(), index.is_immutable())
     }
 
     pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {

@@ -4,8 +4,10 @@ use crate::context::Eager;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
+use crate::record::GroupsOf;
 use crate::reference::{IndexRef, TableRef};
-use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
+use crate::trace::{MAIN_GROUP, Operation, OperationId, OperationKind, ProcedureTrace};
+use hotrow_core::column_groups::{ColumnGroups, groups_of};
 use hotrow_core::{Abort, Columns, Protocol, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -36,31 +38,93 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
     pub(crate) fn finish<T>(self, output: Option<&Traced<T>>) -> ProcedureTrace {
         let mut trace = self.trace;
         trace.output = output.map_or_else(Vec::new, |output| output.sources.iter().copied().collect());
+        trace.decisions = self.forced.into_iter().collect();
         trace
     }
 
-    /// Traces an operation and returns its result as a traced value.
-    fn note<T>(
+    /// Traces an operation on a table and returns its result as a traced value.
+    fn note<K: Key, R: Value, T>(
         &mut self,
-        table: String,
-        key: String,
+        table: TableRef<K, R>,
         kind: OperationKind,
-        immutable: bool,
-        data: BTreeSet<OperationId>,
+        groups: u32,
+        key: Traced<String>,
+        input: &BTreeSet<OperationId>,
+        value: T,
+    ) -> Traced<T> {
+        let place = Place {
+            table: self.eager.table_name(table),
+            index: None,
+            part: table.part.number(),
+            immutable: self.eager.is_immutable(table),
+        };
+        self.push(place, kind, (groups, names::<R>(groups)), key, input, value)
+    }
+
+    fn push<T>(
+        &mut self,
+        place: Place,
+        kind: OperationKind,
+        (groups, group_names): (u32, Vec<&'static str>),
+        key: Traced<String>,
+        input: &BTreeSet<OperationId>,
         value: T,
     ) -> Traced<T> {
         let id = OperationId(self.trace.operations.len() as u32);
+        let Place { table, index, part, immutable } = place;
         self.trace.operations.push(Operation {
             table,
-            key,
+            index,
+            part,
+            key: key.value,
             kind,
+            groups,
+            group_names,
             immutable,
             group: None,
-            data: data.into_iter().collect(),
+            data: union(&key.sources, input).into_iter().collect(),
+            key_data: key.sources.into_iter().collect(),
             control: self.forced.iter().copied().collect(),
         });
         Traced { value, sources: BTreeSet::from([id]) }
     }
+}
+
+/// The table or index of an operation.
+struct Place {
+    table: String,
+    index: Option<String>,
+    part: u32,
+    immutable: bool,
+}
+
+impl<T> Traced<T> {
+    /// The value as text, with the sources of the value.
+    fn text(&self, show: impl FnOnce(&T) -> String) -> Traced<String> {
+        Traced { value: show(&self.value), sources: self.sources.clone() }
+    }
+}
+
+/// No sources.
+static NONE: BTreeSet<OperationId> = BTreeSet::new();
+
+/// All column groups of a row.
+fn all<R: Value>() -> u32 {
+    u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
+}
+
+/// The column groups of columns.
+fn of<R: Value>(columns: impl Columns<R>) -> u32 {
+    groups_of::<R, GroupsOf<R>>(columns)
+}
+
+fn names<R: Value>(groups: u32) -> Vec<&'static str> {
+    let names = std::iter::once(&MAIN_GROUP).chain(<GroupsOf<R> as ColumnGroups<R>>::NAMES);
+    names.enumerate().filter(|(at, _)| groups & 1 << at != 0).map(|(_, name)| *name).collect()
+}
+
+fn debug<T: std::fmt::Debug>(value: &T) -> String {
+    format!("{value:?}")
 }
 
 fn union(first: &BTreeSet<OperationId>, second: &BTreeSet<OperationId>) -> BTreeSet<OperationId> {
@@ -81,10 +145,23 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         key: Traced<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Traced<Option<O>>, Abort> {
-        let (name, immutable, text) =
-            (self.eager.table_name(table), self.eager.is_immutable(table), format!("{:?}", key.value));
+        let text = key.text(debug);
         let value = self.eager.read(table, key.value, look)?;
-        Ok(self.note(name, text, OperationKind::Read, immutable, key.sources, value))
+        Ok(self.note(table, OperationKind::Read, all::<R>(), text, &NONE, value))
+    }
+
+    fn read_columns<K: Key, R: Value, C>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        columns: C,
+    ) -> Result<Traced<Option<C::Values>>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let text = key.text(debug);
+        let value = self.eager.read_columns(table, key.value, columns)?;
+        Ok(self.note(table, OperationKind::Read, of::<R>(columns), text, &NONE, value))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -94,10 +171,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         input: Traced<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Traced<Option<O>>, Abort> {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &input.sources);
+        let text = key.text(debug);
         let value = self.eager.update(table, key.value, input.value, change)?;
-        Ok(self.note(name, text, OperationKind::Write, false, data, value))
+        Ok(self.note(table, OperationKind::Write, all::<R>(), text, &input.sources, value))
     }
 
     fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
@@ -111,10 +187,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &input.sources);
+        let text = key.text(debug);
         let value = self.eager.update_columns(table, key.value, columns, input.value, change)?;
-        Ok(self.note(name, text, OperationKind::Write, false, data, value))
+        Ok(self.note(table, OperationKind::Write, of::<R>(columns), text, &input.sources, value))
     }
 
     fn commute_columns<K: Key, R: Value, C, I: Data>(
@@ -128,10 +203,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &input.sources);
+        let text = key.text(debug);
         self.eager.commute_columns(table, key.value, columns, input.value, change)?;
-        self.note(name, text, OperationKind::Commutative, false, data, ());
+        self.note(table, OperationKind::Commutative, of::<R>(columns), text, &input.sources, ());
         Ok(())
     }
 
@@ -141,10 +215,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         key: Traced<K>,
         row: Traced<R>,
     ) -> Result<Traced<bool>, Abort> {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &row.sources);
+        let text = key.text(debug);
         let value = self.eager.replace(table, key.value, row.value)?;
-        Ok(self.note(name, text, OperationKind::Replace, false, data, value))
+        Ok(self.note(table, OperationKind::Replace, all::<R>(), text, &row.sources, value))
     }
 
     fn commute<K: Key, R: Value, I: Data>(
@@ -154,10 +227,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         input: Traced<I>,
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &input.sources);
+        let text = key.text(debug);
         self.eager.commute(table, key.value, input.value, change)?;
-        self.note(name, text, OperationKind::Commutative, false, data, ());
+        self.note(table, OperationKind::Commutative, all::<R>(), text, &input.sources, ());
         Ok(())
     }
 
@@ -167,10 +239,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         key: Traced<K>,
         row: Traced<R>,
     ) -> Result<Traced<bool>, Abort> {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
-        let data = union(&key.sources, &row.sources);
+        let text = key.text(debug);
         let value = self.eager.insert(table, key.value, row.value)?;
-        Ok(self.note(name, text, OperationKind::Insert, false, data, value))
+        Ok(self.note(table, OperationKind::Insert, all::<R>(), text, &row.sources, value))
     }
 
     fn insert_grouped<K: Key, R: Value>(
@@ -192,9 +263,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         table: TableRef<K, R>,
         key: Traced<K>,
     ) -> Result<Traced<bool>, Abort> {
-        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let text = key.text(debug);
         let value = self.eager.delete(table, key.value)?;
-        Ok(self.note(name, text, OperationKind::Delete, false, key.sources, value))
+        Ok(self.note(table, OperationKind::Delete, all::<R>(), text, &NONE, value))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -203,12 +274,12 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         group: u64,
         range: Traced<KeyRange<K>>,
     ) -> Result<Traced<Option<K>>, Abort> {
-        let (name, text) = (self.eager.table_name(table), range.value.to_string());
+        let text = range.text(KeyRange::to_string);
         let value = self.eager.take_first(table, group, range.value)?;
-        let found = self.note(name.clone(), text, OperationKind::Scan, false, range.sources, ());
+        let found = self.note(table, OperationKind::Scan, all::<R>(), text, &NONE, ());
         let Some(key) = value else { return Ok(Traced { value: None, sources: found.sources }) };
-        let taken =
-            self.note(name, format!("{key:?}"), OperationKind::Delete, false, found.sources, Some(key));
+        let text = Traced { value: debug(&key), sources: found.sources };
+        let taken = self.note(table, OperationKind::Delete, all::<R>(), text, &NONE, Some(key));
         if let Some(operation) = self.trace.operations.last_mut() {
             operation.group = Some(group);
         }
@@ -226,14 +297,14 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let data = union(&keys.sources, &input.sources);
-        let mut sum = Traced { value: initial, sources: data.clone() };
+        let mut sum = Traced { value: initial, sources: union(&keys.sources, &input.sources) };
         for key in keys.value {
-            let (name, text) = (self.eager.table_name(table), format!("{key:?}"));
+            let text = Traced { value: debug(&key), sources: keys.sources.clone() };
             let value =
                 self.eager.update_each(table, Some(key), input.value.clone(), sum.value, change.clone())?;
             // Each update takes the accumulated value of the one before.
-            sum = self.note(name, text, OperationKind::Write, false, union(&data, &sum.sources), value);
+            let inputs = union(&input.sources, &sum.sources);
+            sum = self.note(table, OperationKind::Write, all::<R>(), text, &inputs, value);
         }
         Ok(sum)
     }
@@ -255,6 +326,25 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         Ok(())
     }
 
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Traced<Keys>,
+        columns: C,
+        input: Traced<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        for key in keys.value {
+            let key = Traced { value: key, sources: keys.sources.clone() };
+            self.commute_columns(table, key, columns, input.clone(), change.clone())?;
+        }
+        Ok(())
+    }
+
     fn scan<K: Key, R: Value, A: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -263,10 +353,9 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         initial: A,
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Traced<A>, Abort> {
-        let (name, immutable, text) =
-            (self.eager.table_name(table), self.eager.is_immutable(table), range.value.to_string());
+        let text = range.text(KeyRange::to_string);
         let value = self.eager.scan(table, range.value, direction, initial, fold)?;
-        Ok(self.note(name, text, OperationKind::Scan, immutable, range.sources, value))
+        Ok(self.note(table, OperationKind::Scan, all::<R>(), text, &NONE, value))
     }
 
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(
@@ -277,9 +366,12 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         initial: A,
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Traced<A>, Abort> {
-        let (name, text) = (self.eager.index_name(index), range.value.to_string());
+        let text = range.text(KeyRange::to_string);
         let value = self.eager.scan_index(index, range.value, direction, initial, fold)?;
-        Ok(self.note(name, text, OperationKind::Scan, false, range.sources, value))
+        let (table, name, immutable) = self.eager.index_place(index);
+        let place = Place { table, index: Some(name), part: index.part.number(), immutable };
+        let groups = all::<R>();
+        Ok(self.push(place, OperationKind::Scan, (groups, names::<R>(groups)), text, &NONE, value))
     }
 
     fn map<A: Data, B: Data>(

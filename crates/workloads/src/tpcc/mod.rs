@@ -5,6 +5,7 @@
 //! terminals: keying and think times (clause 5.2.5; workers run one transaction after the other), the deferred
 //! queue of Delivery (clause 2.7.2; it runs like the others) and durability.
 
+mod chopping;
 pub(crate) mod client;
 pub(crate) mod consistency;
 pub mod input;

@@ -4,11 +4,12 @@ use super::input::Mix;
 use super::population::{Population, Scale};
 use super::schema::DISTRICTS_PER_WAREHOUSE;
 use super::{Tpcc, tables};
+use hotrow::chopping::Chopping;
 use hotrow::sync::clock;
 use hotrow::{Engine, Isolation, Protocol};
 use hotrow_driver::{
-    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, WorkloadDefinition, WorkloadInfo,
-    name_of,
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
+    WorkloadInfo, name_of,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -152,6 +153,10 @@ impl WorkloadDefinition for TpccOptions {
         let full = u64::from(self.warehouses) * WAREHOUSE_BYTES;
         // The small scale has about a hundredth of the rows.
         if self.scale == Scale::SPECIFICATION { full } else { full / 100 }
+    }
+
+    fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        Some(super::chopping::chopping(self, refinement))
     }
 
     /// Loads the initial population (clause 4.3.3).

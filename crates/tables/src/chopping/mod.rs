@@ -1,0 +1,152 @@
+//! Transaction chopping: procedures cut into pieces, each of which is atomic by itself (dbx-tc §3.1 and §3.2; Shasha, Llirbat,
+//! Simon and Valduriez, "Transaction Chopping: Algorithms and Performance Studies", TODS 1995).
+//!
+//! # Input
+//!
+//! [Traces](crate::ProcedureTrace) of the procedures that will run, for inputs that together reach every way through them. The
+//! operations of a procedure on the same column groups of a table, of the same kind, form a class ([`OperationClass`]): the
+//! analysis knows tables and column groups, not rows.
+//!
+//! # Algorithm
+//!
+//! 1. At first each class is a piece. Pieces that depend on each other both ways are merged.
+//! 2. The *chopping graph* has two instances of each procedure. S-edges join the pieces of an instance. C-edges join pieces of
+//!    different instances that conflict: they touch the same column group of a table, at least one of them writes, and they do
+//!    not commute.
+//! 3. A cycle with S-edges and C-edges (an *SC-cycle*) is removed by merging the pieces of one procedure that lie on it, until
+//!    there is none left. If each piece is then executed as a transaction of its own, whole procedures are serializable.
+//!
+//! It follows that a procedure has at most one piece with C-edges, the *conflicting piece* (dbx-tc, Theorem 1). Its place among
+//! others' conflicting pieces is the procedure's place in the serial order.
+//!
+//! # Refinements
+//!
+//! - Procedures that only read take no part if they run on snapshots ([`Chopping::readers_on_snapshots`]; dbx-tc §3.2).
+//! - Commutative changes do not conflict with each other. One whose result need not be seen at once can be *published* later
+//!   ([`Chopping::publish`]; dbx-tc §3.2): then it does not conflict with those that read the result either.
+//! - Insertions conflict with each other only if a procedure uses their results, by which it would learn that the key was taken.
+//! - Rows may *belong* to a row of another table ([`Chopping::belongs`]): whoever takes that one out has them to itself. It is
+//!   how the accesses to ORDER and ORDER-LINE leave Delivery's conflicting piece (dbx-tc §3.2, end).
+//! - Independent operations may be reordered: a piece is a set of operations, not a range of the program.
+//!
+//! # Deviations
+//!
+//! - The paper tells the order of the pieces by hand. Here whatever the conflicting piece depends on, and whatever the procedure
+//!   branches on or may roll back for, is executed first, together with the conflicting piece.
+
+mod graph;
+mod operations;
+
+pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
+pub use operations::OperationClass;
+
+use crate::trace::ProcedureTrace;
+use operations::{Declared, Shape};
+
+/// A set of procedures to be chopped, with what is known of them beside their traces.
+#[derive(Debug, Clone, Default)]
+pub struct Chopping {
+    shapes: Vec<Shape>,
+    declared: Declared,
+}
+
+/// The reason why procedures cannot be chopped as declared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoppingError {
+    /// A procedure has no trace with an operation.
+    #[error("procedure {0} has no trace with an operation")]
+    NoTrace(String),
+    /// Two procedures have the same name.
+    #[error("there are two procedures {0}")]
+    SameName(String),
+    /// A declaration names a procedure that is not there, or one without commutative changes of the table.
+    #[error("procedure {procedure} has no commutative change of table {table} to be published")]
+    NothingToPublish {
+        /// The procedure.
+        procedure: String,
+        /// The table.
+        table: String,
+    },
+    /// The published changes cannot be deferred, because the subscriber would see the publisher's other effects before them.
+    #[error(
+        "procedure {publisher} cannot publish its changes of table {table} later: {subscriber}, which reads them, conflicts \
+         with it elsewhere, too"
+    )]
+    Connected {
+        /// The procedure whose changes were to be published.
+        publisher: String,
+        /// The table of the changes.
+        table: String,
+        /// The procedure that reads them.
+        subscriber: String,
+    },
+}
+
+impl Chopping {
+    /// No procedures.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a procedure with its traces: one for each way through it.
+    #[must_use]
+    pub fn procedure(
+        mut self,
+        name: impl Into<String>,
+        traces: impl IntoIterator<Item = ProcedureTrace>,
+    ) -> Self {
+        self.shapes.push(Shape::of(name.into(), traces));
+        self
+    }
+
+    /// Declares that procedures that only read run on snapshots, so that they conflict with nobody.
+    #[must_use]
+    pub fn readers_on_snapshots(mut self) -> Self {
+        self.declared.readers_on_snapshots = true;
+        self
+    }
+
+    /// Declares that the rows of table `child` belong to a row of table `parent`: a transaction that has taken that row out of
+    /// `parent` finds, by its key, rows of `child` that no other transaction changes any more. Insertions into `child` then share
+    /// a piece with those into `parent`.
+    #[must_use]
+    pub fn belongs(mut self, child: impl Into<String>, parent: impl Into<String>) -> Self {
+        self.declared.belongs.push((child.into(), parent.into()));
+        self
+    }
+
+    /// Declares that the commutative changes that a procedure makes to a table are published later (dbx-tc §3.2).
+    #[must_use]
+    pub fn publish(mut self, procedure: impl Into<String>, table: impl Into<String>) -> Self {
+        self.declared.published.push((procedure.into(), table.into()));
+        self
+    }
+
+    /// Chops the procedures.
+    ///
+    /// # Errors
+    ///
+    /// [`ChoppingError`] if a declaration does not fit to the procedures.
+    pub fn analyse(&self) -> Result<ChoppingGraph, ChoppingError> {
+        for (at, shape) in self.shapes.iter().enumerate() {
+            if shape.classes.is_empty() {
+                return Err(ChoppingError::NoTrace(shape.name.clone()));
+            }
+            if self.shapes[..at].iter().any(|other| other.name == shape.name) {
+                return Err(ChoppingError::SameName(shape.name.clone()));
+            }
+        }
+        for (procedure, table) in &self.declared.published {
+            let publishes = |shape: &Shape| shape.name == *procedure && shape.commutes_on(table);
+            if !self.shapes.iter().any(publishes) {
+                let (procedure, table) = (procedure.clone(), table.clone());
+                return Err(ChoppingError::NothingToPublish { procedure, table });
+            }
+        }
+        graph::analyse(&self.shapes, &self.declared)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,82 @@
+//! TPC-C's procedures for chopping (dbx-tc §3 and §6.2).
+
+use super::client::Client;
+use super::input::{Input, TransactionKind};
+use super::population::{Population, Scale};
+use super::procedures::{
+    DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
+};
+use super::schema::{DISTRICTS_PER_WAREHOUSE, HistoryKey};
+use super::{TpccOptions, tables};
+use hotrow::chopping::Chopping;
+use hotrow::protocols::Serial;
+use hotrow::{Database, Engine, Error, Isolation, Procedure, ProcedureTrace, Worker};
+use hotrow_driver::{BenchError, Refinement, Unobserved};
+
+/// Number of inputs of each type for which a procedure is traced. All ways through the procedures are among them: a customer is
+/// found by number or by name, and a line's warehouse makes no difference.
+const INPUTS: usize = 40;
+
+/// Traces the five transactions on a small database, and declares what dbx-tc §3.2 declares of them.
+pub(super) fn chopping(options: &TpccOptions, refinement: Refinement) -> Result<Chopping, BenchError> {
+    const SEED: u64 = 1;
+    let small = TpccOptions { warehouses: 1, scale: Scale::SMALL, ..*options };
+    let engine = Engine::<Serial>::new();
+    let (database, tables) = tables::create(&engine, &small);
+    let population = Population::new(small.scale, SEED, 1);
+    tables::load(&database, &tables, population, 1, 1, &Unobserved)?;
+    let mut client = Client::new(0, 1, small.scale, population.constants(), small.mix, SEED);
+    let mut worker = engine.worker().map_err(BenchError::Misuse)?;
+    let mut traces = |kind: TransactionKind| {
+        let drawn = (0..INPUTS).map(|_| match client.input(kind, 1) {
+            Input::NewOrder(input) => trace(&database, &mut worker, &NewOrderProcedure { tables, input }),
+            Input::Payment(input) => {
+                let history = HistoryKey { worker: 0, sequence: 0 };
+                trace(&database, &mut worker, &PaymentProcedure { tables, input, history })
+            }
+            Input::OrderStatus(input) => {
+                trace(&database, &mut worker, &OrderStatusProcedure { tables, input })
+            }
+            Input::Delivery(input) => {
+                let districts = (1, DISTRICTS_PER_WAREHOUSE);
+                trace(&database, &mut worker, &DeliveryProcedure { tables, input, districts })
+            }
+            Input::StockLevel(input) => {
+                let isolation = Isolation::Serializable;
+                trace(&database, &mut worker, &StockLevelProcedure { tables, input, isolation })
+            }
+        });
+        drawn.collect::<Result<Vec<ProcedureTrace>, Error>>()
+    };
+    let mut chopping = Chopping::new();
+    for (name, kind) in [
+        ("new_order", TransactionKind::NewOrder),
+        ("payment", TransactionKind::Payment),
+        ("order_status", TransactionKind::OrderStatus),
+        ("delivery", TransactionKind::Delivery),
+        ("stock_level", TransactionKind::StockLevel),
+    ] {
+        let traces = traces(kind).map_err(|error| BenchError::Load(error.to_string()))?;
+        chopping = chopping.procedure(name, traces);
+    }
+    if refinement >= Refinement::Snapshots {
+        chopping = chopping.readers_on_snapshots();
+    }
+    if refinement >= Refinement::Full {
+        // Delivery finds an order by the row of NEW-ORDER that it has taken out, and its customer's balance need not be seen at
+        // once.
+        chopping = chopping
+            .belongs("ORDER", "NEW-ORDER")
+            .belongs("ORDER-LINE", "NEW-ORDER")
+            .publish("delivery", "CUSTOMER");
+    }
+    Ok(chopping)
+}
+
+fn trace<T: Procedure>(
+    database: &Database<Serial>,
+    worker: &mut Worker<Serial>,
+    procedure: &T,
+) -> Result<ProcedureTrace, Error> {
+    database.trace_on(worker, procedure)
+}
