@@ -410,7 +410,7 @@ impl<E> Error<E> {
     }
 
     /// Turns the body's own error into another one.
-    pub(crate) fn map_rollback<F>(self, rollback: impl FnOnce(E) -> F) -> Error<F> {
+    pub fn map_rollback<F>(self, rollback: impl FnOnce(E) -> F) -> Error<F> {
         match self {
             Error::Conflict(conflict) => Error::Conflict(conflict),
             Error::Timeout(conflict) => Error::Timeout(conflict),

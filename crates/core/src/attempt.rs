@@ -12,6 +12,7 @@ use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::{Object, ObjectMeta};
 use crate::operations::Operations;
+use crate::pieces::Piece;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, Protocol};
@@ -123,6 +124,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) stamp: Option<CommitStamp>,
     /// The worker's word for its commits; `None` for a part that a thief runs.
     pub(crate) announcement: Option<Announcement>,
+    /// The place of its piece in the transaction.
+    pub(crate) piece: Piece,
     /// The versions that its commit has kept.
     pub(crate) kept: KeptWrites,
     /// The snapshot that it reads on.
@@ -135,6 +138,8 @@ pub struct Attempt<P: Protocol> {
     thread: u64,
     /// The history of the attempt so far, if it is recorded.
     pub(crate) log: Option<Box<Log>>,
+    /// True if the log will be that of the next piece, too.
+    log_goes_on: bool,
     /// The log of earlier attempts, to be used again.
     spare_log: Option<Box<Log>>,
 }
@@ -196,12 +201,14 @@ impl<P: Protocol> Attempt<P> {
             commits: None,
             stamp: None,
             announcement: None,
+            piece: Piece::Whole,
             kept: KeptWrites::default(),
             snapshot: None,
             holder: &NOBODY,
             serial: 0,
             thread: 0,
             log: None,
+            log_goes_on: false,
             spare_log: None,
         }
     }
@@ -316,7 +323,9 @@ impl<P: Protocol> Attempt<P> {
         self.profile = profile;
         self.profile.read_only |= profile.isolation.is_on_snapshot();
         self.operations.run_at_once = self.operations.has_lost || self.snapshot.is_some();
-        self.stamp = None;
+        if !self.piece.is_later() {
+            self.stamp = None;
+        }
         self.scout = None;
         self.scout_inserts = false;
         if P::ALLOWS_STEALING {
@@ -362,7 +371,8 @@ impl<P: Protocol> Attempt<P> {
 
     #[cold]
     fn open_log(&mut self, recorder: &Arc<Recorder>) {
-        if recorder.is_open() {
+        // The log of a later piece is that of the first.
+        if recorder.is_open() && self.log.is_none() {
             let log = self.spare_log.take();
             let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
             let begun = self.snapshot.as_ref().map(|point| point.history_begin());
@@ -389,7 +399,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn close(&mut self, panics: &mut Panics) {
         self.forget(panics);
-        if self.is_recorded() {
+        if self.is_recorded() && !self.log_goes_on {
             self.close_log();
         }
         self.holder.end();
@@ -467,11 +477,35 @@ impl<P: Protocol> Attempt<P> {
 
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
-        let Self { log: Some(log), items, .. } = self else { return };
+        let Self { log: Some(log), items, piece, log_goes_on, .. } = self else { return };
+        *log_goes_on = false;
         if outcome == Ended::Committed {
             log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
+            if piece.goes_on() {
+                log.end_piece();
+                *log_goes_on = true;
+                return;
+            }
+        } else if piece.is_later() {
+            log.undo_piece();
+            *log_goes_on = true;
+            return;
         }
         log.end(outcome);
+    }
+
+    /// Ends a transaction in pieces before its last one. Nothing is open.
+    #[cold]
+    pub(crate) fn end_pieces(&mut self) {
+        self.log_goes_on = false;
+        if let Some(log) = &mut self.log {
+            log.end(Ended::Committed);
+            self.close_log();
+        }
+        if let Some(announcement) = &mut self.announcement {
+            announcement.end();
+        }
+        self.stamp = None;
     }
 
     /// Records the evaluation of a predicate. The transaction depends on the last one before its commit.

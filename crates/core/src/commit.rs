@@ -162,10 +162,15 @@ impl<P: Protocol> Attempt<P> {
         self.keep_versions();
     }
 
-    /// Ends what [`draw_stamp`](Self::draw_stamp) has begun: all is installed, or nothing will be.
+    /// Ends what [`draw_stamp`](Self::draw_stamp) has begun: all is installed (`committed`), or nothing will be. A transaction
+    /// [in pieces](crate::Pieces) is announced from its first piece until its last one.
     #[inline(always)]
-    pub(crate) fn end_stamped(&mut self) {
-        if let Some(announcement) = &mut self.announcement {
+    pub(crate) fn end_stamped(&mut self, committed: bool) {
+        let stays =
+            P::ALLOWS_CHOPPING && if committed { self.piece.goes_on() } else { self.piece.is_later() };
+        if let Some(announcement) = &mut self.announcement
+            && !stays
+        {
             announcement.end();
         }
         self.end_keeping();

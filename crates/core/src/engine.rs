@@ -66,6 +66,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) name: String,
     opaque: bool,
+    chops: bool,
     workers_max: u32,
     pub(crate) policy: RetryPolicy,
     pub(crate) gate: StarvationGate,
@@ -140,6 +141,7 @@ impl<P: Protocol> Engine<P> {
             protocol,
             name,
             opaque,
+            chops: P::ALLOWS_CHOPPING && P::chops(options),
             workers_max: P::workers_max(options),
             policy,
             gate,
@@ -227,6 +229,18 @@ impl<P: Protocol> Engine<P> {
     #[inline]
     pub fn allows_stealing(&self) -> bool {
         P::Stealing::of(&self.shared.protocol).is_some()
+    }
+
+    /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
+    #[inline]
+    pub fn allows_chopping(&self) -> bool {
+        self.shared.chops
+    }
+
+    /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
+    /// running.
+    pub fn begin_chopping(&self) {
+        self.shared.snapshots.begin_chopping();
     }
 
     /// Registers a worker, with which a thread runs transactions. Keep one per thread.

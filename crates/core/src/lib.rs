@@ -31,6 +31,7 @@ mod hooks;
 mod item;
 mod object;
 pub mod operations;
+mod pieces;
 mod pin;
 mod policy;
 mod profile;
@@ -69,6 +70,7 @@ pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use object::{Object, ObjectMeta};
 pub use operations::{Deferred, Expression, Input};
+pub use pieces::Pieces;
 pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
@@ -84,7 +86,7 @@ pub use segment_object::{Elements, SegmentAccess, SegmentArray, SegmentObject, S
 pub use session::{Canceller, Session, SessionMark, SessionOptions};
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
-    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Snapshot, SnapshotReport, Sweep,
+    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReport, Sweep,
 };
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};

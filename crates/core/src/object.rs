@@ -7,7 +7,7 @@ use crate::item::Item;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
-use crate::snapshot::Keeper;
+use crate::snapshot::{Keeper, Redo};
 use crate::structure::StructureVersion;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
@@ -192,6 +192,17 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     ///
     /// As for [`install`](Self::install).
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>);
+
+    /// Makes the item's pending changes to a version that was kept for snapshots, too. The item belongs to a later
+    /// [piece](crate::Pieces) of a transaction, and a commit that comes after the transaction has changed the segment before. Pending
+    /// writes of other kinds never meet that: they would conflict.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn redo(&self, _item: &Item<P>, _redo: Redo<'_>) {
+        debug_assert!(false, "only rows are changed in pieces");
+    }
 
     /// Drops a pending write, and makes the attempt's early insertions unreachable for others. Called when an attempt
     /// aborts, before the protocol releases its locks.

@@ -71,6 +71,9 @@ pub trait Variants: Sized + 'static {
     /// protocol counts with [`Attempt::count`].
     const COUNTERS: &'static [Counter] = &[];
 
+    /// True if some variant executes procedures [in pieces](crate::Pieces).
+    const ALLOWS_CHOPPING: bool = false;
+
     /// The difference between one variant and another; `()` if there is only one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
 
@@ -87,6 +90,11 @@ pub trait Variants: Sized + 'static {
     /// True if the variant with these options is [opaque](Self::OPAQUE), where variants differ in that.
     fn is_opaque(_options: &Self::Options) -> bool {
         Self::OPAQUE
+    }
+
+    /// True if the variant with these options executes procedures in pieces.
+    fn chops(_options: &Self::Options) -> bool {
+        false
     }
 
     /// Makes the shared state for a new engine.

@@ -11,8 +11,9 @@ use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
-use crate::snapshot::{Keeper, OnSnapshot};
+use crate::snapshot::{Keeper, OnSnapshot, Redo};
 use crate::transaction::{ObjectAccess, ReadValue};
+use crate::users_code::contained;
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -460,6 +461,26 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     pub unsafe fn keep(item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise; `install` installs by `install_in`.
         unsafe { keeper.keep_cell::<T, _>(&Self::from_address(item.segment()).cell, |cell| cell) };
+    }
+
+    /// Makes the pending changes to a kept value, for the object's [`Object::redo`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install); the item has pending changes.
+    pub unsafe fn redo(item: &Item<P>, redo: Redo<'_>) {
+        if item.tag() == tag::VALUE {
+            return;
+        }
+        // SAFETY: the caller's promise; `keep` keeps cells, in which nothing is installed any more.
+        unsafe {
+            let changes = *item.payload::<CommitTimeChanges<T>>();
+            let kept = redo.version::<T::Cell>();
+            if let Some(changed) = changes.applied(|| kept.in_place().clone(), redo.pin()) {
+                let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
+                redo.keep(T::Cell::new(changed), heap_bytes);
+            }
+        }
     }
 
     /// True if the conditions of an item's pending changes hold, for the object's [`Object::predicate_holds`].

@@ -233,7 +233,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// the compiler would have to reload what it has loaded for the operation.
     #[inline(always)]
     fn is_told(&self) -> bool {
-        is_anybody_told() && self.attempt.holder.is_told()
+        is_anybody_told()
+            && self.attempt.holder.is_told()
+            && !(P::ALLOWS_CHOPPING && self.attempt.piece.is_later())
     }
 
     #[cold]

@@ -6,6 +6,7 @@ use crate::counter;
 use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::hide_closure;
 use crate::operations::Deferred;
+use crate::pieces::{Piece, WholeGuard};
 use crate::pin::Pin;
 use crate::policy::{Elder, RetryPolicy};
 use crate::profile::{Isolation, Profile};
@@ -61,7 +62,7 @@ pub(crate) fn in_transaction() -> bool {
 }
 
 /// Marks the current thread as inside a transaction. It holds the thread's number.
-pub(crate) struct NestingGuard(u64);
+struct NestingGuard(u64);
 
 impl NestingGuard {
     #[inline]
@@ -94,8 +95,14 @@ impl Drop for NestingGuard {
 pub struct Worker<P: Protocol> {
     shared: Arc<Shared<P>>,
     slot: Arc<WorkerSlot<P>>,
-    attempt: Attempt<P>,
+    pub(crate) attempt: Attempt<P>,
     random: Random,
+}
+
+/// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
+pub(crate) struct Inside {
+    nesting: NestingGuard,
+    _whole: Option<WholeGuard>,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -223,10 +230,11 @@ impl<P: Protocol> Worker<P> {
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
         let inside = self.admit(&profile)?;
-        match self.one_attempt(0, inside.0, profile, &mut body) {
+        let thread = inside.nesting.0;
+        match self.one_attempt(0, thread, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
-            Attempted::Aborted(lost) => self.resolve_again(lost, inside.0, profile, &mut body),
+            Attempted::Aborted(lost) => self.resolve_again(lost, thread, profile, &mut body),
         }
     }
 
@@ -266,18 +274,31 @@ impl<P: Protocol> Worker<P> {
     ///
     /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn admit<E>(&mut self, profile: &Profile) -> Result<NestingGuard, Error<E>> {
-        let inside = NestingGuard::enter()?;
+    fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
+        let nesting = NestingGuard::enter()?;
+        if P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
+            self.attempt.begin_transaction(None);
+            return Ok(Inside { nesting, _whole: None });
+        }
         self.attempt.begin_transaction(self.shared.policy.deadline);
         if profile.isolation.is_on_snapshot() {
             self.open_snapshot(profile.isolation);
-            return Ok(inside);
+            return Ok(Inside { nesting, _whole: None });
         }
+        let inside = Inside { nesting, _whole: self.exclude_pieces() };
         if self.shared.gate.is_closed() && !self.wait_at_gate() {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
         self.may_begin(profile)?;
         Ok(inside)
+    }
+
+    /// Excludes transactions in pieces, if there may be any and the one that begins is none.
+    #[inline(always)]
+    fn exclude_pieces(&self) -> Option<WholeGuard> {
+        let excludes =
+            P::ALLOWS_CHOPPING && self.shared.snapshots.is_chopping() && self.attempt.piece == Piece::Whole;
+        excludes.then(|| WholeGuard::enter(&self.shared.snapshots))
     }
 
     /// Opens the snapshot on which a transaction will read, unless it has one.
@@ -328,7 +349,11 @@ impl<P: Protocol> Worker<P> {
         kept: &dyn Keeps<P>,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
     ) -> Result<(), Error<Ended>> {
-        let policy: RetryPolicy = self.shared.policy;
+        let mut policy: RetryPolicy = self.shared.policy;
+        let must_end = P::ALLOWS_CHOPPING && self.attempt.piece.is_later();
+        if must_end {
+            (policy.attempts_max, policy.deadline) = (u32::MAX, None);
+        }
         let shared = self.shared.clone();
         let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
         let mut backoff = Backoff::new(policy.backoff_max);
@@ -362,13 +387,14 @@ impl<P: Protocol> Worker<P> {
                 let _waiting = profile::waiting("the gate of the oldest", 0);
                 match &mut elder {
                     Some(elder) => elder.pass(shared.workers(), time_max),
+                    None if must_end => true,
                     None => !shared.gate.is_closed() || shared.gate.wait(time_max),
                 }
             };
             if !passes {
                 break Err(Error::Timeout(lost.into_conflict(attempts)));
             }
-            if let Err(error) = self.may_begin(&profile) {
+            if !must_end && let Err(error) = self.may_begin(&profile) {
                 break Err(error);
             }
             let attempt_began = clock::now();
@@ -400,7 +426,8 @@ impl<P: Protocol> Worker<P> {
         if profile.isolation.is_on_snapshot() {
             self.open_snapshot(profile.isolation);
         }
-        OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true) }
+        let whole = if profile.isolation.is_on_snapshot() { None } else { self.exclude_pieces() };
+        OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true), _whole: whole }
     }
 
     /// Begins the only attempt of a session, on the session's thread.
@@ -409,13 +436,13 @@ impl<P: Protocol> Worker<P> {
         name: &str,
         profile: Profile,
         idles_at: Arc<Event>,
-    ) -> Result<(NestingGuard, ObjectAccess<'_, P>), Error<()>> {
+    ) -> Result<(Inside, ObjectAccess<'_, P>), Error<()>> {
         let (name, protocol) = (name.to_owned(), self.shared.name.clone());
         let kind = HolderKind::Session { name, worker: self.id(), protocol };
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
         let inside = self.admit(&profile)?;
-        let thread = inside.0;
+        let thread = inside.nesting.0;
         Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
 
@@ -477,6 +504,8 @@ impl<P: Protocol> Worker<P> {
 /// One attempt that is held open: see [`Worker::begin`]. Dropping it rolls back.
 pub struct OpenTransaction<'w, P: Protocol> {
     access: ObjectAccess<'w, P>,
+    /// Dropped after the attempt.
+    _whole: Option<WholeGuard>,
 }
 
 impl<P: Protocol> OpenTransaction<'_, P> {

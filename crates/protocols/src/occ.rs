@@ -28,7 +28,6 @@
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
 use crate::reads;
-use crate::registry;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, ItemId, LoggedReads, Prepared, Protocol, TouchedSegment, Variant,
@@ -43,6 +42,13 @@ use hotrow_sync::atomic::{Ordering, fence};
 #[derive(Debug)]
 pub struct Occ;
 
+/// The difference between `occ` and `chop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OccOptions {
+    /// Procedures are executed in pieces, where the database [was told to chop](hotrow_core::Engine::begin_chopping) them.
+    pub chops: bool,
+}
+
 /// State that a worker keeps: the number of its last version.
 #[derive(Debug, Default)]
 pub struct OccLocal {
@@ -50,20 +56,40 @@ pub struct OccLocal {
 }
 
 impl Variants for Occ {
-    const VARIANTS: &'static [Variant] = &[Variant {
-        name: "occ",
-        summary: "optimistic: lock writes and check reads at commit, no shared clock",
-        source: "sto §3.3",
-    }];
+    const VARIANTS: &'static [Variant] = &[
+        Variant {
+            name: "occ",
+            summary: "optimistic: lock writes and check reads at commit, no shared clock",
+            source: "sto §3.3",
+        },
+        Variant {
+            name: "chop",
+            summary: "procedures in pieces, each a small transaction of occ",
+            source: "dbx-tc §3, §4",
+        },
+    ];
     const OPAQUE: bool = false;
+    const ALLOWS_CHOPPING: bool = true;
 
-    type Options = ();
+    type Options = OccOptions;
 
-    fn options(name: &str) -> Option<()> {
-        registry::only(Self::VARIANTS, name)
+    fn options(name: &str) -> Option<OccOptions> {
+        match name {
+            "occ" => Some(OccOptions { chops: false }),
+            "chop" => Some(OccOptions { chops: true }),
+            _ => None,
+        }
     }
 
-    fn new((): &()) -> Self {
+    fn name(options: &OccOptions) -> String {
+        String::from(if options.chops { "chop" } else { "occ" })
+    }
+
+    fn chops(options: &OccOptions) -> bool {
+        options.chops
+    }
+
+    fn new(_: &OccOptions) -> Self {
         Self
     }
 }

@@ -13,18 +13,19 @@
 use crate::key::{AsKey, Key};
 use crate::operations::RowView;
 use crate::record::{Pending, Record, Snapshot, State};
+use crate::snapshot::Version;
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
-    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction, Value,
+    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Redo, Transaction, Value, contained,
 };
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if rows are changed at once, whatever the change.
-    fn changes_at_once(&self) -> bool {
+    pub(crate) fn changes_at_once(&self) -> bool {
         self.guards_changes || !self.secondaries.is_empty()
     }
 
@@ -205,6 +206,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe {
             if let Some(changed) = changes.applied(|| snapshot.row(pin).clone(), pin) {
                 item.install_in(record.cell(), R::Cell::pend(changed), pin);
+            }
+        }
+    }
+
+    /// Makes the pending changes of a row to a version that snapshots have of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::redo`](hotrow_core::Object::redo).
+    pub(crate) unsafe fn redo_changes(item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: the table keeps versions of this type.
+        let version = unsafe { redo.version::<Version<R>>() };
+        let (tag::CHANGES, Version::Replaced(kept)) = (item.tag(), version) else { return };
+        // SAFETY: the tag says what the payload is; nothing is installed any more in a cell that is kept.
+        unsafe {
+            let changes = *item.payload::<CommitTimeChanges<R>>();
+            if let Some(changed) = changes.applied(|| kept.in_place().clone(), redo.pin()) {
+                let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
+                redo.keep(Version::<R>::Replaced(R::Cell::new(changed)), heap_bytes);
             }
         }
     }

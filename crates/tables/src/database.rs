@@ -1,6 +1,8 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
+use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
+use crate::context::in_pieces::{InPieces, KeptResults, Stopped};
 use crate::context::{Deferring, Eager, Graph, Tracing};
 use crate::key::Key;
 use crate::procedure::Procedure;
@@ -9,7 +11,9 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
+use hotrow_core::{
+    Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Transaction, Value, Worker,
+};
 use hotrow_protocols::Occ;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
@@ -46,6 +50,8 @@ struct Shared<P: Protocol> {
     hook: OnceLock<Box<OperationHook>>,
     /// The isolation of procedures that only read.
     readers: AtomicU8,
+    /// The procedures that are executed in pieces.
+    chopping: OnceLock<ChoppingPlan>,
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
@@ -152,7 +158,7 @@ impl<P: Protocol> Database<P> {
     pub fn on(engine: &Engine<P>) -> Self {
         let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
         let readers = AtomicU8::new(Isolation::StrictSnapshot as u8);
-        Self { shared: Arc::new(Shared { engine, catalog, hook, readers }) }
+        Self { shared: Arc::new(Shared { engine, catalog, hook, readers, chopping: OnceLock::new() }) }
     }
 
     /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
@@ -175,6 +181,80 @@ impl<P: Protocol> Database<P> {
     pub fn set_readers_isolation(&self, isolation: Isolation) {
         // Relaxed: no other memory depends on it.
         self.shared.readers.store(isolation as u8, Ordering::Relaxed);
+    }
+
+    /// Chops procedures: from now on they are executed in pieces, under a protocol that [allows](Engine::allows_chopping) it
+    /// (`chop`); under others the call only checks the declarations. Call it before transactions run.
+    ///
+    /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
+    /// progress none is executed in pieces. Closures of the operations after the first piece must not panic: what has committed
+    /// stays. An insertion whose result the procedure does not use must have a key of its own. Changes that are
+    /// [published later](Chopping::publish) are executed like others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
+    pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
+        let plan = ChoppingPlan::of(&chopping.without_publishing().analyse()?);
+        self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
+        if self.allows_chopping() {
+            self.begin_chopping();
+        }
+        Ok(())
+    }
+
+    /// Returns the plan of a procedure that is executed in pieces.
+    #[inline]
+    fn plan_of<T: Procedure>(&self, procedure: &T) -> Option<&ProcedurePlan> {
+        if !self.allows_chopping() {
+            return None;
+        }
+        let plan = self.shared.chopping.get()?.find(procedure.name())?;
+        Some(plan).filter(|plan| !plan.on_snapshot)
+    }
+
+    /// Executes a procedure in pieces.
+    fn execute_in_pieces<T: Procedure>(
+        &self,
+        worker: &mut Worker<P>,
+        procedure: &T,
+        plan: &ProcedurePlan,
+    ) -> Result<T::Output, Error> {
+        let profile = procedure.profile();
+        let ended = worker.in_pieces(|pieces| {
+            let mut results = KeptResults::new();
+            let first = pieces.piece(profile, !plan.goes_on, |tx| {
+                if plan.goes_on && tx.must_be_whole() {
+                    return Err(Stopped::Strayed);
+                }
+                procedure.run(&mut InPieces::first(self, tx, plan, &mut results))
+            })?;
+            if !plan.goes_on {
+                return first.value().map_err(Error::Rollback);
+            }
+            let rest = |tx: &mut Transaction<'_, P>| match procedure
+                .run(&mut InPieces::rest(self, tx, plan, &results))
+            {
+                Ok(output) => output.value(),
+                Err(stopped) => Err(stopped),
+            };
+            // The first run went through the whole procedure, and each later one does the same.
+            pieces.piece(profile, true, rest).map_err(|error| match error {
+                Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
+                    "procedure {} rolled back, or did other operations, when its first piece had committed",
+                    procedure.name()
+                ))),
+                other => other,
+            })
+        });
+        match ended {
+            Ok(output) => Ok(output),
+            Err(Error::Rollback(Stopped::Strayed)) => self.execute_eagerly(worker, procedure),
+            Err(error) => Err(error.map_rollback(|stopped| match stopped {
+                Stopped::Aborted(abort) => abort,
+                Stopped::Strayed => Abort::rollback(),
+            })),
+        }
     }
 
     fn readers_isolation(&self) -> Isolation {
@@ -294,6 +374,11 @@ impl<P: Protocol> Database<P> {
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))
             });
+        }
+        if P::ALLOWS_CHOPPING
+            && let Some(plan) = self.plan_of(procedure)
+        {
+            return self.execute_in_pieces(worker, procedure, plan);
         }
         self.execute_eagerly(worker, procedure)
     }

@@ -26,6 +26,11 @@ pub trait Procedure {
         Profile::UNKNOWN
     }
 
+    /// The name by which [chopping](crate::chopping) knows the procedure: that of its type, unless it gives another one.
+    fn name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
+
     /// Runs the procedure, or records its operations, as the context decides.
     ///
     /// # Errors

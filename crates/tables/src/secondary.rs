@@ -42,6 +42,11 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     /// True if entries never change after loading.
     fn is_immutable(&self) -> bool;
 
+    /// True if a change may be refused, because another row has the key.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
     fn memory_bytes(&self) -> usize;
 }
 

@@ -34,7 +34,7 @@ use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, Object, ObjectAccess, ObjectMeta, Observed, Pin,
-    Protocol, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
+    Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
 };
 use hotrow_sync::OnceLock;
 use hotrow_sync::profile::labelled;
@@ -504,6 +504,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise.
         unsafe { Self::keep_version(item, keeper) };
+    }
+
+    unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::redo_changes(item, redo) };
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

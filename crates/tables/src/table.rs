@@ -15,7 +15,7 @@ use crate::storage::{Index, KeyIndex, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
+    Abort, Cell, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
     Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_protocols::Occ;
@@ -386,6 +386,16 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         + 'static,
     ) -> Result<Deferred<O>, Abort> {
         self.shared.when_known(tx, keys, record)
+    }
+
+    /// True if changes of a row that commute are changes at the commit. `columns`: of some of its columns.
+    pub(crate) fn commutes(&self, columns: bool) -> bool {
+        !self.shared.changes_at_once() && (R::Cell::COPIES || !columns)
+    }
+
+    /// True if a change may roll its transaction back: a constraint or a unique index judges it.
+    pub(crate) fn may_refuse_changes(&self) -> bool {
+        self.shared.guards_changes || self.shared.secondaries.iter().any(|secondary| secondary.may_refuse())
     }
 
     /// True if the table was declared [immutable](TableBuilder::immutable).

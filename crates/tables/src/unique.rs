@@ -237,6 +237,10 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Uni
         false
     }
 
+    fn may_refuse(&self) -> bool {
+        true
+    }
+
     fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes()
     }

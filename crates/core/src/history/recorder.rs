@@ -185,6 +185,8 @@ pub(crate) struct Log {
     reads_count: bool,
     /// Bytes of the attempt's events.
     used: usize,
+    /// Bytes of the worker's events when the attempt's current piece began.
+    piece_begins: usize,
     /// Bytes of the last read.
     last_read: usize,
     /// The key and version of the last read.
@@ -211,6 +213,7 @@ impl Log {
             events,
             reads_count: true,
             used: 0,
+            piece_begins: 0,
             last_read: 0,
             last_found: (0, 0),
             place: 0,
@@ -270,6 +273,23 @@ impl Log {
     pub(crate) fn end(&mut self, outcome: Ended) {
         let stamp = self.recorder.next();
         self.add(Event::End { outcome, stamp });
+    }
+
+    /// Ends a piece of the attempt, which goes on.
+    pub(crate) fn end_piece(&mut self) {
+        self.predicates.get_mut().clear();
+        self.writes.clear();
+        self.last_read = 0;
+        self.piece_begins = lock(&self.events).len();
+    }
+
+    /// Forgets the events since the end of the last piece.
+    pub(crate) fn undo_piece(&mut self) {
+        let mut events = lock(&self.events);
+        self.used -= events.len() - self.piece_begins;
+        events.truncate(self.piece_begins);
+        drop(events);
+        self.end_piece();
     }
 
     /// Closes the log of an attempt that has ended, so that another may use it.

@@ -112,6 +112,42 @@ impl Keeper<'_> {
     }
 }
 
+/// A version that snapshots have of a segment and that lacks a change: see [`Object::redo`](crate::Object::redo).
+pub struct Redo<'a> {
+    snapshots: &'a Snapshots,
+    entry: NonNull<EntryHead>,
+    stamp: u64,
+    pin: &'a Pin,
+}
+
+impl fmt::Debug for Redo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redo").field("stamp", &self.stamp).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Redo<'a> {
+    /// The attempt's pin.
+    pub fn pin(&self) -> &'a Pin {
+        self.pin
+    }
+
+    /// The version.
+    ///
+    /// # Safety
+    ///
+    /// The object keeps versions of this type for the segment.
+    pub unsafe fn version<V>(&self) -> &'a V {
+        // SAFETY: the caller's promise; the pin lives as long as the reference.
+        unsafe { EntryHead::value(self.entry) }
+    }
+
+    /// Keeps the version with the change, for the snapshots that see the change.
+    pub fn keep<V: Send + 'static>(self, changed: V, heap_bytes: usize) {
+        self.snapshots.versions().split(self.entry, self.stamp, changed, heap_bytes);
+    }
+}
+
 impl<P: Protocol> Attempt<P> {
     /// Keeps the values that the commit is going to replace, as far as snapshots may need them. Everything to be written is
     /// locked, and nothing is installed.
@@ -124,7 +160,9 @@ impl<P: Protocol> Attempt<P> {
             true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
             false => Vec::new(),
         };
-        let Self { announcement: Some(announcement), items, kept, pin: Some(pin), .. } = self else { return };
+        let Self { announcement: Some(announcement), items, kept, pin: Some(pin), piece, .. } = self else {
+            return;
+        };
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
         if newest == 0 {
@@ -143,6 +181,12 @@ impl<P: Protocol> Attempt<P> {
                 SegmentId { address: item.touched.address(), object: item.object().meta().number() };
             let since = snapshots.versions().latest(segment, pin);
             if since >= superseded {
+                if P::ALLOWS_CHOPPING && since > stamp.epoch() && piece.is_later() {
+                    let found = snapshots.versions().find(segment, since, pin);
+                    let redo = found.map(|entry| Redo { snapshots, entry, stamp: stamp.epoch(), pin });
+                    // SAFETY: as below.
+                    redo.into_iter().for_each(|redo| unsafe { item.object().redo(item, redo) });
+                }
                 continue;
             }
             let stamps = (since, superseded);

@@ -40,7 +40,7 @@ mod versions;
 pub(crate) use handle::ReadPoint;
 pub use handle::{OpenSnapshot, Snapshot, SnapshotReport};
 pub(crate) use keeper::KeptWrites;
-pub use keeper::{Keeper, KeptSegments, Sweep};
+pub use keeper::{Keeper, KeptSegments, Redo, Sweep};
 pub(crate) use points::{Announcement, Snapshots};
 pub use reading::{AbsenceOnSnapshot, OnSnapshot};
 

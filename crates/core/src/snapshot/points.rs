@@ -57,6 +57,10 @@ pub(crate) struct Snapshots {
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
     /// True if commits are always stamped, because a log goes by it, or because there is no cheap way to begin.
     always: bool,
+    /// True if transactions may be in pieces.
+    chopping: AtomicBool,
+    /// The number of transactions in progress beside which none may be in pieces.
+    whole: CachePadded<AtomicU64>,
     /// The words of all workers, and of some that have ended. Locked for moments only, so that no worker waits for a snapshot
     /// when it begins.
     workers: Mutex<Vec<Word>>,
@@ -123,6 +127,8 @@ impl Snapshots {
             versions: Versions::new(),
             recorder: OnceLock::new(),
             always,
+            chopping: AtomicBool::new(false),
+            whole: CachePadded::new(AtomicU64::new(0)),
             workers: Mutex::new(Vec::new()),
             pending: Mutex::new(None),
             sweeps: Mutex::new(Vec::new()),
@@ -148,6 +154,36 @@ impl Snapshots {
         // Not while a point is begun, whose number is the clock's next.
         let _pending = lock(&self.pending);
         self.clock.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Admits transactions in pieces.
+    pub(crate) fn begin_chopping(&self) {
+        self.chopping.store(true, Ordering::SeqCst);
+    }
+
+    /// True if transactions may be in pieces.
+    #[inline]
+    pub(crate) fn is_chopping(&self) -> bool {
+        // Relaxed: set before transactions run.
+        self.chopping.load(Ordering::Relaxed)
+    }
+
+    /// Counts a transaction beside which none may be in pieces, and waits for those that are.
+    pub(crate) fn enter_whole(&self) {
+        self.whole.fetch_add(1, Ordering::SeqCst);
+        // Pairs with the fence in `Announcement::begin_pieces`: either that one sees the count, or its word is seen here.
+        fence(Ordering::SeqCst);
+        wait_for(&self.announced());
+    }
+
+    pub(crate) fn leave_whole(&self) {
+        self.whole.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// True if a transaction is in progress beside which none may be in pieces.
+    #[inline]
+    pub(crate) fn has_whole(&self) -> bool {
+        self.whole.load(Ordering::SeqCst) != 0
     }
 
     /// True if commits are stamped now. A transaction that has read a write of a stamped commit sees it.
@@ -460,6 +496,19 @@ impl Announcement {
         self.word.store(self.value, Ordering::Relaxed);
         barrier::light();
         if self.snapshots.stamping.load(Ordering::Relaxed) { Some(self.draw()) } else { None }
+    }
+
+    /// Announces a transaction in pieces, before its first one commits. False, and nothing is announced, if it must be whole.
+    pub(crate) fn begin_pieces(&mut self) -> bool {
+        self.value |= 1;
+        self.word.store(self.value, Ordering::Relaxed);
+        // Pairs with the fence in `Snapshots::enter_whole`.
+        fence(Ordering::SeqCst);
+        if self.snapshots.has_whole() {
+            self.end();
+            return false;
+        }
+        true
     }
 
     #[cold]

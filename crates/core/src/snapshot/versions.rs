@@ -18,7 +18,7 @@
 
 use super::points::OpenNumbers;
 use crate::pin::Pin;
-use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::thread::quietly;
 use hotrow_sync::work::{Work, charge, charge_block};
 use hotrow_sync::{Mutex, OnceLock, thread, try_lock};
@@ -49,8 +49,9 @@ pub(crate) struct SegmentId {
 pub(crate) struct EntryHead {
     next: AtomicPtr<EntryHead>,
     segment: SegmentId,
-    /// The stamp of the commit that has replaced the value.
-    superseded: u64,
+    /// The stamp of the commit that has replaced the value. It changes if a transaction in pieces that comes before that
+    /// commit makes its change later ([`Versions::split`]).
+    superseded: AtomicU64,
     /// The stamp of the commit that has superseded the version before; 0 if there was none in the table.
     since: u64,
     /// The version in the history, if one is recorded.
@@ -89,6 +90,12 @@ impl EntryHead {
     pub(crate) unsafe fn value<'a, V>(entry: NonNull<Self>) -> &'a V {
         // SAFETY: the head is the first field of a `repr(C)` struct; the rest is the caller's promise.
         unsafe { &entry.cast::<Entry<V>>().as_ref().value }
+    }
+
+    /// The stamp of the commit that has replaced the value.
+    fn superseded(&self) -> u64 {
+        // Relaxed: `Versions::split` says why either value is right.
+        self.superseded.load(Ordering::Relaxed)
     }
 
     /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
@@ -190,7 +197,7 @@ impl Versions {
     pub(crate) fn find(&self, segment: SegmentId, snapshot: u64, pin: &Pin) -> Option<NonNull<EntryHead>> {
         let mut found: Option<(NonNull<EntryHead>, u64)> = None;
         self.visit(segment, pin, |entry, head| {
-            let superseded = head.superseded;
+            let superseded = head.superseded();
             if superseded >= snapshot && found.is_none_or(|(_, first)| superseded < first) {
                 found = Some((entry, superseded));
             }
@@ -201,7 +208,7 @@ impl Versions {
     /// The stamp at which the present value of a segment has superseded another one; 0 if the table does not know.
     pub(crate) fn latest(&self, segment: SegmentId, pin: &Pin) -> u64 {
         let mut latest = 0;
-        self.visit(segment, pin, |_, head| latest = latest.max(head.superseded));
+        self.visit(segment, pin, |_, head| latest = latest.max(head.superseded()));
         latest
     }
 
@@ -210,7 +217,7 @@ impl Versions {
         let mut birth = 0;
         self.visit(segment, pin, |_, head| {
             if head.is_birth {
-                birth = birth.max(head.superseded);
+                birth = birth.max(head.superseded());
             }
         });
         birth
@@ -231,7 +238,7 @@ impl Versions {
         let head = EntryHead {
             next: AtomicPtr::new(null_mut()),
             segment,
-            superseded,
+            superseded: AtomicU64::new(superseded),
             since,
             history,
             bytes,
@@ -244,6 +251,27 @@ impl Versions {
         charge_block(|| bytes);
         quietly(|| self.put(segment, entry, bytes));
         entry
+    }
+
+    /// Puts another value between an entry's and its successor: a commit with the stamp `at` has changed what the entry says, and
+    /// makes the change only now (dbx-tc, Algorithm 1). The caller holds the segment's lock, and no snapshot that sees that commit is
+    /// ready.
+    ///
+    /// The snapshots for which the entry is still right have numbers up to `at`: they find it at its old stamp and at the new one.
+    /// Those for which it is no longer right find nothing in between, but there are none yet.
+    pub(super) fn split<V: Send + 'static>(
+        &self,
+        entry: NonNull<EntryHead>,
+        at: u64,
+        value: V,
+        heap_bytes: usize,
+    ) {
+        // SAFETY: found under the caller's pin.
+        let head = unsafe { entry.as_ref() };
+        let superseded = head.superseded();
+        // Relaxed: see `EntryHead::superseded`.
+        head.superseded.store(at, Ordering::Relaxed);
+        self.keep(head.segment, (at, superseded), head.history, value, heap_bytes, false);
     }
 
     /// Puts an entry at the head of its list.
@@ -325,7 +353,7 @@ impl Versions {
             let head = unsafe { entry.as_ref() };
             let next = head.next.load(Ordering::Acquire);
             let is_needed =
-                !head.is_void.load(Ordering::Relaxed) && open.may_need(head.since, head.superseded);
+                !head.is_void.load(Ordering::Relaxed) && open.may_need(head.since, head.superseded());
             if is_needed {
                 link = &head.next;
                 now = next;

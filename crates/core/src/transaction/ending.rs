@@ -71,12 +71,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.protocol.finish(Prepared::new(self.attempt));
             profile::release_all();
             debug_assert!(self.attempt.is_installed(), "the second half installs every write");
-            self.attempt.end_stamped();
+            self.attempt.end_stamped(true);
             label("after commit");
             if self.attempt.is_recorded() {
                 self.attempt.record_end(Ended::Committed);
             }
-            self.slot.counters.commit();
+            if !(P::ALLOWS_CHOPPING && self.attempt.piece.goes_on()) {
+                self.slot.counters.commit();
+            }
             self.count_tame_commit();
             // Panics are contained from here on.
             self.attempt.cleanup(true, &mut Panics::default());
@@ -130,11 +132,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.attempt.is_recorded() {
             self.attempt.name_writes();
         }
+        if P::ALLOWS_CHOPPING && self.attempt.piece.goes_on() && !self.announce_piece() {
+            return false;
+        }
         match self.protocol.prepare(self.attempt) {
             Ok(()) => true,
             Err(lost) => {
                 // Naming the key runs users' code, which no snapshot should wait for.
-                self.attempt.end_stamped();
+                self.attempt.end_stamped(false);
                 let _ = self.lose(lost);
                 false
             }
@@ -194,7 +199,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.protocol.abort(self.attempt);
         }
         profile::release_all();
-        self.attempt.end_stamped();
+        self.attempt.end_stamped(false);
         if self.attempt.is_recorded() {
             self.attempt.record_end(match &self.stop {
                 Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
@@ -221,7 +226,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.
-            self.attempt.end_stamped();
+            self.attempt.end_stamped(false);
             self.after_cleanup();
             self.attempt.close(&mut Panics::default());
             profile::attempt_ends(false);

@@ -25,6 +25,8 @@ pub struct ChoppedProcedure {
     pub pieces: Vec<Piece>,
     /// True if it only reads, on snapshots. Then it takes no part in the graph, and is one piece.
     pub on_snapshot: bool,
+    /// For each class: true if its results are needed after the first pieces.
+    pub(super) kept: Vec<bool>,
 }
 
 /// A piece: operations that are executed as one transaction.
@@ -133,7 +135,9 @@ fn conflict(one: (&Shape, &ShapedClass), other: (&Shape, &ShapedClass), declared
     }
     match (a.kind, b.kind) {
         (OperationKind::Commutative, OperationKind::Commutative) => return false,
-        (OperationKind::Insert, OperationKind::Insert) if !(one.1.is_used || other.1.is_used) => {
+        (OperationKind::Insert, OperationKind::Insert)
+            if ![one.1, other.1].iter().any(|shaped| shaped.is_used || shaped.decides) =>
+        {
             return false;
         }
         _ => {}
@@ -321,9 +325,7 @@ fn chopped(
     conflicts: impl Fn(usize) -> bool,
 ) -> ChoppedProcedure {
     let is_conflicting = |piece: &BTreeSet<usize>| piece.iter().any(|class| conflicts(*class));
-    let decides = |piece: &BTreeSet<usize>| {
-        piece.iter().any(|class| shape.classes[*class].decides && !shape.classes[*class].class.immutable)
-    };
+    let decides = |piece: &BTreeSet<usize>| piece.iter().any(|class| shape.classes[*class].decides);
     let mut first = BTreeSet::new();
     for (at, piece) in pieces.iter().enumerate() {
         if is_conflicting(piece) || decides(piece) {
@@ -350,7 +352,16 @@ fn chopped(
             first: first.contains(&next),
         });
     }
+    let is_first = |class: usize| ordered.iter().any(|piece| piece.first && piece.classes.contains(&class));
+    let is_kept = |class: usize| {
+        let needs = |(at, shaped): (usize, &ShapedClass)| !is_first(at) && shaped.depends_on.contains(&class);
+        let shaped = &shape.classes[class];
+        is_first(class)
+            && (shaped.is_in_output || shaped.decides || shape.classes.iter().enumerate().any(needs))
+    };
+    let kept = (0..shape.classes.len()).map(is_kept).collect();
     ChoppedProcedure {
+        kept,
         name: shape.name.clone(),
         classes: shape.classes.iter().map(|shaped| shaped.class.clone()).collect(),
         pieces: ordered,

@@ -36,9 +36,11 @@
 
 mod graph;
 mod operations;
+mod plan;
 
 pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
 pub use operations::OperationClass;
+pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
 
 use crate::trace::ProcedureTrace;
 use operations::{Declared, Shape};
@@ -68,6 +70,9 @@ pub enum ChoppingError {
         /// The table.
         table: String,
     },
+    /// The database has chopped procedures already.
+    #[error("the procedures of this database are chopped already")]
+    Chopped,
     /// The published changes cannot be deferred, because the subscriber would see the publisher's other effects before them.
     #[error(
         "procedure {publisher} cannot publish its changes of table {table} later: {subscriber}, which reads them, conflicts \
@@ -121,6 +126,13 @@ impl Chopping {
     pub fn publish(mut self, procedure: impl Into<String>, table: impl Into<String>) -> Self {
         self.declared.published.push((procedure.into(), table.into()));
         self
+    }
+
+    /// The same procedures, with published changes as ordinary ones.
+    pub(crate) fn without_publishing(&self) -> Self {
+        let mut chopping = self.clone();
+        chopping.declared.published.clear();
+        chopping
     }
 
     /// Chops the procedures.

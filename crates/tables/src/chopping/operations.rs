@@ -88,6 +88,8 @@ pub(super) struct ShapedClass {
     pub(super) depends_on: BTreeSet<usize>,
     /// True if the procedure uses a result of it.
     pub(super) is_used: bool,
+    /// True if the procedure's output depends on it.
+    pub(super) is_in_output: bool,
     /// True if the procedure branches on a result of it, or may roll back for it.
     pub(super) decides: bool,
     /// The tables out of which the transaction has taken the rows from which every one of its keys comes.
@@ -150,7 +152,8 @@ impl Shape {
             }
         }
         for id in &trace.output {
-            self.classes[classes[id.0 as usize]].is_used = true;
+            let class = &mut self.classes[classes[id.0 as usize]];
+            (class.is_used, class.is_in_output) = (true, true);
         }
         for id in &trace.decisions {
             self.classes[classes[id.0 as usize]].decides = true;
@@ -168,6 +171,7 @@ impl Shape {
             class,
             depends_on: BTreeSet::new(),
             is_used: false,
+            is_in_output: false,
             decides: false,
             taken_from,
         });

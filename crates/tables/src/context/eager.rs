@@ -5,6 +5,7 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
+use crate::trace::OperationKind;
 use hotrow_core::{Abort, Addend, Column, Columns, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
@@ -315,6 +316,29 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
     ) -> (String, String, bool) {
         let index = self.database.index_of(index);
         (index.table_name(), index.name().to_owned(), index.is_immutable())
+    }
+
+    /// The kind of [`commute`](Context::commute) on a table: a change at the commit, or an update.
+    #[inline]
+    pub(crate) fn kind_of_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {
+        match self.database.table_of(table).commutes(false) {
+            true => OperationKind::Commutative,
+            false => OperationKind::Write,
+        }
+    }
+
+    /// The same of [`commute_columns`](Context::commute_columns).
+    #[inline]
+    pub(crate) fn kind_of_columns_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {
+        match self.database.table_of(table).commutes(true) {
+            true => OperationKind::Commutative,
+            false => OperationKind::Write,
+        }
+    }
+
+    /// True if a change of the table may roll its transaction back.
+    pub(crate) fn may_refuse_changes<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
+        self.database.table_of(table).may_refuse_changes()
     }
 
     pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {

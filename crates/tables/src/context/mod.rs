@@ -10,6 +10,7 @@
 mod eager;
 mod executor;
 mod in_order;
+pub(crate) mod in_pieces;
 mod recording;
 mod stealable;
 mod tracing;

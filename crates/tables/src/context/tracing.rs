@@ -4,10 +4,10 @@ use crate::context::Eager;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
-use crate::record::GroupsOf;
+use crate::record::{GroupsOf, all_groups, groups};
 use crate::reference::{IndexRef, TableRef};
 use crate::trace::{MAIN_GROUP, Operation, OperationId, OperationKind, ProcedureTrace};
-use hotrow_core::column_groups::{ColumnGroups, groups_of};
+use hotrow_core::column_groups::ColumnGroups;
 use hotrow_core::{Abort, Columns, Protocol, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
     pub(crate) fn finish<T>(self, output: Option<&Traced<T>>) -> ProcedureTrace {
         let mut trace = self.trace;
         trace.output = output.map_or_else(Vec::new, |output| output.sources.iter().copied().collect());
-        trace.decisions = self.forced.into_iter().collect();
+        trace.decisions.extend(self.forced);
         trace
     }
 
@@ -57,6 +57,8 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
             index: None,
             part: table.part.number(),
             immutable: self.eager.is_immutable(table),
+            decides: !matches!(kind, OperationKind::Read | OperationKind::Scan)
+                && self.eager.may_refuse_changes(table),
         };
         self.push(place, kind, (groups, names::<R>(groups)), key, input, value)
     }
@@ -71,7 +73,10 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
         value: T,
     ) -> Traced<T> {
         let id = OperationId(self.trace.operations.len() as u32);
-        let Place { table, index, part, immutable } = place;
+        let Place { table, index, part, immutable, decides } = place;
+        if decides {
+            self.trace.decisions.push(id);
+        }
         self.trace.operations.push(Operation {
             table,
             index,
@@ -96,6 +101,8 @@ struct Place {
     index: Option<String>,
     part: u32,
     immutable: bool,
+    /// True if the operation may roll back.
+    decides: bool,
 }
 
 impl<T> Traced<T> {
@@ -107,16 +114,6 @@ impl<T> Traced<T> {
 
 /// No sources.
 static NONE: BTreeSet<OperationId> = BTreeSet::new();
-
-/// All column groups of a row.
-fn all<R: Value>() -> u32 {
-    u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
-}
-
-/// The column groups of columns.
-fn of<R: Value>(columns: impl Columns<R>) -> u32 {
-    groups_of::<R, GroupsOf<R>>(columns)
-}
 
 fn names<R: Value>(groups: u32) -> Vec<&'static str> {
     let names = std::iter::once(&MAIN_GROUP).chain(<GroupsOf<R> as ColumnGroups<R>>::NAMES);
@@ -147,7 +144,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<O>>, Abort> {
         let text = key.text(debug);
         let value = self.eager.read(table, key.value, look)?;
-        Ok(self.note(table, OperationKind::Read, all::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Read, all_groups::<R>(), text, &NONE, value))
     }
 
     fn read_columns<K: Key, R: Value, C>(
@@ -161,7 +158,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         let value = self.eager.read_columns(table, key.value, columns)?;
-        Ok(self.note(table, OperationKind::Read, of::<R>(columns), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Read, groups::<R>(columns), text, &NONE, value))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -173,7 +170,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<O>>, Abort> {
         let text = key.text(debug);
         let value = self.eager.update(table, key.value, input.value, change)?;
-        Ok(self.note(table, OperationKind::Write, all::<R>(), text, &input.sources, value))
+        Ok(self.note(table, OperationKind::Write, all_groups::<R>(), text, &input.sources, value))
     }
 
     fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
@@ -189,7 +186,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         let value = self.eager.update_columns(table, key.value, columns, input.value, change)?;
-        Ok(self.note(table, OperationKind::Write, of::<R>(columns), text, &input.sources, value))
+        Ok(self.note(table, OperationKind::Write, groups::<R>(columns), text, &input.sources, value))
     }
 
     fn commute_columns<K: Key, R: Value, C, I: Data>(
@@ -205,7 +202,8 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         self.eager.commute_columns(table, key.value, columns, input.value, change)?;
-        self.note(table, OperationKind::Commutative, of::<R>(columns), text, &input.sources, ());
+        let kind = self.eager.kind_of_columns_commuting(table);
+        self.note(table, kind, groups::<R>(columns), text, &input.sources, ());
         Ok(())
     }
 
@@ -217,7 +215,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.replace(table, key.value, row.value)?;
-        Ok(self.note(table, OperationKind::Replace, all::<R>(), text, &row.sources, value))
+        Ok(self.note(table, OperationKind::Replace, all_groups::<R>(), text, &row.sources, value))
     }
 
     fn commute<K: Key, R: Value, I: Data>(
@@ -229,7 +227,8 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<(), Abort> {
         let text = key.text(debug);
         self.eager.commute(table, key.value, input.value, change)?;
-        self.note(table, OperationKind::Commutative, all::<R>(), text, &input.sources, ());
+        let kind = self.eager.kind_of_commuting(table);
+        self.note(table, kind, all_groups::<R>(), text, &input.sources, ());
         Ok(())
     }
 
@@ -241,7 +240,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.insert(table, key.value, row.value)?;
-        Ok(self.note(table, OperationKind::Insert, all::<R>(), text, &row.sources, value))
+        Ok(self.note(table, OperationKind::Insert, all_groups::<R>(), text, &row.sources, value))
     }
 
     fn insert_grouped<K: Key, R: Value>(
@@ -265,7 +264,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.delete(table, key.value)?;
-        Ok(self.note(table, OperationKind::Delete, all::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Delete, all_groups::<R>(), text, &NONE, value))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -276,10 +275,10 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<K>>, Abort> {
         let text = range.text(KeyRange::to_string);
         let value = self.eager.take_first(table, group, range.value)?;
-        let found = self.note(table, OperationKind::Scan, all::<R>(), text, &NONE, ());
+        let found = self.note(table, OperationKind::Scan, all_groups::<R>(), text, &NONE, ());
         let Some(key) = value else { return Ok(Traced { value: None, sources: found.sources }) };
         let text = Traced { value: debug(&key), sources: found.sources };
-        let taken = self.note(table, OperationKind::Delete, all::<R>(), text, &NONE, Some(key));
+        let taken = self.note(table, OperationKind::Delete, all_groups::<R>(), text, &NONE, Some(key));
         if let Some(operation) = self.trace.operations.last_mut() {
             operation.group = Some(group);
         }
@@ -304,7 +303,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
                 self.eager.update_each(table, Some(key), input.value.clone(), sum.value, change.clone())?;
             // Each update takes the accumulated value of the one before.
             let inputs = union(&input.sources, &sum.sources);
-            sum = self.note(table, OperationKind::Write, all::<R>(), text, &inputs, value);
+            sum = self.note(table, OperationKind::Write, all_groups::<R>(), text, &inputs, value);
         }
         Ok(sum)
     }
@@ -355,7 +354,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<A>, Abort> {
         let text = range.text(KeyRange::to_string);
         let value = self.eager.scan(table, range.value, direction, initial, fold)?;
-        Ok(self.note(table, OperationKind::Scan, all::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Scan, all_groups::<R>(), text, &NONE, value))
     }
 
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(
@@ -369,8 +368,8 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         let text = range.text(KeyRange::to_string);
         let value = self.eager.scan_index(index, range.value, direction, initial, fold)?;
         let (table, name, immutable) = self.eager.index_place(index);
-        let place = Place { table, index: Some(name), part: index.part.number(), immutable };
-        let groups = all::<R>();
+        let place = Place { table, index: Some(name), part: index.part.number(), immutable, decides: false };
+        let groups = all_groups::<R>();
         Ok(self.push(place, OperationKind::Scan, (groups, names::<R>(groups)), text, &NONE, value))
     }
 

@@ -62,7 +62,7 @@ use crate::storage::{Shared, key_hash};
 use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
 use hotrow_core::{
     Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
-    Reason, SavedWrite, Saver, Segment, Value,
+    Reason, Redo, SavedWrite, Saver, Segment, Value,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
@@ -262,6 +262,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: see above.
         unsafe { PartOf::<R, P>::keep(item, keeper) };
+    }
+
+    unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::redo(item, redo) };
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

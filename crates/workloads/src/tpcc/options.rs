@@ -174,6 +174,10 @@ impl WorkloadDefinition for TpccOptions {
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
         tables::load(&database, &tables, population, warehouses, threads, observer)?;
+        if engine.allows_chopping() {
+            let chopping = super::chopping::chopping(self, Refinement::Full)?;
+            database.chop(&chopping).map_err(|error| BenchError::Load(error.to_string()))?;
+        }
         Ok(Tpcc { database, tables, options: *self, population, begin: clock::now() })
     }
 }

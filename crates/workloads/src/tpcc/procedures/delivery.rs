@@ -25,6 +25,10 @@ type Delivered = [u32; DISTRICTS_PER_WAREHOUSE as usize];
 impl Procedure for DeliveryProcedure {
     type Output = Delivered;
 
+    fn name(&self) -> &'static str {
+        "delivery"
+    }
+
     fn profile(&self) -> Profile {
         let (first, last) = self.districts;
         Profile { read_only: false, records: u32::from(last - first + 1) * 13, ..Profile::UNKNOWN }

@@ -29,6 +29,10 @@ pub struct NewOrderReceipt {
 impl Procedure for NewOrderProcedure {
     type Output = NewOrderReceipt;
 
+    fn name(&self) -> &'static str {
+        "new_order"
+    }
+
     fn profile(&self) -> Profile {
         Profile { read_only: false, records: 3 + 3 * self.input.lines.len() as u32, ..Profile::UNKNOWN }
     }

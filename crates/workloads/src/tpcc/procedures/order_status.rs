@@ -34,6 +34,10 @@ pub struct OrderSummary {
 impl Procedure for OrderStatusProcedure {
     type Output = OrderSummary;
 
+    fn name(&self) -> &'static str {
+        "order_status"
+    }
+
     fn profile(&self) -> Profile {
         Profile { read_only: true, records: 12, ..Profile::UNKNOWN }
     }

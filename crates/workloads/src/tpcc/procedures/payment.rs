@@ -23,6 +23,10 @@ pub struct PaymentProcedure {
 impl Procedure for PaymentProcedure {
     type Output = i64;
 
+    fn name(&self) -> &'static str {
+        "payment"
+    }
+
     fn profile(&self) -> Profile {
         Profile { read_only: false, records: 4, ..Profile::UNKNOWN }
     }

@@ -26,6 +26,10 @@ const FETCHED_TOGETHER: usize = 8;
 impl Procedure for StockLevelProcedure {
     type Output = u32;
 
+    fn name(&self) -> &'static str {
+        "stock_level"
+    }
+
     fn profile(&self) -> Profile {
         /// One district, and the lines and stock rows of 20 orders of 10 lines.
         const RECORDS: u32 = 1 + 2 * 10 * LAST_ORDERS;

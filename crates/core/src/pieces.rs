@@ -1,0 +1,162 @@
+//! Transactions in pieces: each piece commits by itself (dbx-tc §3; `hotrow_tables::chopping` says when that is right).
+//!
+//! A piece is an ordinary transaction of the protocol. All pieces of a transaction are one transaction in everything but that:
+//!
+//! - *Snapshots.* The transaction has one stamp, that of its first piece, which must contain whatever conflicts with others. It is
+//!   announced from there until its last piece has installed, so that no snapshot sees a part of it (dbx-tc §4.3). A later piece
+//!   may find that a commit with a later stamp has changed the same segment, in a way that commutes. Then the piece's change is
+//!   made to the version that was kept for snapshots as well (dbx-tc §4.4, Algorithm 1: `Attempt::keep_versions`).
+//! - *Histories.* The events of all pieces are those of one attempt. Attempts at a later piece that abort leave none.
+//! - *The end.* Once the first piece has committed, the transaction must get to its end: its later pieces heed no limit of the
+//!   retry policy, no deadline and no memory limit, and do not wait at the gate of the oldest.
+//!
+//! # Others
+//!
+//! A transaction that is not known to the analysis may see what no serial order explains, if it runs beside one between two
+//! pieces. So the two exclude each other. An unknown transaction (a *whole* one) counts itself and waits for all that are announced
+//! before it begins. A transaction in pieces looks at the count when it has announced itself, before its first piece commits; if
+//! there is anybody, the attempt is lost, and it runs whole. Each does first what the other looks at, with a full fence in
+//! between, so at least one of them sees the other.
+
+use crate::abort::{Abort, Error, Reason};
+use crate::profile::Profile;
+use crate::protocol::Protocol;
+use crate::snapshot::Snapshots;
+use crate::transaction::{ObjectAccess, Stop, Transaction};
+use crate::worker::{ConflictReport, Worker};
+use hotrow_sync::Arc;
+
+/// The place of an attempt's piece in its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Piece {
+    /// The transaction is not known to the analysis.
+    #[default]
+    Whole,
+    /// The transaction is one piece.
+    Only,
+    First,
+    /// Neither the first nor the last.
+    Middle,
+    Last,
+}
+
+impl Piece {
+    /// True if a piece of the transaction has committed.
+    #[inline(always)]
+    pub(crate) fn is_later(self) -> bool {
+        matches!(self, Self::Middle | Self::Last)
+    }
+
+    /// True if other pieces follow.
+    #[inline(always)]
+    pub(crate) fn goes_on(self) -> bool {
+        matches!(self, Self::First | Self::Middle)
+    }
+}
+
+/// Counts a whole transaction while it lives.
+pub(crate) struct WholeGuard(Arc<Snapshots>);
+
+impl WholeGuard {
+    /// Counts a transaction, and waits for all that are between two pieces.
+    #[cold]
+    pub(crate) fn enter(snapshots: &Arc<Snapshots>) -> Self {
+        snapshots.enter_whole();
+        Self(snapshots.clone())
+    }
+}
+
+impl Drop for WholeGuard {
+    fn drop(&mut self) {
+        self.0.leave_whole();
+    }
+}
+
+/// A transaction in pieces: see [`Worker::in_pieces`].
+pub struct Pieces<'w, P: Protocol> {
+    worker: &'w mut Worker<P>,
+    has_committed: bool,
+}
+
+impl<P: Protocol> std::fmt::Debug for Pieces<'_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pieces").field("has_committed", &self.has_committed).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Runs a transaction in pieces, in an engine that [chops](crate::Engine::begin_chopping).
+    pub fn in_pieces<R>(&mut self, run: impl FnOnce(&mut Pieces<'_, P>) -> R) -> R {
+        // Not given away, so that it cannot be leaked.
+        let mut pieces = Pieces { worker: self, has_committed: false };
+        run(&mut pieces)
+    }
+}
+
+impl<P: Protocol> Pieces<'_, P> {
+    /// Runs a piece: as [`Worker::try_transact_as`]. The first one may fail like any transaction, and must contain all that
+    /// conflicts with others. Those after it are repeated until they commit; their bodies must not roll back. `is_last`: no other
+    /// follows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact_as`].
+    #[inline]
+    pub fn piece<R, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        is_last: bool,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        self.worker.attempt.piece = match (self.has_committed, is_last) {
+            (false, true) => Piece::Only,
+            (false, false) => Piece::First,
+            (true, false) => Piece::Middle,
+            (true, true) => Piece::Last,
+        };
+        let result = self.worker.try_transact_as(profile, body);
+        if result.is_ok() {
+            self.has_committed = !is_last;
+        }
+        result
+    }
+}
+
+impl<P: Protocol> Drop for Pieces<'_, P> {
+    fn drop(&mut self) {
+        self.worker.attempt.piece = Piece::Whole;
+        if self.has_committed {
+            // A panic of users' code in a later piece. The pieces that have committed stay.
+            self.worker.attempt.end_pieces();
+        }
+    }
+}
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// True if transactions run that the analysis does not know: a transaction must not be in pieces then.
+    pub fn must_be_whole(&self) -> bool {
+        let announcement = self.0.attempt.announcement.as_ref();
+        announcement.is_some_and(|announcement| announcement.snapshots().has_whole())
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Announces a piece that others follow, before the first half of its commit. False if the attempt is lost because the
+    /// transaction must be whole.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn announce_piece(&mut self) -> bool {
+        let attempt = &mut *self.attempt;
+        let Some(announcement) = &mut attempt.announcement else { return true };
+        if attempt.piece == Piece::First && !announcement.begin_pieces() {
+            let _ =
+                self.stop(Stop::Lost(ConflictReport { reason: Reason::GateClosed, words: None, pin: None }));
+            return false;
+        }
+        if attempt.items.writes().is_empty() {
+            // The protocol draws none, but the transaction's place in the order is this piece's.
+            attempt.draw_stamp();
+        }
+        true
+    }
+}

@@ -1,0 +1,72 @@
+//! What the analysis says to whoever executes procedures: for each class of operations, the piece to which it belongs.
+
+use super::ChoppingGraph;
+use crate::trace::OperationKind;
+
+/// The chopped procedures of a database.
+#[derive(Debug)]
+pub(crate) struct ChoppingPlan {
+    procedures: Vec<ProcedurePlan>,
+}
+
+/// A procedure in pieces. The first has the conflicting piece and all that must come before it; the pieces after that conflict
+/// with nobody, and are executed together.
+#[derive(Debug)]
+pub(crate) struct ProcedurePlan {
+    name: String,
+    /// True if it only reads, on snapshots.
+    pub(crate) on_snapshot: bool,
+    /// True if there are operations after the first piece.
+    pub(crate) goes_on: bool,
+    classes: Vec<(u64, ClassPlan)>,
+}
+
+/// The part of a class of operations in its procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClassPlan {
+    /// True if it is executed in the first piece.
+    pub(crate) first: bool,
+    /// True if its results are needed after the first piece.
+    pub(crate) kept: bool,
+}
+
+/// A class as one word. Databases have fewer than 2^24 tables and indexes.
+fn word(part: u32, kind: OperationKind, groups: u32) -> u64 {
+    u64::from(part) << 40 | (kind as u64) << 32 | u64::from(groups)
+}
+
+impl ChoppingPlan {
+    pub(crate) fn of(graph: &ChoppingGraph) -> Self {
+        let procedures = graph.procedures.iter().map(|procedure| {
+            let plan = |(at, class): (usize, &super::OperationClass)| {
+                let piece = procedure.pieces.iter().find(|piece| piece.classes.contains(&at));
+                let first = piece.is_some_and(|piece| piece.first);
+                (word(class.part, class.kind, class.groups), ClassPlan { first, kept: procedure.kept[at] })
+            };
+            ProcedurePlan {
+                name: procedure.name.clone(),
+                on_snapshot: procedure.on_snapshot,
+                goes_on: procedure.pieces.iter().any(|piece| !piece.first)
+                    && procedure.pieces.iter().any(|piece| piece.first),
+                classes: procedure.classes.iter().enumerate().map(plan).collect(),
+            }
+        });
+        Self { procedures: procedures.collect() }
+    }
+
+    /// Returns the plan of a procedure, if it was analysed.
+    pub(crate) fn find(&self, name: &str) -> Option<&ProcedurePlan> {
+        self.procedures.iter().find(|procedure| procedure.name == name)
+    }
+}
+
+impl ProcedurePlan {
+    /// Returns the class of an operation; `None` if the analysis has not seen it.
+    #[inline]
+    pub(crate) fn class(&self, part: u32, kind: OperationKind, groups: u32) -> Option<ClassPlan> {
+        let wanted = word(part, kind, groups);
+        let found = self.classes.iter().find(|(word, _)| *word == wanted);
+        // A procedure in which nothing comes first is one piece.
+        found.map(|(_, class)| ClassPlan { first: class.first || !self.goes_on, ..*class })
+    }
+}

@@ -1,0 +1,367 @@
+//! The context of chopped procedures: in each of its runs, the procedure executes the operations of one piece.
+//!
+//! The closures of a procedure can be called once only, and a piece may have to be executed again. So the procedure runs from its
+//! beginning for each attempt at each piece. Operations of earlier pieces are not executed again: their results were kept. Those of
+//! later pieces are passed over, and what is computed from them is not known yet.
+//!
+//! The first run goes through the whole procedure, so whatever it executes that its traces do not have is met before anything has
+//! committed: the procedure has *strayed*, and runs whole. So has one that asks for the value of an operation of a later piece
+//! ([`Context::force`]): the analysis puts what a procedure decides upon into the first piece.
+
+use super::Eager;
+use crate::chopping::ProcedurePlan;
+use crate::database::Database;
+use crate::index::Direction;
+use crate::key::Key;
+use crate::procedure::{Context, Data, KeyRange};
+use crate::record::{all_groups, groups};
+use crate::reference::{IndexRef, TableRef};
+use crate::trace::OperationKind;
+use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
+use std::any::Any;
+use std::ops::ControlFlow;
+
+/// Executes the operations of one piece of a chopped procedure (dbx-tc §3).
+pub(crate) struct InPieces<'a, 'w, P: Protocol> {
+    eager: Eager<'a, 'w, P>,
+    plan: &'a ProcedurePlan,
+    results: Results<'a>,
+}
+
+/// The results of the first piece that are needed later.
+pub(crate) type KeptResults = Vec<Box<dyn Any + Send>>;
+
+/// The kept results, as the current piece uses them.
+enum Results<'a> {
+    /// The first piece keeps them.
+    Kept(&'a mut KeptResults),
+    /// A later piece finds them, one after the other.
+    Found(std::slice::Iter<'a, Box<dyn Any + Send>>),
+}
+
+/// A value, unless it comes from an operation of a later piece, or one whose result is not needed any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Known<T>(Option<T>);
+
+/// The reason why a run of the procedure stops.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// The attempt cannot go on, or the procedure rolls back.
+    Aborted(Abort),
+    /// The procedure has strayed from its traces.
+    Strayed,
+}
+
+impl From<Abort> for Stopped {
+    fn from(abort: Abort) -> Self {
+        Self::Aborted(abort)
+    }
+}
+
+impl<T> Known<T> {
+    /// The value, at the end of the last piece.
+    pub(crate) fn value(self) -> Result<T, Stopped> {
+        self.0.ok_or(Stopped::Strayed)
+    }
+}
+
+impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
+    /// A context for an attempt at the first piece.
+    pub(crate) fn first(
+        database: &'a Database<P>,
+        tx: &'a mut Transaction<'w, P>,
+        plan: &'a ProcedurePlan,
+        results: &'a mut KeptResults,
+    ) -> Self {
+        results.clear();
+        Self { eager: Eager::new(database, tx), plan, results: Results::Kept(results) }
+    }
+
+    /// A context for an attempt at what follows.
+    pub(crate) fn rest(
+        database: &'a Database<P>,
+        tx: &'a mut Transaction<'w, P>,
+        plan: &'a ProcedurePlan,
+        results: &'a KeptResults,
+    ) -> Self {
+        Self { eager: Eager::new(database, tx), plan, results: Results::Found(results.iter()) }
+    }
+
+    /// Executes an operation if it belongs to the current piece. `run` returns `None` if an input is not known.
+    #[inline]
+    fn operation<O: Data>(
+        &mut self,
+        (part, kind, groups): (u32, OperationKind, u32),
+        run: impl FnOnce(&mut Eager<'a, 'w, P>) -> Option<Result<O, Abort>>,
+    ) -> Result<Known<O>, Stopped> {
+        let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
+        let is_first = matches!(self.results, Results::Kept(_));
+        if class.first == is_first {
+            let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
+            if let Results::Kept(results) = &mut self.results
+                && class.kept
+            {
+                results.push(Box::new(output.clone()));
+            }
+            return Ok(Known(Some(output)));
+        }
+        match &mut self.results {
+            Results::Found(results) if class.kept => {
+                let kept = results.next().and_then(|kept| kept.downcast_ref::<O>());
+                kept.cloned().map(|output| Known(Some(output))).ok_or(Stopped::Strayed)
+            }
+            _ => Ok(Known(None)),
+        }
+    }
+}
+
+impl<P: Protocol> Context for InPieces<'_, '_, P> {
+    type Val<T: Data> = Known<T>;
+    type Stop = Stopped;
+
+    #[inline(always)]
+    fn value<T: Data>(&mut self, value: T) -> Known<T> {
+        Known(Some(value))
+    }
+
+    #[inline]
+    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
+        if matches!(self.results, Results::Kept(_)) {
+            self.eager.prefetch(table, keys);
+        }
+    }
+
+    fn read<K: Key, R: Value, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        look: impl FnOnce(&R) -> O + Send + 'static,
+    ) -> Result<Known<Option<O>>, Stopped> {
+        let class = (table.part.number(), OperationKind::Read, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.read(table, key.0?, look)))
+    }
+
+    fn read_columns<K: Key, R: Value, C>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        columns: C,
+    ) -> Result<Known<Option<C::Values>>, Stopped>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let class = (table.part.number(), OperationKind::Read, groups::<R>(columns));
+        self.operation(class, |eager| Some(eager.read_columns(table, key.0?, columns)))
+    }
+
+    fn update<K: Key, R: Value, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        input: Known<I>,
+        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
+    ) -> Result<Known<Option<O>>, Stopped> {
+        let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.update(table, key.0?, input.0?, change)))
+    }
+
+    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        columns: C,
+        input: Known<I>,
+        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
+    ) -> Result<Known<Option<O>>, Stopped>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let class = (table.part.number(), OperationKind::Write, groups::<R>(columns));
+        self.operation(class, |eager| Some(eager.update_columns(table, key.0?, columns, input.0?, change)))
+    }
+
+    fn commute_columns<K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        columns: C,
+        input: Known<I>,
+        change: impl Fn(&mut C::Values, I) + Send + 'static,
+    ) -> Result<(), Stopped>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let kind = self.eager.kind_of_columns_commuting(table);
+        let class = (table.part.number(), kind, groups::<R>(columns));
+        self.operation(class, |eager| Some(eager.commute_columns(table, key.0?, columns, input.0?, change)))?;
+        Ok(())
+    }
+
+    fn replace<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        row: Known<R>,
+    ) -> Result<Known<bool>, Stopped> {
+        let class = (table.part.number(), OperationKind::Replace, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.replace(table, key.0?, row.0?)))
+    }
+
+    fn commute<K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        input: Known<I>,
+        change: impl Fn(&mut R, I) + Send + 'static,
+    ) -> Result<(), Stopped> {
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
+        self.operation(class, |eager| Some(eager.commute(table, key.0?, input.0?, change)))?;
+        Ok(())
+    }
+
+    fn insert<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+        row: Known<R>,
+    ) -> Result<Known<bool>, Stopped> {
+        let class = (table.part.number(), OperationKind::Insert, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.insert(table, key.0?, row.0?)))
+    }
+
+    fn insert_grouped<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        _group: u64,
+        key: Known<K>,
+        row: Known<R>,
+    ) -> Result<Known<bool>, Stopped> {
+        self.insert(table, key, row)
+    }
+
+    fn delete<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Known<K>,
+    ) -> Result<Known<bool>, Stopped> {
+        let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.delete(table, key.0?)))
+    }
+
+    fn take_first<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        range: Known<KeyRange<K>>,
+    ) -> Result<Known<Option<K>>, Stopped> {
+        // The deletion and the scan before it are one operation, so the analysis has them in one piece.
+        let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.take_first(table, group, range.0?)))
+    }
+
+    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Known<Keys>,
+        input: Known<I>,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
+    ) -> Result<Known<A>, Stopped>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.update_each(table, keys.0?, input.0?, initial, change)))
+    }
+
+    fn commute_each<Keys, K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Known<Keys>,
+        input: Known<I>,
+        change: impl Fn(&mut R, I) + Clone + Send + 'static,
+    ) -> Result<(), Stopped>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
+        self.operation(class, |eager| {
+            let (keys, input) = (keys.0?, input.0?);
+            Some(
+                keys.into_iter().try_for_each(|key| eager.commute(table, key, input.clone(), change.clone())),
+            )
+        })?;
+        Ok(())
+    }
+
+    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Known<Keys>,
+        columns: C,
+        input: Known<I>,
+        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
+    ) -> Result<(), Stopped>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let kind = self.eager.kind_of_columns_commuting(table);
+        let class = (table.part.number(), kind, groups::<R>(columns));
+        self.operation(class, |eager| {
+            Some(eager.commute_columns_each(table, keys.0?, columns, input.0?, change))
+        })?;
+        Ok(())
+    }
+
+    fn scan<K: Key, R: Value, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        range: Known<KeyRange<K>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Known<A>, Stopped> {
+        let class = (table.part.number(), OperationKind::Scan, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.scan(table, range.0?, direction, initial, fold)))
+    }
+
+    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
+        &mut self,
+        index: IndexRef<S, K, R>,
+        range: Known<KeyRange<S>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Known<A>, Stopped> {
+        let class = (index.part.number(), OperationKind::Scan, all_groups::<R>());
+        self.operation(class, |eager| Some(eager.scan_index(index, range.0?, direction, initial, fold)))
+    }
+
+    #[inline]
+    fn map<A: Data, B: Data>(
+        &mut self,
+        value: Known<A>,
+        compute: impl FnOnce(A) -> B + Send + 'static,
+    ) -> Known<B> {
+        Known(value.0.map(compute))
+    }
+
+    #[inline]
+    fn zip<A: Data, B: Data>(&mut self, first: Known<A>, second: Known<B>) -> Known<(A, B)> {
+        Known(first.0.zip(second.0))
+    }
+
+    fn force<T: Data>(&mut self, value: Known<T>) -> Result<T, Stopped> {
+        value.value()
+    }
+
+    fn require(&mut self, holds: Known<bool>) -> Result<(), Stopped> {
+        let holds = holds.value()?;
+        Ok(self.eager.require(holds)?)
+    }
+
+    fn rollback(&mut self) -> Stopped {
+        Stopped::Aborted(self.eager.rollback())
+    }
+}
