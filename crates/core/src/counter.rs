@@ -9,7 +9,7 @@
 
 use crate::protocol::Protocol;
 use crate::statistics::{add, bump};
-use crate::{Deferral as _, Stealing as _, deferred, graph};
+use crate::{Deferral as _, Stealing as _, deferred, graph, pieces};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ops::{AddAssign, Sub};
 
@@ -109,9 +109,12 @@ pub struct CounterPlace(usize);
 const COUNTERS_MAX: usize = 16;
 
 /// The lists of counters, in the order of their places.
-const fn lists<P: Protocol>() -> [&'static [Counter]; 3] {
-    const { assert!(deferred::COUNTERS.len() + graph::COUNTERS.len() + P::COUNTERS.len() <= COUNTERS_MAX) };
-    [deferred::COUNTERS, graph::COUNTERS, P::COUNTERS]
+const fn lists<P: Protocol>() -> [&'static [Counter]; 4] {
+    const {
+        let of_capabilities = deferred::COUNTERS.len() + graph::COUNTERS.len() + pieces::COUNTERS.len();
+        assert!(of_capabilities + P::COUNTERS.len() <= COUNTERS_MAX);
+    }
+    [deferred::COUNTERS, graph::COUNTERS, pieces::COUNTERS, P::COUNTERS]
 }
 
 /// The counters that an engine's protocol has, by place: those of its capabilities and its own.
@@ -119,7 +122,8 @@ pub(crate) type Named = [Option<&'static Counter>; COUNTERS_MAX];
 
 /// Finds the counters of an engine's protocol.
 pub(crate) fn named<P: Protocol>(protocol: &P) -> Named {
-    let has = [P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some(), true];
+    let chops = P::ALLOWS_CHOPPING && protocol.chops();
+    let has = [P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some(), chops, true];
     let mut named = [None; COUNTERS_MAX];
     let mut place = 0;
     for (list, has) in lists::<P>().into_iter().zip(has) {

@@ -66,7 +66,6 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) name: String,
     opaque: bool,
-    chops: bool,
     workers_max: u32,
     pub(crate) policy: RetryPolicy,
     pub(crate) gate: StarvationGate,
@@ -141,7 +140,6 @@ impl<P: Protocol> Engine<P> {
             protocol,
             name,
             opaque,
-            chops: P::ALLOWS_CHOPPING && P::chops(options),
             workers_max: P::workers_max(options),
             policy,
             gate,
@@ -234,7 +232,7 @@ impl<P: Protocol> Engine<P> {
     /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
     #[inline]
     pub fn allows_chopping(&self) -> bool {
-        self.shared.chops
+        P::ALLOWS_CHOPPING && self.shared.protocol.chops()
     }
 
     /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is

@@ -19,12 +19,26 @@
 //! between, so at least one of them sees the other.
 
 use crate::abort::{Abort, Error, Reason};
+use crate::counter::Counter;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::snapshot::Snapshots;
 use crate::transaction::{ObjectAccess, Stop, Transaction};
 use crate::worker::{ConflictReport, Worker};
 use hotrow_sync::Arc;
+
+/// Counters of transactions in pieces.
+impl Counter {
+    /// Pieces that others followed.
+    pub const PIECES: Counter =
+        Counter::count("pieces", "pieces of transactions that committed before the last one");
+    /// Transactions that excluded others in pieces.
+    pub const WHOLE: Counter =
+        Counter::count("whole", "transactions that ran whole and kept others from being in pieces");
+}
+
+/// The counters of transactions in pieces.
+pub(crate) const COUNTERS: &[Counter] = &[Counter::PIECES, Counter::WHOLE];
 
 /// The place of an attempt's piece in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -92,8 +92,8 @@ pub trait Variants: Sized + 'static {
         Self::OPAQUE
     }
 
-    /// True if the variant with these options executes procedures in pieces.
-    fn chops(_options: &Self::Options) -> bool {
+    /// True if this variant executes procedures in pieces.
+    fn chops(&self) -> bool {
         false
     }
 

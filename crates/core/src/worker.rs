@@ -2,7 +2,7 @@
 
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
-use crate::counter;
+use crate::counter::{self, Counter};
 use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::hide_closure;
 use crate::operations::Deferred;
@@ -298,7 +298,10 @@ impl<P: Protocol> Worker<P> {
     fn exclude_pieces(&self) -> Option<WholeGuard> {
         let excludes =
             P::ALLOWS_CHOPPING && self.shared.snapshots.is_chopping() && self.attempt.piece == Piece::Whole;
-        excludes.then(|| WholeGuard::enter(&self.shared.snapshots))
+        excludes.then(|| {
+            self.slot.counters.named().count(const { Counter::WHOLE.place::<P>() });
+            WholeGuard::enter(&self.shared.snapshots)
+        })
     }
 
     /// Opens the snapshot on which a transaction will read, unless it has one.

@@ -40,7 +40,9 @@ use hotrow_sync::atomic::{Ordering, fence};
 /// Not opaque: an attempt that will abort may have seen two states. This cannot harm safe code. But a body must not
 /// loop on an assumption that holds only in a consistent state.
 #[derive(Debug)]
-pub struct Occ;
+pub struct Occ {
+    options: OccOptions,
+}
 
 /// The difference between `occ` and `chop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +87,12 @@ impl Variants for Occ {
         String::from(if options.chops { "chop" } else { "occ" })
     }
 
-    fn chops(options: &OccOptions) -> bool {
-        options.chops
+    fn chops(&self) -> bool {
+        self.options.chops
     }
 
-    fn new(_: &OccOptions) -> Self {
-        Self
+    fn new(options: &OccOptions) -> Self {
+        Self { options: *options }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::abort::Misuse;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
+use crate::counter::Counter;
 use crate::history::Ended;
 use crate::protocol::Protocol;
 use crate::users_code::Panics;
@@ -76,7 +77,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.attempt.is_recorded() {
                 self.attempt.record_end(Ended::Committed);
             }
-            if !(P::ALLOWS_CHOPPING && self.attempt.piece.goes_on()) {
+            if P::ALLOWS_CHOPPING && self.attempt.piece.goes_on() {
+                self.counters().count(const { Counter::PIECES.place::<P>() });
+            } else {
                 self.slot.counters.commit();
             }
             self.count_tame_commit();
