@@ -161,6 +161,11 @@ impl HistoryBuilder {
         self.install(attempt, key, WriteKind::Update)
     }
 
+    /// As [`write`](Self::write), by a change that commutes.
+    pub fn commute(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
+        self.install(attempt, key, WriteKind::Commute)
+    }
+
     /// Inserts a key. Returns the version.
     pub fn insert(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         self.install(attempt, key, WriteKind::Insert)

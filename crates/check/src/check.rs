@@ -10,8 +10,9 @@ use crate::order;
 use crate::own_order::{self, Violation};
 use crate::ranges::{Lost, Ranges};
 use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Step, Transaction};
+use crate::runs::Runs;
 use crate::versions::{Known, NONE, Read, Source, Versions};
-use hotrow_core::history::{Event, History};
+use hotrow_core::history::{Event, History, ReadKind, WriteKind};
 
 /// Number of reads that are looked up together.
 const BATCH: usize = 256;
@@ -86,14 +87,17 @@ fn judge_history(history: &History, wants_order: bool) -> Result<(Report, Option
     let (mut attempts, written) = Attempts::read(history, &mut counts)?;
     let versions = Versions::read(history, &mut attempts, written)?;
     let mut edges = Edges::between(attempts.len());
+    let runs = Runs::read(&versions, &attempts, &mut edges);
     for rank in versions.effective(&attempts) {
-        if let Some(before) = versions.before(rank) {
+        if let Some(before) = versions.before(rank)
+            && !runs.has(before, rank)
+        {
             edges.add(versions.writer(before), versions.writer(rank), Kind::WriteWrite);
         }
     }
     let mut singles = Singles { history, attempts: &attempts, found: Default::default(), more: 0 };
     let mut ranges = (counts.range_reads > 0).then(|| Ranges::new(history, &versions));
-    add_reads(history, &attempts, &versions, &mut edges, &mut singles, ranges.as_mut())?;
+    add_reads(history, &attempts, (&versions, &runs), &mut edges, &mut singles, ranges.as_mut())?;
     if let Some(ranges) = ranges {
         ranges.lost(&mut edges).into_iter().for_each(|lost| singles.lost(lost));
     }
@@ -131,7 +135,7 @@ fn judge_history(history: &History, wants_order: bool) -> Result<(Report, Option
         more += u64::from(!kept);
         kept
     });
-    let explainer = Explainer::new(history, &attempts, &versions, &cycles);
+    let explainer = Explainer::new(history, &attempts, (&versions, &runs), &cycles);
     for cycle in &cycles {
         found[cycle.violates as usize].push(explainer.anomaly(cycle));
     }
@@ -193,7 +197,7 @@ impl Singles<'_> {
 fn add_reads(
     history: &History,
     attempts: &Attempts,
-    versions: &Versions,
+    (versions, runs): (&Versions, &Runs),
     edges: &mut Edges,
     singles: &mut Singles<'_>,
     mut ranges: Option<&mut Ranges<'_>>,
@@ -205,7 +209,7 @@ fn add_reads(
     let mut flush = |batch: &mut Vec<Read>, edges: &mut Edges| {
         versions.look_up(batch, &mut known);
         for (read, known) in batch.drain(..).zip(known.drain(..)) {
-            if let Err(error) = add_read(history, attempts, versions, edges, singles, read, known) {
+            if let Err(error) = add_read(history, attempts, (versions, runs), edges, singles, read, known) {
                 failed.get_or_insert(error);
             }
         }
@@ -220,8 +224,8 @@ fn add_reads(
                 ranges.event(attempt, event);
             }
         }
-        if let Event::Read { key, version, .. } = event {
-            batch.push(Read { attempt, key, version });
+        if let Event::Read { key, version, kind } = event {
+            batch.push(Read { attempt, key, version, is_condition: kind == ReadKind::Predicate });
             if batch.len() == BATCH {
                 flush(&mut batch, edges);
             }
@@ -238,17 +242,21 @@ fn add_reads(
 fn add_read(
     history: &History,
     attempts: &Attempts,
-    versions: &Versions,
+    (versions, runs): (&Versions, &Runs),
     edges: &mut Edges,
     singles: &mut Singles<'_>,
-    Read { attempt: reader, key, version }: Read,
+    Read { attempt: reader, key, version, is_condition }: Read,
     known: Option<Known>,
 ) -> Result<(), Malformed> {
     let Known { source, next, replacer } = match known {
         Some(known) => known,
         None => versions.look_up_one(history, key, version)?,
     };
-    if let Source::Written(_, writer) = source {
+    if is_condition && replacer == reader && next != NONE && versions.kind(next) == WriteKind::Commute {
+        // That there is something to change depends on no change that commutes; the edges of the run say the rest.
+        return Ok(());
+    }
+    if let Source::Written(rank, writer) = source {
         if writer == reader {
             return Ok(());
         }
@@ -258,7 +266,10 @@ fn add_read(
             singles.push(AnomalyKind::AbortedRead, writer, reader, dependency);
             return Ok(());
         }
-        edges.add(writer, reader, Kind::WriteRead);
+        match runs.read_node(rank) {
+            Some(node) => edges.add(node, reader, Kind::Wire),
+            None => edges.add(writer, reader, Kind::WriteRead),
+        }
         if replacer == writer {
             let later = versions.index.version(next);
             let dependency = || Dependency::IntermediateRead { key: key(), version, later };
@@ -267,7 +278,7 @@ fn add_read(
         }
     }
     if replacer != NONE {
-        edges.add(reader, replacer, Kind::ReadWrite);
+        edges.add(reader, runs.suffix_node(next).unwrap_or(replacer), Kind::ReadWrite);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::graph::Kind;
 use crate::judge::Cycle;
 use crate::ordered::within;
 use crate::report::{Anomaly, AnomalyKind, Dependency, Level, Step};
+use crate::runs::Runs;
 use crate::versions::{Known, NONE, Source, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
 use std::collections::{BTreeMap, HashSet};
@@ -32,6 +33,7 @@ pub(crate) struct Explainer<'a> {
     history: &'a History,
     attempts: &'a Attempts,
     versions: &'a Versions,
+    runs: &'a Runs,
     /// Events of the attempts in cycles. A `BTreeMap` frees them in the same order in every process: explored
     /// schedules depend on the addresses that the allocator gives out next, so these must not depend on a random
     /// hash.
@@ -42,7 +44,7 @@ impl<'a> Explainer<'a> {
     pub(crate) fn new(
         history: &'a History,
         attempts: &'a Attempts,
-        versions: &'a Versions,
+        (versions, runs): (&'a Versions, &'a Runs),
         cycles: &[Cycle],
     ) -> Self {
         let nodes = cycles.iter().flat_map(|cycle| &cycle.path);
@@ -54,7 +56,7 @@ impl<'a> Explainer<'a> {
                 }
             });
         }
-        Explainer { history, attempts, versions, events }
+        Explainer { history, attempts, versions, runs, events }
     }
 
     pub(crate) fn anomaly(&self, cycle: &Cycle) -> Anomaly {
@@ -173,20 +175,28 @@ impl<'a> Explainer<'a> {
         for event in self.events(from) {
             let Event::Write { key, version, .. } = *event else { continue };
             let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
-            let Known { next, replacer, .. } = known;
-            if replacer == to {
-                let new = self.versions.index.version(next);
+            let Known { source: Source::Written(rank, _), next, .. } = known else { continue };
+            let after = self.runs.after(self.versions, rank);
+            let written = self.runs.from(next).iter().copied().chain([next, after]);
+            if let Some(new) = self.written_by(to, written) {
                 found.push(Reason { kind: Kind::WriteWrite, key, old: version, new });
             }
         }
+    }
+
+    /// The first of some versions, which may be `NONE`, that an attempt has written.
+    fn written_by(&self, attempt: u32, ranks: impl IntoIterator<Item = u32>) -> Option<u64> {
+        let mut ranks = ranks.into_iter().filter(|rank| *rank != NONE);
+        let found = ranks.find(|rank| self.versions.writer(*rank) == attempt)?;
+        Some(self.versions.index.version(found))
     }
 
     fn write_read(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
         for event in self.events(to) {
             let Event::Read { key, version, .. } = *event else { continue };
             let known = self.versions.look_up_one(self.history, key, version);
-            if let Ok(Known { source: Source::Written(_, writer), .. }) = known
-                && writer == from
+            if let Ok(Known { source: Source::Written(rank, _), .. }) = known
+                && self.written_by(from, self.runs.up_to(rank).iter().copied().chain([rank])).is_some()
             {
                 found.push(Reason { kind: Kind::WriteRead, key, old: 0, new: version });
             }
@@ -197,9 +207,8 @@ impl<'a> Explainer<'a> {
         for event in self.events(from) {
             let Event::Read { key, version, .. } = *event else { continue };
             let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
-            let Known { next, replacer, .. } = known;
-            if replacer == to {
-                let new = self.versions.index.version(next);
+            let next = known.next;
+            if let Some(new) = self.written_by(to, self.runs.from(next).iter().copied().chain([next])) {
                 found.push(Reason { kind: Kind::ReadWrite, key, old: version, new });
             }
         }

@@ -85,6 +85,7 @@ mod ordered;
 mod own_order;
 mod ranges;
 mod report;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod version_index;

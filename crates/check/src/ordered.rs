@@ -95,7 +95,7 @@ impl Ordered {
     fn push_events(&mut self, versions: &Versions, key: u32, seen: Before) -> Option<bool> {
         let mut rank = versions.first(key);
         let initially = match (rank != NONE).then(|| versions.kind(rank)) {
-            Some(WriteKind::Update) => true,
+            Some(WriteKind::Update | WriteKind::Commute) => true,
             Some(WriteKind::Insert) => false,
             Some(WriteKind::Delete) => seen != Before::Absent,
             None => seen == Before::There,
@@ -107,8 +107,8 @@ impl Ordered {
                     present = !present;
                     self.events.push(rank);
                 }
-                (WriteKind::Update, true) | (WriteKind::Delete, false) => {}
-                (WriteKind::Insert, true) | (WriteKind::Update, false) => return None,
+                (WriteKind::Update | WriteKind::Commute, true) | (WriteKind::Delete, false) => {}
+                (WriteKind::Insert, true) | (WriteKind::Update | WriteKind::Commute, false) => return None,
             }
             rank = versions.get(rank).next;
         }

@@ -11,7 +11,7 @@ use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
 use crate::report::AttemptEnd;
 use crate::version_index::VersionIndex;
-use hotrow_core::history::{Event, History, WriteKind};
+use hotrow_core::history::{Event, History, ReadKind, WriteKind};
 use std::collections::HashMap;
 
 /// No version: the end of a chain, or the state before the history.
@@ -52,6 +52,8 @@ pub(crate) struct Read {
     pub(crate) attempt: u32,
     pub(crate) key: u32,
     pub(crate) version: u64,
+    /// True if only a condition was tested.
+    pub(crate) is_condition: bool,
 }
 
 /// Origin of a version that was read.
@@ -104,6 +106,7 @@ impl Versions {
     fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64>, Malformed> {
         let mut replaced_gaps = HashMap::new();
         let mut failed = None;
+        let mut commuting = Vec::new();
         walk(history, |writer, event| {
             let Event::Write { key, replaced, version, kind } = event else { return };
             let Some(rank) = self.index.rank(version) else { return };
@@ -123,8 +126,28 @@ impl Versions {
             }
             self.all[rank as usize] = Version { writer, key, next: NONE, before };
             self.kinds[rank as usize] = kind;
+            if kind == WriteKind::Commute {
+                commuting.push(rank);
+            }
         });
+        self.keep_readers_in_order(history, &commuting);
         failed.map_or(Ok(replaced_gaps), Err)
+    }
+
+    /// A change by an attempt that has also read the key is one like any other.
+    fn keep_readers_in_order(&mut self, history: &History, commuting: &[u32]) {
+        if commuting.is_empty() {
+            return;
+        }
+        let of = |rank: &u32| (self.all[*rank as usize].writer, self.all[*rank as usize].key);
+        let ranks: HashMap<(u32, u32), u32> = commuting.iter().map(|rank| (of(rank), *rank)).collect();
+        walk(history, |reader, event| {
+            if let Event::Read { key, kind: ReadKind::Value | ReadKind::Absent, .. } = event
+                && let Some(rank) = ranks.get(&(reader, key))
+            {
+                self.kinds[*rank as usize] = WriteKind::Update;
+            }
+        });
     }
 
     /// Marks unfinished attempts as effective if another attempt has read one of their versions: they were

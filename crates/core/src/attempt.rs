@@ -8,7 +8,7 @@ use crate::deferred::{Footprint, Intentions};
 use crate::engine;
 use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Named, RecordedKey, Recorder};
-use crate::history::{Ended, ReadKind};
+use crate::history::{Ended, ReadKind, WriteKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::{Object, ObjectMeta};
 use crate::operations::Operations;
@@ -522,6 +522,13 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Records that a key was found, with a value of no version.
+    pub(crate) fn find_unrecorded(&mut self, recorded: &RecordedKey) {
+        if let Some(log) = &mut self.log {
+            log.find_unrecorded(recorded);
+        }
+    }
+
     /// The attempt's pinned epoch.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pin(&self) -> &Pin {
@@ -686,7 +693,11 @@ impl<P: Protocol> Attempt<P> {
         let Self { items, log: Some(log), .. } = self else { return };
         for id in items.writes() {
             let item = items.get(*id);
-            if let Some(effect) = item.object().effect(item) {
+            if let Some(mut effect) = item.object().effect(item) {
+                if effect == WriteKind::Commute && self.piece == Piece::Whole {
+                    // Its place in the order is that of its lock, as of any other write.
+                    effect = WriteKind::Update;
+                }
                 // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
                 let recorded = unsafe { recorded_key_of(log, item.object(), item.segment()) };
                 log.will_write(*id, recorded, effect);

@@ -143,7 +143,8 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         self.meta().rank_of(unsafe { self.identify(segment) } as u32)
     }
 
-    /// The effect of an item's pending write on its key; `None` if it changes nothing that others can see.
+    /// The effect of an item's pending write on its key; `None` if it changes nothing that others can see. Changes at the commit
+    /// without conditions [commute](WriteKind::Commute).
     fn effect(&self, _item: &Item<P>) -> Option<WriteKind> {
         Some(WriteKind::Update)
     }

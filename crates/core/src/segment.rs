@@ -5,6 +5,7 @@ use crate::cell::{Cell, Value};
 use crate::column::Column;
 use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
 use crate::deferred::Access;
+use crate::history::WriteKind;
 use crate::item::{Item, ItemId};
 use crate::object::Object;
 use crate::operations::{Deferred, Input};
@@ -461,6 +462,21 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     pub unsafe fn keep(item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise; `install` installs by `install_in`.
         unsafe { keeper.keep_cell::<T, _>(&Self::from_address(item.segment()).cell, |cell| cell) };
+    }
+
+    /// The effect of a pending write, for the object's [`Object::effect`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn effect(item: &Item<P>) -> WriteKind {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        match item.tag() {
+            tag::CHANGES if !unsafe { *item.payload::<CommitTimeChanges<T>>() }.has_conditions() => {
+                WriteKind::Commute
+            }
+            _ => WriteKind::Update,
+        }
     }
 
     /// Makes the pending changes to a kept value, for the object's [`Object::redo`].

@@ -210,6 +210,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// True if an item's pending changes have no conditions.
+    ///
+    /// # Safety
+    ///
+    /// The item's pending write is a list of changes.
+    pub(crate) unsafe fn changes_commute(item: &Item<P>) -> bool {
+        // SAFETY: the caller's promise.
+        !unsafe { *item.payload::<CommitTimeChanges<R>>() }.has_conditions()
+    }
+
     /// Makes the pending changes of a row to a version that snapshots have of it.
     ///
     /// # Safety

@@ -455,6 +455,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
         match item.tag() {
+            // SAFETY: the tag says what the payload is.
+            tag::CHANGES if unsafe { Self::changes_commute(item) } => Some(WriteKind::Commute),
             tag::UPDATE | tag::CHANGES => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
             tag::INSERTED => Some(WriteKind::Insert),

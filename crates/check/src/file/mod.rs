@@ -15,7 +15,7 @@ use std::io;
 const MAGIC: [u8; 8] = *b"HOTROWH\n";
 
 /// Version of the format that is written. Version 1 lacks only the events 13 to 15, so it is read, too.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Size at which a block is written out, in bytes; names are never split, so a block may be larger.
 const BLOCK_BYTES: usize = 1 << 20;

@@ -6,7 +6,7 @@
 use crate::{AttemptInProgress, HistoryBuilder};
 use hotrow_core::history::{Event, History, ReadKind, WriteKind};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::Included;
 
 /// Number of keys of the one object. Every other key is present at the beginning.
@@ -17,6 +17,8 @@ pub(super) const KEYS: u8 = 14;
 pub(super) enum Action {
     Read(u8),
     Write(u8),
+    /// Changes a key that is present in a way that commutes, without reading it.
+    Add(u8),
     Delete(u8),
     Scan(u8, u8),
 }
@@ -34,6 +36,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         3 => (0..KEYS).prop_map(Action::Read),
         3 => (0..KEYS).prop_map(Action::Write),
+        3 => (0..KEYS).prop_map(Action::Add),
         2 => (0..KEYS).prop_map(Action::Delete),
         2 => (0..KEYS, 0..KEYS).prop_map(|(a, b)| Action::Scan(a.min(b), a.max(b))),
     ]
@@ -65,6 +68,10 @@ pub(super) struct Running {
     attempt: AttemptInProgress,
     /// Writes to install, by key: true if the key is to be present.
     writes: BTreeMap<u8, bool>,
+    /// Keys to be changed in a way that commutes.
+    additions: BTreeSet<u8>,
+    /// Keys that it has read.
+    read: BTreeSet<u8>,
     scan: Option<Scan>,
     /// True if it writes present keys without reading them. Only transactions that commit do: of the others, the
     /// checker knows the writes only by their reads.
@@ -91,13 +98,25 @@ impl Store {
     }
 
     pub(super) fn begin(&mut self, worker: u32) -> Running {
-        Running { attempt: self.builder.begin(worker), writes: BTreeMap::new(), scan: None, blind: false }
+        Running {
+            attempt: self.builder.begin(worker),
+            writes: BTreeMap::new(),
+            additions: BTreeSet::new(),
+            read: BTreeSet::new(),
+            scan: None,
+            blind: false,
+        }
     }
 
-    fn see(&mut self, running: &Running, key: u8) -> bool {
+    fn see(&mut self, running: &mut Running, key: u8) -> bool {
         if let Some(there) = running.writes.get(&key) {
             return *there;
         }
+        if running.additions.remove(&key) {
+            // It needs the value now: the addition becomes a write.
+            running.writes.insert(key, true);
+        }
+        running.read.insert(key);
         let (version, there) = self.states[key as usize];
         let kind = if there { ReadKind::Value } else { ReadKind::Absent };
         self.builder.event(running.attempt, Event::Read { key: key.into(), version, kind });
@@ -118,6 +137,14 @@ impl Store {
                 self.see(running, key);
                 running.writes.insert(key, true);
             }
+            Action::Add(key) if running.blind && self.states[key as usize].1 => {
+                if running.read.contains(&key) || running.writes.contains_key(&key) {
+                    self.act(running, Action::Write(key));
+                } else {
+                    running.additions.insert(key);
+                }
+            }
+            Action::Add(key) => self.act(running, Action::Write(key)),
             Action::Delete(key) => {
                 if self.see(running, key) {
                     running.writes.insert(key, false);
@@ -155,6 +182,15 @@ impl Store {
 
     /// Installs the kept writes.
     pub(super) fn install(&mut self, running: &mut Running) {
+        for key in std::mem::take(&mut running.additions) {
+            let (replaced, there) = self.states[key as usize];
+            // It may have become another kind of write, or the key may be gone.
+            if there && !running.writes.contains_key(&key) {
+                let (key, version, kind) = (u32::from(key), self.builder.take_number(), WriteKind::Commute);
+                self.states[key as usize] = (version, true);
+                self.builder.event(running.attempt, Event::Write { key, replaced, version, kind });
+            }
+        }
         for (key, wanted) in std::mem::take(&mut running.writes) {
             let (replaced, there) = self.states[key as usize];
             let kind = match (there, wanted) {

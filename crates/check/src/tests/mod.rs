@@ -2,6 +2,7 @@
 //! build.
 
 mod anomalies;
+mod commuting;
 mod execution;
 mod files;
 mod malformed;

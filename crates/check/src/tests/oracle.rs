@@ -5,7 +5,7 @@
 
 use crate::ordered::within;
 use hotrow_core::history::{Ended, Event, History, WriteKind};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 struct Attempt<'a> {
     begin: u64,
@@ -53,8 +53,8 @@ fn chains(attempts: &[Attempt<'_>]) -> Chains {
     chains
 }
 
-/// Version of each key, 0 if the map does not have it.
-type State = HashMap<u32, u64>;
+/// The last version of each key that does not commute, 0 if the map does not have it, and the commuting changes since.
+type State = HashMap<u32, (u64, BTreeSet<u64>)>;
 
 struct Oracle<'a> {
     history: &'a History,
@@ -95,7 +95,9 @@ impl Oracle<'_> {
         };
         for event in &attempt.events {
             let fits = match *event {
-                Event::Read { key, version, .. } => own(version) || current(state, key) == version,
+                Event::Read { key, version, .. } => {
+                    own(version) || current(state, key) == self.seen(key, version)
+                }
                 Event::Range { .. } => self.range_fits(attempt, event, state),
                 _ => true,
             };
@@ -104,11 +106,19 @@ impl Oracle<'_> {
             }
         }
         for event in attempt.events.iter().filter(|_| attempt.committed) {
-            if let Event::Write { key, replaced, version, .. } = *event {
-                if current(state, key) != replaced {
+            let Event::Write { key, replaced, version, kind } = *event else { continue };
+            if kind == WriteKind::Commute {
+                // The same value is changed, whatever was added to it before.
+                let (base, _) = self.seen(key, version);
+                if current(state, key).0 != base {
                     return false;
                 }
-                state.insert(key, version);
+                state.entry(key).or_default().1.insert(version);
+            } else {
+                if current(state, key) != self.seen(key, replaced) {
+                    return false;
+                }
+                state.insert(key, (version, BTreeSet::new()));
             }
         }
         true
@@ -138,11 +148,27 @@ impl Oracle<'_> {
             }
             let within = chain.iter().filter(|(version, _)| (from..to).contains(version));
             candidates.extend(within.filter(|(_, kind)| *kind == WriteKind::Delete).map(|(v, _)| *v));
-            candidates.contains(&current(state, key))
+            let (base, added) = current(state, key);
+            added.is_empty() && candidates.contains(&base)
         })
+    }
+
+    /// The state of a key that whoever read this version has seen.
+    fn seen(&self, key: u32, version: u64) -> (u64, BTreeSet<u64>) {
+        let chain = self.chains.get(&key).map_or(&[][..], |chain| chain);
+        let up_to = chain.iter().rev().skip_while(|(other, _)| *other != version);
+        let mut added = BTreeSet::new();
+        for (version, kind) in up_to {
+            if *kind != WriteKind::Commute {
+                return (*version, added);
+            }
+            added.insert(*version);
+        }
+        // A version that is not in the chain is one of an attempt without effect.
+        if added.is_empty() { (version, added) } else { (0, added) }
     }
 }
 
-fn current(state: &State, key: u32) -> u64 {
-    state.get(&key).copied().unwrap_or(0)
+fn current(state: &State, key: u32) -> (u64, BTreeSet<u64>) {
+    state.get(&key).cloned().unwrap_or_default()
 }

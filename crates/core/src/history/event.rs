@@ -107,6 +107,9 @@ pub enum ReadKind {
 pub enum WriteKind {
     /// It exists as before, with another value.
     Update,
+    /// It exists as before; its value was changed in a way that commutes with the other writes of this kind directly before and
+    /// behind it.
+    Commute,
     /// It exists now.
     Insert,
     /// It exists no longer.
@@ -140,6 +143,7 @@ mod tag {
     pub(super) const OPERATION: u8 = 13;
     pub(super) const OWN_READ: u8 = 14;
     pub(super) const CHANGE: u8 = 15;
+    pub(super) const COMMUTE: u8 = 16;
 }
 
 fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
@@ -190,6 +194,7 @@ impl Event<'_> {
             Event::Write { key, replaced, version, kind } => {
                 let tag = match kind {
                     WriteKind::Update => tag::UPDATE,
+                    WriteKind::Commute => tag::COMMUTE,
                     WriteKind::Insert => tag::INSERT,
                     WriteKind::Delete => tag::DELETE,
                 };
@@ -282,6 +287,7 @@ impl<'a> Events<'a> {
             tag::OWN_READ => Event::OwnRead { key: self.small()? },
             tag::CHANGE => Event::Change { key: self.small()? },
             tag::UPDATE => self.write(WriteKind::Update)?,
+            tag::COMMUTE => self.write(WriteKind::Commute)?,
             tag::INSERT => self.write(WriteKind::Insert)?,
             tag::DELETE => self.write(WriteKind::Delete)?,
             tag::COMMITTED => Event::End { outcome: Ended::Committed, stamp: self.number()? },
@@ -346,7 +352,7 @@ mod tests {
         for kind in [ReadKind::Value, ReadKind::Absent, ReadKind::Predicate] {
             events.push(Event::Read { key: u32::MAX, version: 1 << 40, kind });
         }
-        for kind in [WriteKind::Update, WriteKind::Insert, WriteKind::Delete] {
+        for kind in [WriteKind::Update, WriteKind::Commute, WriteKind::Insert, WriteKind::Delete] {
             events.push(Event::Write { key: 0, replaced: 0, version: 300, kind });
         }
         events.extend(

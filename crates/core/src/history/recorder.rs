@@ -312,6 +312,12 @@ impl Log {
         };
     }
 
+    /// Records that a key was found, with a value of no version: only that range reads need not have found it.
+    pub(crate) fn find_unrecorded(&mut self, recorded: &RecordedKey) {
+        self.intend(recorded);
+        self.last_read = 0;
+    }
+
     /// Takes the last read back, because the datatype does not use its result.
     pub(crate) fn forget_read(&mut self) {
         let mut events = lock(&self.events);

@@ -1,7 +1,7 @@
 //! Reading on a snapshot.
 
 use super::handle::ReadPoint;
-use super::versions::{EntryHead, SegmentId};
+use super::versions::{EntryHead, SegmentId, UNRECORDED};
 use crate::abort::{Abort, Misuse};
 use crate::history::ReadKind;
 use crate::history::recorder::{NamedKey, RecordedKey};
@@ -83,7 +83,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             // SAFETY: found under the attempt's pin.
             let found = entry.map(|entry| unsafe { entry.as_ref() }.history);
             self.attempt.kept.found = found;
-            self.attempt.record_read(&recorded, found.unwrap_or(version), ReadKind::Value);
+            if found == Some(UNRECORDED) {
+                self.attempt.find_unrecorded(&recorded);
+            } else {
+                self.attempt.record_read(&recorded, found.unwrap_or(version), ReadKind::Value);
+            }
         }
         entry
     }

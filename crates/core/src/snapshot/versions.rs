@@ -106,6 +106,10 @@ impl EntryHead {
     }
 }
 
+/// In place of an entry's version in the history: no version there has the entry's value, because the changes in it are not those
+/// up to a version.
+pub(crate) const UNRECORDED: u64 = u64::MAX;
+
 type List = AtomicPtr<EntryHead>;
 
 pub(crate) struct Versions {
@@ -271,7 +275,7 @@ impl Versions {
         let superseded = head.superseded();
         // Relaxed: see `EntryHead::superseded`.
         head.superseded.store(at, Ordering::Relaxed);
-        self.keep(head.segment, (at, superseded), head.history, value, heap_bytes, false);
+        self.keep(head.segment, (at, superseded), UNRECORDED, value, heap_bytes, false);
     }
 
     /// Puts an entry at the head of its list.

@@ -60,6 +60,7 @@ use crate::key::{Key, put_name};
 use crate::record::{GroupsOf, Record, RecordKey, WordsOf};
 use crate::storage::{Shared, key_hash};
 use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
+use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
     Reason, Redo, SavedWrite, Saver, Segment, Value,
@@ -262,6 +263,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: see above.
         unsafe { PartOf::<R, P>::keep(item, keeper) };
+    }
+
+    fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
+        // SAFETY: all items of this object are for its parts, with a pending write.
+        Some(unsafe { PartOf::<R, P>::effect(item) })
     }
 
     unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {

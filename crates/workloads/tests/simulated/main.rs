@@ -8,6 +8,7 @@ mod datatypes;
 mod models;
 #[path = "../mutants/mod.rs"]
 mod mutants;
+mod pieces;
 mod pipeline;
 mod same_results;
 mod schedules;
