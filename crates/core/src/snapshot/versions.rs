@@ -273,8 +273,10 @@ impl Versions {
         // SAFETY: found under the caller's pin.
         let head = unsafe { entry.as_ref() };
         let superseded = head.superseded();
+        // An entry that another change of the same stamp has put in is right for no snapshot any more, and is found by none.
+        let until = if at > head.since { at } else { 0 };
         // Relaxed: see `EntryHead::superseded`.
-        head.superseded.store(at, Ordering::Relaxed);
+        head.superseded.store(until, Ordering::Relaxed);
         self.keep(head.segment, (at, superseded), UNRECORDED, value, heap_bytes, false);
     }
 

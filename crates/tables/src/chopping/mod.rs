@@ -29,6 +29,49 @@
 //!   how the accesses to ORDER and ORDER-LINE leave Delivery's conflicting piece (dbx-tc §3.2, end).
 //! - Independent operations may be reordered: a piece is a set of operations, not a range of the program.
 //!
+//! # Example
+//!
+//! ```
+//! use hotrow_protocols::Occ;
+//! use hotrow_tables::chopping::Chopping;
+//! use hotrow_tables::{Context, Database, Procedure, TableRef};
+//!
+//! /// Takes a ticket, and adds its price to the day's takings.
+//! struct Sell {
+//!     tickets: TableRef<u32, u32>,
+//!     takings: TableRef<u32, u64>,
+//! }
+//!
+//! impl Procedure for Sell {
+//!     type Output = u32;
+//!
+//!     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<u32>, C::Stop> {
+//!         let (event, one) = (cx.value(1), cx.value(1));
+//!         let left = cx.update(self.tickets, event, one, |left, one| {
+//!             *left = left.saturating_sub(one);
+//!             *left
+//!         })?;
+//!         let (today, price) = (cx.value(1), cx.value(25));
+//!         cx.commute(self.takings, today, price, |sum, price: u64| *sum += price)?;
+//!         Ok(cx.map(left, Option::unwrap_or_default))
+//!     }
+//! }
+//!
+//! let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open()?;
+//! let tickets = db.table::<u32, u32>("tickets").create()?;
+//! let takings = db.table::<u32, u64>("takings").create()?;
+//! tickets.bulk_insert(1, 1_000);
+//! takings.bulk_insert(1, 0);
+//! let sell = Sell { tickets: tickets.reference(), takings: takings.reference() };
+//!
+//! let chopping = Chopping::new().procedure(sell.name(), [db.trace(&sell)?]);
+//! let pieces = &chopping.analyse()?.procedures[0].pieces;
+//! assert_eq!(pieces.len(), 2, "the takings are a piece of their own");
+//! db.chop(&chopping)?;
+//! assert_eq!(db.execute(&sell)?, 999);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Deviations
 //!
 //! - The paper tells the order of the pieces by hand. Here whatever the conflicting piece depends on, and whatever the procedure
