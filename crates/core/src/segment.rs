@@ -470,13 +470,12 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// The item is for a segment of this type and has a pending write.
     pub unsafe fn effect(item: &Item<P>) -> WriteKind {
-        // SAFETY: the caller's promise; the tag says what the payload is.
-        match item.tag() {
-            tag::CHANGES if !unsafe { *item.payload::<CommitTimeChanges<T>>() }.has_conditions() => {
-                WriteKind::Commute
-            }
-            _ => WriteKind::Update,
+        if item.tag() == tag::VALUE {
+            return WriteKind::Update;
         }
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        let changes = unsafe { *item.payload::<CommitTimeChanges<T>>() };
+        if changes.has_conditions() { WriteKind::Update } else { WriteKind::Commute }
     }
 
     /// Makes the pending changes to a kept value, for the object's [`Object::redo`].

@@ -63,7 +63,7 @@ impl Procedure for Both {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Option<u64>>, C::Stop> {
         let Self { numbers, sums, quiet, number, amount, .. } = *self;
         let (key, number) = (cx.value(0), cx.value(number));
-        let before = cx.update(numbers, key, number, |row, number| std::mem::replace(row, number))?;
+        let before = cx.update(numbers, key, number, std::mem::replace)?;
         let (key, gate) = (cx.value(0), self.gate.clone());
         cx.read(quiet, key, move |_| gate.wait())?;
         let (key, amount) = (cx.value(0), cx.value(amount));

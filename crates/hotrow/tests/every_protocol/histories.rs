@@ -37,6 +37,7 @@ fn words(history: &History) -> Vec<String> {
                 Event::Write { key: number, kind, .. } => {
                     let kind = match kind {
                         WriteKind::Update => "update",
+                        WriteKind::Commute => "commute",
                         WriteKind::Insert => "insert",
                         WriteKind::Delete => "delete",
                     };

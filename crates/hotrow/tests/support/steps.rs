@@ -87,6 +87,7 @@ pub(crate) enum SteppedEnd {
     Aborted,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there are a few of them")]
 enum State<'w, P: Protocol> {
     NotBegun(&'w mut Worker<P>),
     Open(OpenTransaction<'w, P>),
