@@ -166,6 +166,12 @@ const NAPS_MAX: u32 = 8;
 /// longer than the transactions. A model has no time.
 const CALL_EVERY_NS: u64 = if cfg!(loom) { 0 } else { 100_000 };
 
+/// The number of checks of a hint before a waiter that spins checks its condition as well.
+const HINTS: u32 = 16;
+/// As [`HINTS`], for a waiter that is given what it waits for. The condition's word is the one that all others change: waiters
+/// that look at it delay them, and may take what is about to be given to an older waiter, and have to pass it on.
+const HINTS_ONLY: u32 = u32::MAX;
+
 /// How often a waiter checks its condition before it parks: first between pauses, then between yields of the processor.
 ///
 /// Where each worker has a processor, the awaited thread is most likely running, and will be done long before a parked
@@ -379,6 +385,20 @@ impl WorkerStates {
         limit: WaitLimit,
         at: u32,
         stamp: AttemptStamp,
+        hint: impl FnMut() -> bool,
+        over: impl FnMut() -> bool,
+    ) -> Waited {
+        self.wait_hinted(limit, at, stamp, HINTS, hint, over)
+    }
+
+    /// As [`wait_at_most`](Self::wait_at_most). While it spins, it checks `over` only after each `hints` checks of `hint`, and
+    /// whenever `hint` holds.
+    fn wait_hinted(
+        &self,
+        limit: WaitLimit,
+        at: u32,
+        stamp: AttemptStamp,
+        hints: u32,
         mut hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
@@ -390,7 +410,7 @@ impl WorkerStates {
         let met = match limit.is_over() {
             // A wait of no time: nobody else makes progress, so one check is enough.
             true => condition(),
-            _ if self.spin_until(&mut hint, &mut condition) => true,
+            _ if self.spin_hinted(hints, || hint() || wounded(), &mut condition) => true,
             _ => limit.wait_at(&self.of(at).event, !(self.spin.naps && self.is_crowded()), condition),
         };
         match (wounded(), met) {
@@ -427,21 +447,27 @@ impl WorkerStates {
     }
 
     /// Spins within bounds until a wait is over. Most turns check only the hint, which disturbs nobody.
-    pub(crate) fn spin_until(
+    pub(crate) fn spin_until(&self, hint: impl FnMut() -> bool, condition: impl FnMut() -> bool) -> bool {
+        self.spin_hinted(HINTS, hint, condition)
+    }
+
+    /// As [`spin_until`](Self::spin_until), with a check of the condition after each `hints` checks of the hint.
+    fn spin_hinted(
         &self,
+        hints: u32,
         mut hint: impl FnMut() -> bool,
         mut condition: impl FnMut() -> bool,
     ) -> bool {
-        const HINTS: u32 = 16;
         let mut checks = 0;
         let (spinning, yielding) = if cfg!(loom) { (0, 0) } else { self.spin.checks(self.is_crowded()) };
         let mut met = false;
-        spin_until(spinning, || {
+        let mut check = || {
             checks += 1;
             // A condition that has held is not asked again: it may hold once.
-            met = met || (hint() || checks % HINTS == 0) && condition();
+            met = met || (hint() || checks % hints == 0) && condition();
             met
-        }) || yielding > 0 && yield_until(yielding, condition)
+        };
+        spin_until(spinning, &mut check) || yielding > 0 && yield_until(yielding, check)
     }
 
     /// True if there are more workers at work than can run at once.
@@ -475,12 +501,15 @@ impl WorkerStates {
 
     /// Waits at the worker's own event for something that is granted to it, or is left free: then the worker is called,
     /// or wakes up from a nap, and has to look itself. `naps` counts the naps; a new wait begins with 0.
+    ///
+    /// A waiter that is awake checks only `hint`, which should hold as soon as it is given what it waits for. It checks `over`
+    /// before it parks, and whenever it wakes.
     pub(crate) fn wait_for_turn(
         &self,
         limit: WaitLimit,
         stamp: AttemptStamp,
         naps: &mut u32,
-        hint: impl FnMut() -> bool,
+        mut hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
         let worker = stamp.worker();
@@ -489,7 +518,10 @@ impl WorkerStates {
         // the worker; or the worker's look before it parks comes after that.
         self.of(worker).naps.store(is_nap.into(), Ordering::SeqCst);
         let limit = if is_nap { limit.at_most(NAP) } else { limit };
-        match self.wait_at_most(limit, worker, stamp, hint, || over() || self.take_call(worker)) {
+        // (A waiter that is awake may be taken for one that is asleep, and called.)
+        let hint = || hint() || self.is_called(worker);
+        let over = || over() || self.take_call(worker);
+        match self.wait_hinted(limit, worker, stamp, HINTS_ONLY, hint, over) {
             Waited::TimedOut if is_nap && !limit.is_cancelled() => {
                 *naps += 1;
                 Waited::Over
@@ -518,11 +550,15 @@ impl WorkerStates {
         }
     }
 
+    /// True if the worker has a call that it has not taken.
+    fn is_called(&self, worker: u32) -> bool {
+        // Relaxed: who sets it afterwards tells the event, where it is looked for again.
+        self.of(worker).called.load(Ordering::Relaxed) != 0
+    }
+
     /// True if the worker, which is the caller, was called since the last time.
     fn take_call(&self, worker: u32) -> bool {
-        let called = &self.of(worker).called;
-        // Relaxed: who sets it afterwards tells the event, where it is looked for again.
-        called.load(Ordering::Relaxed) != 0 && called.swap(0, Ordering::SeqCst) != 0
+        self.is_called(worker) && self.of(worker).called.swap(0, Ordering::SeqCst) != 0
     }
 
     /// Forgets earlier grants and calls. Only the worker itself calls it, while it waits for no lock.

@@ -1,8 +1,9 @@
 //! Waiting for the right to write and handing it over (plor Figure 4, `LockWr` and `UnlockWr`).
 //!
 //! A waiter polls its own state, not the lock, so it disturbs nobody: it will be told. An attempt that gives the
-//! right up gives it to the oldest waiter. An attempt that gets the right passes it on to a waiter that is older
-//! than itself. An oldest waiter that is *asleep* is called instead (`WorkerStates::call`), and the right is left free: it
+//! right up gives it to the oldest waiter. After a commit it does so in one step. Otherwise the right would be free while the
+//! waiters are compared, and whoever took it then would have to compare them again. An attempt that gets the right passes it
+//! on to a waiter that is older than itself. An oldest waiter that is *asleep* is called instead (`WorkerStates::call`), and the right is left free: it
 //! would be idle until that one is awake, which takes longer than most transactions. Attempts that come meanwhile may
 //! be younger; the waiter wounds them when it is awake. (The paper's waiters never sleep.) Three errors must not happen:
 //!
@@ -91,10 +92,40 @@ impl Plor {
         }
     }
 
+    /// Releases the right to write after a commit: gives it to the oldest waiter, or to nobody. Then
+    /// [`hand_over`](Self::hand_over) must follow, for a waiter that was not seen.
+    #[inline(always)]
+    pub(super) fn release(&self, locker: &Locker) {
+        if locker.is_empty(Set::Waiters) {
+            locker.release();
+        } else {
+            self.release_to_oldest(locker);
+        }
+    }
+
+    #[cold]
+    fn release_to_oldest(&self, locker: &Locker) {
+        match self.oldest_waiter(locker) {
+            Some(oldest) if !self.states.is_asleep(oldest.worker()) => {
+                locker.release_to(oldest.id);
+                self.granted(locker, oldest);
+                self.take_back_if_left(locker, oldest);
+            }
+            _ => locker.release(),
+        }
+    }
+
+    /// Takes the right back from a waiter that was wounded meanwhile: it may have left before it could see that it has the
+    /// right. True if nobody has the right then.
+    fn take_back_if_left(&self, locker: &Locker, waiter: AttemptStamp) -> bool {
+        !self.states.is_running(waiter.id) && locker.pass(waiter.id, None)
+    }
+
     /// Gives the right to write, if nobody has it, to the oldest waiter (plor Figure 4, `UnlockWr`).
     #[inline]
     pub(super) fn hand_over(&self, locker: &Locker) {
-        if !locker.is_empty(Set::Waiters) {
+        // An attempt that has the right by now looks for older waiters itself.
+        if !locker.is_empty(Set::Waiters) && locker.writer().holder().is_none() {
             self.hand_over_to_oldest(locker);
         }
     }
@@ -112,8 +143,7 @@ impl Plor {
                 break;
             }
             self.granted(locker, oldest);
-            // A waiter that was wounded meanwhile may have left before it could see that it has the right.
-            if self.states.is_running(oldest.id) || !locker.pass(oldest.id, None) {
+            if !self.take_back_if_left(locker, oldest) {
                 break;
             }
         }

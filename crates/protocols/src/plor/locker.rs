@@ -172,6 +172,12 @@ impl Locker {
         self.writer.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Gives the right to write to another attempt after a commit. It cannot have been taken away.
+    pub(super) fn release_to(&self, to: AttemptId) {
+        // Sequentially consistent, which includes release: see `hand_over`, "an attempt that has left".
+        self.writer.swap(to.word(), Ordering::SeqCst);
+    }
+
     /// Releases the right to write after a commit. It cannot have been taken away.
     #[inline(always)]
     pub(super) fn release(&self) {

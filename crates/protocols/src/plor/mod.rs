@@ -355,20 +355,20 @@ unsafe impl Protocol for Plor {
                 let locker = item.header();
                 locker.end_install();
                 let latch = self.latch(locker);
-                locker.release();
+                self.release(locker);
                 drop(latch);
             },
         );
         // Rights to write without a write in the end: a dead record that was to be updated.
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) && !item.is(Flags::WRITE) {
-                item.header().release();
+                self.release(item.header());
                 holds = true;
             }
         }
         if holds {
             // Orders the releases before the looks for waiters: an attempt that enters as a waiter then finds the
-            // right to write free, or is found here.
+            // right to write free, or is found here, or by the attempt that was given the right.
             fence(Ordering::SeqCst);
             for item in attempt.items.iter() {
                 if item.is(Flags::LOCKED) {

@@ -92,7 +92,7 @@ impl Segment {
         self.locker.begin_install();
         self.words.iter().for_each(|word| word.store(value, Ordering::Relaxed));
         self.locker.end_install();
-        self.locker.release();
+        self.plor.release(&self.locker);
     }
 
     /// The end of a commit after its commit point, and of an abort. An attempt without the right does not check it
@@ -206,7 +206,7 @@ fn write(segment: &Segment, stamp: AttemptStamp, limit: Option<Duration>) -> boo
     if commits {
         // SAFETY: it alone has the right, which is not taken away after the commit point.
         segment.writes.with_mut(|writes| unsafe { *writes += 1 });
-        segment.locker.release();
+        segment.plor.release(&segment.locker);
         fence(Ordering::SeqCst);
         if !step_is_left_out() {
             segment.plor.hand_over(&segment.locker);
@@ -258,9 +258,8 @@ fn a_writer_that_gives_up_waiting_is_handed_nothing_that_it_leaves_behind() {
 
 /// The holder gives the right up while one waiter's time is up and its worker begins its next transaction. The right
 /// must not end with an attempt that does not know of it.
-#[test]
-fn a_right_is_not_handed_to_who_has_left() {
-    Model::totally_ordered().preemptions(4).check(|| {
+fn right_given_up_while_a_waiter_leaves(commits: bool) {
+    Model::totally_ordered().preemptions(4).check(move || {
         let segment = Segment::new();
         let holder = segment.states().begin_at(0, 1);
         let waiter = segment.states().begin_at(1, 2);
@@ -272,9 +271,23 @@ fn a_right_is_not_handed_to_who_has_left() {
             let next = other.states().begin_after(waiter, 3);
             (taken, next)
         });
+        if commits {
+            assert!(segment.locker.make_exclusive(holder.id) && segment.states().commit(holder));
+            segment.plor.release(&segment.locker);
+        }
         segment.end(holder, true);
         let (_, next) = other.join().unwrap();
         segment.is_at_rest();
         segment.end(next, false);
     });
+}
+
+#[test]
+fn a_right_is_not_handed_to_who_has_left() {
+    right_given_up_while_a_waiter_leaves(false);
+}
+
+#[test]
+fn a_commit_does_not_hand_its_right_to_who_has_left() {
+    right_given_up_while_a_waiter_leaves(true);
 }
