@@ -194,7 +194,18 @@ fn list_names_every_protocol_and_workload() {
     assert!(names("protocols").contains(&"occ".to_owned()));
     assert_eq!(
         names("workloads"),
-        ["tpcc", "ycsb", "tables32", "array", "tickets", "hashtable", "vector", "priority-queue", "stress"]
+        [
+            "tpcc",
+            "ycsb",
+            "articles",
+            "tables32",
+            "array",
+            "tickets",
+            "hashtable",
+            "vector",
+            "priority-queue",
+            "stress"
+        ]
     );
     let words = printed(&["list"]);
     for name in names("protocols").iter().chain(&names("workloads")) {

@@ -287,6 +287,8 @@ struct Strays {
     numbers: TableRef<u64, u64>,
     sums: TableRef<u64, u64>,
     strays: bool,
+    /// True if the second operation needs the result of the first, which its trace does not show either.
+    depends: bool,
     fails: bool,
 }
 
@@ -299,7 +301,10 @@ impl Procedure for Strays {
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<()>, C::Stop> {
         let (key, one) = (cx.value(0), cx.value(1));
-        cx.update(self.numbers, key, one, |number, one| *number += one)?;
+        let number = cx.update(self.numbers, key, one, |number, one| {
+            *number += one;
+            *number
+        })?;
         if self.strays {
             let (key, one) = (cx.value(0), cx.value(1));
             cx.update(self.sums, key, one, |sum, one| *sum += one)?;
@@ -308,7 +313,9 @@ impl Procedure for Strays {
             return Err(cx.rollback());
         }
         let (key, one) = (cx.value(1), cx.value(1));
-        cx.commute(self.sums, key, one, |sum, one| *sum += one)?;
+        let added =
+            if self.depends { cx.map(number, |number| number.map_or(0, |number| 100 * number)) } else { one };
+        cx.commute(self.sums, key, added, |sum, added| *sum += added)?;
         Ok(cx.value(()))
     }
 }
@@ -322,8 +329,8 @@ fn a_procedure_that_strays_from_its_traces_runs_whole() {
         table
     };
     let (numbers, sums) = (table("numbers"), table("sums"));
-    let strays =
-        |strays, fails| Strays { numbers: numbers.reference(), sums: sums.reference(), strays, fails };
+    let (number_ref, sum_ref) = (numbers.reference(), sums.reference());
+    let strays = |strays, fails| Strays { numbers: number_ref, sums: sum_ref, strays, depends: false, fails };
     let trace = db.trace(&strays(false, false)).unwrap();
     db.chop(&Chopping::new().procedure("strays", [trace])).unwrap();
     db.execute(&strays(false, false)).unwrap();
@@ -335,6 +342,8 @@ fn a_procedure_that_strays_from_its_traces_runs_whole() {
     assert!(matches!(db.execute(&strays(false, true)), Err(Error::Rollback(_))));
     assert_eq!(sums_now(), (Some(1), Some(2)), "a rollback leaves nothing");
     assert_eq!(db.transact(|tx| numbers.get(tx, &0)).unwrap(), Some(2));
+    db.execute(&Strays { depends: true, ..strays(false, false) }).unwrap();
+    assert_eq!(sums_now(), (Some(1), Some(302)), "it needs what was not kept, and so runs whole");
 }
 
 /// Panics after its first piece.

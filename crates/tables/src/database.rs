@@ -206,7 +206,8 @@ impl<P: Protocol> Database<P> {
     /// Returns the plan of a procedure that is executed in pieces.
     #[inline]
     fn plan_of<T: Procedure>(&self, procedure: &T) -> Option<&ProcedurePlan> {
-        if !self.allows_chopping() {
+        // One that reads on a snapshot is in nobody's way, and one without isolation is known to no analysis.
+        if !self.allows_chopping() || procedure.profile().isolation != Isolation::Serializable {
             return None;
         }
         let plan = self.shared.chopping.get()?.find(procedure.name())?;
@@ -227,7 +228,11 @@ impl<P: Protocol> Database<P> {
                 if plan.goes_on && tx.must_be_whole() {
                     return Err(Stopped::Strayed);
                 }
-                procedure.run(&mut InPieces::first(self, tx, plan, &mut results))
+                let output = procedure.run(&mut InPieces::first(self, tx, plan, &mut results))?;
+                if plan.goes_on {
+                    output.check_lasts()?;
+                }
+                Ok(output)
             })?;
             if !plan.goes_on {
                 return first.value().map_err(Error::Rollback);

@@ -1,4 +1,4 @@
-//! Workloads: TPC-C, YCSB, ticket sales and microbenchmarks.
+//! Workloads: TPC-C, YCSB, Articles, ticket sales and microbenchmarks.
 //!
 //! [`parse`] finds a workload by its name and reads its options; the driver, which this crate shows whole
 //! ([`prepare_and_run`]), loads, runs and checks it. The `hotrow` command is a thin layer over both.
@@ -6,6 +6,7 @@
 //! Workloads use Hotrow through its facade only, as any other program would.
 
 pub mod array;
+pub mod articles;
 pub mod datatypes;
 #[cfg(feature = "sim")]
 pub mod explore;

@@ -4,6 +4,7 @@
 //! and lists use the registry.
 
 use crate::array::ArrayOptions;
+use crate::articles::ArticlesOptions;
 use crate::datatypes::{HashtableOptions, PriorityQueueOptions, VectorOptions};
 use crate::tables32::Tables32Options;
 use crate::tickets::TicketsOptions;
@@ -38,6 +39,7 @@ macro_rules! registry {
 registry! {
     TpccOptions,
     YcsbOptions,
+    ArticlesOptions,
     Tables32Options,
     ArrayOptions,
     TicketsOptions,

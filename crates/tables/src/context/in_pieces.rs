@@ -39,9 +39,13 @@ enum Results<'a> {
     Found(std::slice::Iter<'a, Box<dyn Any + Send>>),
 }
 
-/// A value, unless it comes from an operation of a later piece, or one whose result is not needed any more.
+/// A value, unless it comes from an operation of a later piece, or one whose result was not kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Known<T>(Option<T>);
+pub(crate) struct Known<T> {
+    value: Option<T>,
+    /// True if it is known in the last piece.
+    lasts: bool,
+}
 
 /// The reason why a run of the procedure stops.
 #[derive(Debug)]
@@ -59,9 +63,18 @@ impl From<Abort> for Stopped {
 }
 
 impl<T> Known<T> {
+    fn now(value: T) -> Self {
+        Self { value: Some(value), lasts: true }
+    }
+
     /// The value, at the end of the last piece.
     pub(crate) fn value(self) -> Result<T, Stopped> {
-        self.0.ok_or(Stopped::Strayed)
+        self.value.ok_or(Stopped::Strayed)
+    }
+
+    /// Checks that the value will be known at the end of the last piece.
+    pub(crate) fn check_lasts(&self) -> Result<(), Stopped> {
+        if self.lasts { Ok(()) } else { Err(Stopped::Strayed) }
     }
 }
 
@@ -87,11 +100,13 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         Self { eager: Eager::new(database, tx), plan, results: Results::Found(results.iter()) }
     }
 
-    /// Executes an operation if it belongs to the current piece. `run` returns `None` if an input is not known.
+    /// Executes an operation if it belongs to the current piece. `lasts`: its inputs are known in the last piece. `run` returns
+    /// `None` if an input is not known now.
     #[inline]
     fn operation<O: Data>(
         &mut self,
         (part, kind, groups): (u32, OperationKind, u32),
+        lasts: bool,
         run: impl FnOnce(&mut Eager<'a, 'w, P>) -> Option<Result<O, Abort>>,
     ) -> Result<Known<O>, Stopped> {
         let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
@@ -103,14 +118,18 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
             {
                 results.push(Box::new(output.clone()));
             }
-            return Ok(Known(Some(output)));
+            let lasts = class.kept || !class.first || !self.plan.goes_on;
+            return Ok(Known { value: Some(output), lasts });
         }
         match &mut self.results {
+            // The last piece would meet an input that it does not know, when the first has committed.
+            Results::Kept(_) if !lasts => Err(Stopped::Strayed),
+            Results::Kept(_) => Ok(Known { value: None, lasts: true }),
             Results::Found(results) if class.kept => {
                 let kept = results.next().and_then(|kept| kept.downcast_ref::<O>());
-                kept.cloned().map(|output| Known(Some(output))).ok_or(Stopped::Strayed)
+                kept.cloned().map(Known::now).ok_or(Stopped::Strayed)
             }
-            _ => Ok(Known(None)),
+            Results::Found(_) => Ok(Known { value: None, lasts: false }),
         }
     }
 }
@@ -121,7 +140,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
 
     #[inline(always)]
     fn value<T: Data>(&mut self, value: T) -> Known<T> {
-        Known(Some(value))
+        Known::now(value)
     }
 
     #[inline]
@@ -138,7 +157,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Read, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.read(table, key.0?, look)))
+        self.operation(class, key.lasts, |eager| Some(eager.read(table, key.value?, look)))
     }
 
     fn read_columns<K: Key, R: Value, C>(
@@ -151,7 +170,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         C: Columns<R, Values: Data> + Send + 'static,
     {
         let class = (table.part.number(), OperationKind::Read, groups::<R>(columns));
-        self.operation(class, |eager| Some(eager.read_columns(table, key.0?, columns)))
+        self.operation(class, key.lasts, |eager| Some(eager.read_columns(table, key.value?, columns)))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -162,7 +181,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.update(table, key.0?, input.0?, change)))
+        self.operation(class, key.lasts && input.lasts, |eager| {
+            Some(eager.update(table, key.value?, input.value?, change))
+        })
     }
 
     fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
@@ -177,7 +198,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         C: Columns<R, Values: Data> + Send + 'static,
     {
         let class = (table.part.number(), OperationKind::Write, groups::<R>(columns));
-        self.operation(class, |eager| Some(eager.update_columns(table, key.0?, columns, input.0?, change)))
+        self.operation(class, key.lasts && input.lasts, |eager| {
+            Some(eager.update_columns(table, key.value?, columns, input.value?, change))
+        })
     }
 
     fn commute_columns<K: Key, R: Value, C, I: Data>(
@@ -193,7 +216,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_columns_commuting(table);
         let class = (table.part.number(), kind, groups::<R>(columns));
-        self.operation(class, |eager| Some(eager.commute_columns(table, key.0?, columns, input.0?, change)))?;
+        self.operation(class, key.lasts && input.lasts, |eager| {
+            Some(eager.commute_columns(table, key.value?, columns, input.value?, change))
+        })?;
         Ok(())
     }
 
@@ -204,7 +229,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Replace, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.replace(table, key.0?, row.0?)))
+        self.operation(class, key.lasts && row.lasts, |eager| {
+            Some(eager.replace(table, key.value?, row.value?))
+        })
     }
 
     fn commute<K: Key, R: Value, I: Data>(
@@ -215,7 +242,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Stopped> {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
-        self.operation(class, |eager| Some(eager.commute(table, key.0?, input.0?, change)))?;
+        self.operation(class, key.lasts && input.lasts, |eager| {
+            Some(eager.commute(table, key.value?, input.value?, change))
+        })?;
         Ok(())
     }
 
@@ -226,7 +255,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Insert, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.insert(table, key.0?, row.0?)))
+        self.operation(class, key.lasts && row.lasts, |eager| {
+            Some(eager.insert(table, key.value?, row.value?))
+        })
     }
 
     fn insert_grouped<K: Key, R: Value>(
@@ -245,7 +276,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.delete(table, key.0?)))
+        self.operation(class, key.lasts, |eager| Some(eager.delete(table, key.value?)))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -256,7 +287,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<Option<K>>, Stopped> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
         let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.take_first(table, group, range.0?)))
+        self.operation(class, range.lasts, |eager| Some(eager.take_first(table, group, range.value?)))
     }
 
     fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
@@ -271,7 +302,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.update_each(table, keys.0?, input.0?, initial, change)))
+        self.operation(class, keys.lasts && input.lasts, |eager| {
+            Some(eager.update_each(table, keys.value?, input.value?, initial, change))
+        })
     }
 
     fn commute_each<Keys, K: Key, R: Value, I: Data>(
@@ -285,8 +318,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
-        self.operation(class, |eager| {
-            let (keys, input) = (keys.0?, input.0?);
+        self.operation(class, keys.lasts && input.lasts, |eager| {
+            let (keys, input) = (keys.value?, input.value?);
             Some(
                 keys.into_iter().try_for_each(|key| eager.commute(table, key, input.clone(), change.clone())),
             )
@@ -308,8 +341,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_columns_commuting(table);
         let class = (table.part.number(), kind, groups::<R>(columns));
-        self.operation(class, |eager| {
-            Some(eager.commute_columns_each(table, keys.0?, columns, input.0?, change))
+        self.operation(class, keys.lasts && input.lasts, |eager| {
+            Some(eager.commute_columns_each(table, keys.value?, columns, input.value?, change))
         })?;
         Ok(())
     }
@@ -323,7 +356,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
         let class = (table.part.number(), OperationKind::Scan, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.scan(table, range.0?, direction, initial, fold)))
+        self.operation(class, range.lasts, |eager| {
+            Some(eager.scan(table, range.value?, direction, initial, fold))
+        })
     }
 
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(
@@ -335,7 +370,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
         let class = (index.part.number(), OperationKind::Scan, all_groups::<R>());
-        self.operation(class, |eager| Some(eager.scan_index(index, range.0?, direction, initial, fold)))
+        self.operation(class, range.lasts, |eager| {
+            Some(eager.scan_index(index, range.value?, direction, initial, fold))
+        })
     }
 
     #[inline]
@@ -344,20 +381,21 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         value: Known<A>,
         compute: impl FnOnce(A) -> B + Send + 'static,
     ) -> Known<B> {
-        Known(value.0.map(compute))
+        Known { value: value.value.map(compute), lasts: value.lasts }
     }
 
     #[inline]
     fn zip<A: Data, B: Data>(&mut self, first: Known<A>, second: Known<B>) -> Known<(A, B)> {
-        Known(first.0.zip(second.0))
+        Known { value: first.value.zip(second.value), lasts: first.lasts && second.lasts }
     }
 
     fn force<T: Data>(&mut self, value: Known<T>) -> Result<T, Stopped> {
+        value.check_lasts()?;
         value.value()
     }
 
     fn require(&mut self, holds: Known<bool>) -> Result<(), Stopped> {
-        let holds = holds.value()?;
+        let holds = self.force(holds)?;
         Ok(self.eager.require(holds)?)
     }
 

@@ -1,6 +1,7 @@
 //! The workloads on threads of the system, under every protocol. One test binary: what is generic over the protocol is
 //! compiled once for it.
 
+mod articles;
 mod chopping;
 mod clients;
 mod histories;
