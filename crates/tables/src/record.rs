@@ -18,7 +18,7 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
 use foldhash::fast::FixedState;
-use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts, groups_of};
+use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
 use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use hotrow_sync::work::charge_block;
@@ -42,12 +42,6 @@ pub(crate) type WordsOf<R> = <GroupsOf<R> as ColumnGroups<R>>::Words;
 /// All column groups of a row, one bit each, as [`groups_of`] numbers them.
 pub(crate) fn all_groups<R: Value>() -> u32 {
     u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
-}
-
-/// The column groups of columns, likewise.
-#[inline(always)]
-pub(crate) fn groups<R: Value>(columns: impl Columns<R>) -> u32 {
-    groups_of::<R, GroupsOf<R>>(columns)
 }
 
 type PartsOf<R, P> = <GroupsOf<R> as ColumnGroups<R>>::Parts<P>;

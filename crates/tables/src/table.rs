@@ -15,7 +15,7 @@ use crate::storage::{Index, KeyIndex, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
-    Abort, Cell, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
+    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
     Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_protocols::Occ;
@@ -388,9 +388,25 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.when_known(tx, keys, record)
     }
 
-    /// True if changes of a row that commute are changes at the commit. `columns`: of some of its columns.
-    pub(crate) fn commutes(&self, columns: bool) -> bool {
-        !self.shared.changes_at_once() && (R::Cell::COPIES || !columns)
+    /// The column groups of its rows that conflict apart, one bit each.
+    pub(crate) fn groups(&self) -> u32 {
+        self.shared.groups_apart()
+    }
+
+    /// The column groups of some columns.
+    #[inline]
+    pub(crate) fn groups_of(&self, columns: impl Columns<R>) -> u32 {
+        self.shared.groups_apart_of(columns)
+    }
+
+    /// True if [`apply`](Self::apply) is a change at the commit.
+    pub(crate) fn commutes(&self) -> bool {
+        self.shared.commutes()
+    }
+
+    /// True if [`apply_columns`](Self::apply_columns) is one.
+    pub(crate) fn commutes_on(&self, columns: impl Columns<R>) -> bool {
+        self.shared.commutes_on(columns)
     }
 
     /// True if a change may roll its transaction back: a constraint or a unique index judges it.

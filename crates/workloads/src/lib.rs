@@ -14,6 +14,7 @@ mod registry;
 pub mod tables32;
 pub mod tickets;
 pub mod tpcc;
+mod traces;
 pub mod ycsb;
 
 pub use hotrow_driver::*;

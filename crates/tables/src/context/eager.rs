@@ -318,22 +318,32 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
         (index.table_name(), index.name().to_owned(), index.is_immutable())
     }
 
+    /// The column groups of a table's rows, one bit each.
+    #[inline]
+    pub(crate) fn groups<K: Key, R: Value>(&self, table: TableRef<K, R>) -> u32 {
+        self.database.table_of(table).groups()
+    }
+
+    /// The column groups of some columns.
+    #[inline]
+    pub(crate) fn groups_of<K: Key, R: Value>(&self, table: TableRef<K, R>, columns: impl Columns<R>) -> u32 {
+        self.database.table_of(table).groups_of(columns)
+    }
+
     /// The kind of [`commute`](Context::commute) on a table: a change at the commit, or an update.
     #[inline]
     pub(crate) fn kind_of_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {
-        match self.database.table_of(table).commutes(false) {
-            true => OperationKind::Commutative,
-            false => OperationKind::Write,
-        }
+        kind_of(self.database.table_of(table).commutes())
     }
 
     /// The same of [`commute_columns`](Context::commute_columns).
     #[inline]
-    pub(crate) fn kind_of_columns_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {
-        match self.database.table_of(table).commutes(true) {
-            true => OperationKind::Commutative,
-            false => OperationKind::Write,
-        }
+    pub(crate) fn kind_of_commuting_on<K: Key, R: Value>(
+        &self,
+        table: TableRef<K, R>,
+        columns: impl Columns<R>,
+    ) -> OperationKind {
+        kind_of(self.database.table_of(table).commutes_on(columns))
     }
 
     /// True if a change of the table may roll its transaction back.
@@ -344,6 +354,10 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
     pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
         self.database.table_of(table).is_immutable()
     }
+}
+
+fn kind_of(commutes: bool) -> OperationKind {
+    if commutes { OperationKind::Commutative } else { OperationKind::Write }
 }
 
 #[cfg(all(test, not(loom)))]

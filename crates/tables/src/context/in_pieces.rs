@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
-use crate::record::{all_groups, groups};
+use crate::record::all_groups;
 use crate::reference::{IndexRef, TableRef};
 use crate::trace::OperationKind;
 use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
@@ -156,7 +156,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Read, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Read, self.eager.groups(table));
         self.operation(class, key.lasts, |eager| Some(eager.read(table, key.value?, look)))
     }
 
@@ -169,7 +169,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let class = (table.part.number(), OperationKind::Read, groups::<R>(columns));
+        let class = (table.part.number(), OperationKind::Read, self.eager.groups_of(table, columns));
         self.operation(class, key.lasts, |eager| Some(eager.read_columns(table, key.value?, columns)))
     }
 
@@ -180,7 +180,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         input: Known<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.update(table, key.value?, input.value?, change))
         })
@@ -197,7 +197,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let class = (table.part.number(), OperationKind::Write, groups::<R>(columns));
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups_of(table, columns));
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.update_columns(table, key.value?, columns, input.value?, change))
         })
@@ -214,8 +214,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let kind = self.eager.kind_of_columns_commuting(table);
-        let class = (table.part.number(), kind, groups::<R>(columns));
+        let kind = self.eager.kind_of_commuting_on(table, columns);
+        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.commute_columns(table, key.value?, columns, input.value?, change))
         })?;
@@ -228,7 +228,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Replace, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Replace, self.eager.groups(table));
         self.operation(class, key.lasts && row.lasts, |eager| {
             Some(eager.replace(table, key.value?, row.value?))
         })
@@ -241,7 +241,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         input: Known<I>,
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Stopped> {
-        let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.commute(table, key.value?, input.value?, change))
         })?;
@@ -254,7 +254,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Insert, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Insert, self.eager.groups(table));
         self.operation(class, key.lasts && row.lasts, |eager| {
             Some(eager.insert(table, key.value?, row.value?))
         })
@@ -275,7 +275,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         table: TableRef<K, R>,
         key: Known<K>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         self.operation(class, key.lasts, |eager| Some(eager.delete(table, key.value?)))
     }
 
@@ -286,7 +286,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         range: Known<KeyRange<K>>,
     ) -> Result<Known<Option<K>>, Stopped> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
-        let class = (table.part.number(), OperationKind::Delete, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         self.operation(class, range.lasts, |eager| Some(eager.take_first(table, group, range.value?)))
     }
 
@@ -301,7 +301,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let class = (table.part.number(), OperationKind::Write, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.operation(class, keys.lasts && input.lasts, |eager| {
             Some(eager.update_each(table, keys.value?, input.value?, initial, change))
         })
@@ -317,7 +317,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let class = (table.part.number(), self.eager.kind_of_commuting(table), all_groups::<R>());
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.operation(class, keys.lasts && input.lasts, |eager| {
             let (keys, input) = (keys.value?, input.value?);
             Some(
@@ -339,8 +339,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let kind = self.eager.kind_of_columns_commuting(table);
-        let class = (table.part.number(), kind, groups::<R>(columns));
+        let kind = self.eager.kind_of_commuting_on(table, columns);
+        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.operation(class, keys.lasts && input.lasts, |eager| {
             Some(eager.commute_columns_each(table, keys.value?, columns, input.value?, change))
         })?;
@@ -355,7 +355,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         initial: A,
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
-        let class = (table.part.number(), OperationKind::Scan, all_groups::<R>());
+        let class = (table.part.number(), OperationKind::Scan, self.eager.groups(table));
         self.operation(class, range.lasts, |eager| {
             Some(eager.scan(table, range.value?, direction, initial, fold))
         })

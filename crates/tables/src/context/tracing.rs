@@ -4,7 +4,7 @@ use crate::context::Eager;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
-use crate::record::{GroupsOf, all_groups, groups};
+use crate::record::{GroupsOf, all_groups};
 use crate::reference::{IndexRef, TableRef};
 use crate::trace::{MAIN_GROUP, Operation, OperationId, OperationKind, ProcedureTrace};
 use hotrow_core::column_groups::ColumnGroups;
@@ -144,7 +144,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<O>>, Abort> {
         let text = key.text(debug);
         let value = self.eager.read(table, key.value, look)?;
-        Ok(self.note(table, OperationKind::Read, all_groups::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Read, self.eager.groups(table), text, &NONE, value))
     }
 
     fn read_columns<K: Key, R: Value, C>(
@@ -158,7 +158,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         let value = self.eager.read_columns(table, key.value, columns)?;
-        Ok(self.note(table, OperationKind::Read, groups::<R>(columns), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Read, self.eager.groups_of(table, columns), text, &NONE, value))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -170,7 +170,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<O>>, Abort> {
         let text = key.text(debug);
         let value = self.eager.update(table, key.value, input.value, change)?;
-        Ok(self.note(table, OperationKind::Write, all_groups::<R>(), text, &input.sources, value))
+        Ok(self.note(table, OperationKind::Write, self.eager.groups(table), text, &input.sources, value))
     }
 
     fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
@@ -186,7 +186,14 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         let value = self.eager.update_columns(table, key.value, columns, input.value, change)?;
-        Ok(self.note(table, OperationKind::Write, groups::<R>(columns), text, &input.sources, value))
+        Ok(self.note(
+            table,
+            OperationKind::Write,
+            self.eager.groups_of(table, columns),
+            text,
+            &input.sources,
+            value,
+        ))
     }
 
     fn commute_columns<K: Key, R: Value, C, I: Data>(
@@ -202,8 +209,8 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     {
         let text = key.text(debug);
         self.eager.commute_columns(table, key.value, columns, input.value, change)?;
-        let kind = self.eager.kind_of_columns_commuting(table);
-        self.note(table, kind, groups::<R>(columns), text, &input.sources, ());
+        let kind = self.eager.kind_of_commuting_on(table, columns);
+        self.note(table, kind, self.eager.groups_of(table, columns), text, &input.sources, ());
         Ok(())
     }
 
@@ -215,7 +222,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.replace(table, key.value, row.value)?;
-        Ok(self.note(table, OperationKind::Replace, all_groups::<R>(), text, &row.sources, value))
+        Ok(self.note(table, OperationKind::Replace, self.eager.groups(table), text, &row.sources, value))
     }
 
     fn commute<K: Key, R: Value, I: Data>(
@@ -228,7 +235,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         let text = key.text(debug);
         self.eager.commute(table, key.value, input.value, change)?;
         let kind = self.eager.kind_of_commuting(table);
-        self.note(table, kind, all_groups::<R>(), text, &input.sources, ());
+        self.note(table, kind, self.eager.groups(table), text, &input.sources, ());
         Ok(())
     }
 
@@ -240,7 +247,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.insert(table, key.value, row.value)?;
-        Ok(self.note(table, OperationKind::Insert, all_groups::<R>(), text, &row.sources, value))
+        Ok(self.note(table, OperationKind::Insert, self.eager.groups(table), text, &row.sources, value))
     }
 
     fn insert_grouped<K: Key, R: Value>(
@@ -264,7 +271,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<bool>, Abort> {
         let text = key.text(debug);
         let value = self.eager.delete(table, key.value)?;
-        Ok(self.note(table, OperationKind::Delete, all_groups::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Delete, self.eager.groups(table), text, &NONE, value))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -275,10 +282,10 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<Option<K>>, Abort> {
         let text = range.text(KeyRange::to_string);
         let value = self.eager.take_first(table, group, range.value)?;
-        let found = self.note(table, OperationKind::Scan, all_groups::<R>(), text, &NONE, ());
+        let found = self.note(table, OperationKind::Scan, self.eager.groups(table), text, &NONE, ());
         let Some(key) = value else { return Ok(Traced { value: None, sources: found.sources }) };
         let text = Traced { value: debug(&key), sources: found.sources };
-        let taken = self.note(table, OperationKind::Delete, all_groups::<R>(), text, &NONE, Some(key));
+        let taken = self.note(table, OperationKind::Delete, self.eager.groups(table), text, &NONE, Some(key));
         if let Some(operation) = self.trace.operations.last_mut() {
             operation.group = Some(group);
         }
@@ -303,7 +310,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
                 self.eager.update_each(table, Some(key), input.value.clone(), sum.value, change.clone())?;
             // Each update takes the accumulated value of the one before.
             let inputs = union(&input.sources, &sum.sources);
-            sum = self.note(table, OperationKind::Write, all_groups::<R>(), text, &inputs, value);
+            sum = self.note(table, OperationKind::Write, self.eager.groups(table), text, &inputs, value);
         }
         Ok(sum)
     }
@@ -354,7 +361,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
     ) -> Result<Traced<A>, Abort> {
         let text = range.text(KeyRange::to_string);
         let value = self.eager.scan(table, range.value, direction, initial, fold)?;
-        Ok(self.note(table, OperationKind::Scan, all_groups::<R>(), text, &NONE, value))
+        Ok(self.note(table, OperationKind::Scan, self.eager.groups(table), text, &NONE, value))
     }
 
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(

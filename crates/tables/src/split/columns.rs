@@ -93,6 +93,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// True if changes of these columns that commute are changes at the commit.
+    pub(crate) fn commutes_on(&self, columns: impl Columns<R>) -> bool {
+        if const { !Self::HAS_GROUPS } {
+            return !self.changes_at_once();
+        }
+        match self.place_of(columns) {
+            Place::Main => !self.changes_at_once(),
+            Place::Part(..) => true,
+            Place::Several => false,
+        }
+    }
+
     /// Changes some columns of a row at the commit. False if there is no row with this key.
     fn change_columns_at_commit<C: Columns<R> + Send + 'static>(
         &self,

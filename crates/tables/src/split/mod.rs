@@ -143,6 +143,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.split().map_or(0, |split| split.incarnations.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The groups of a row that conflict apart, one bit each as [`groups_of`] numbers them. The lowest one stands for all other columns.
+    pub(crate) fn groups_apart(&self) -> u32 {
+        1 | self.split().map_or(0, |split| split.apart)
+    }
+
+    /// Those of them to which these columns belong.
+    #[inline]
+    pub(crate) fn groups_apart_of(&self, columns: impl Columns<R>) -> u32 {
+        let Some(split) = self.split() else { return 1 };
+        let groups = groups_of::<R, GroupsOf<R>>(columns);
+        let apart = groups & split.apart;
+        apart | u32::from(groups != apart)
+    }
+
     /// Returns the segment of columns.
     #[inline(always)]
     fn place_of(&self, columns: impl Columns<R>) -> Place<'_, K, R, P> {

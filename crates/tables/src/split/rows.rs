@@ -80,6 +80,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.replace_main(tx, key, row)
     }
 
+    /// True if changes of a row that commute are changes at the commit.
+    pub(crate) fn commutes(&self) -> bool {
+        !(self.split().is_some() || self.changes_at_once())
+    }
+
     /// Changes a row at the commit. False if there is none with this key.
     pub(crate) fn change_at_commit(
         &self,

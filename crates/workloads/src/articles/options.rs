@@ -3,12 +3,12 @@
 use super::Articles;
 use super::procedures::{AddComment, ArticleTables, GetArticle, GetComments, UpdateUser};
 use super::rows::{Article, Comment, User};
+use crate::traces::{self, trace};
 use hotrow::chopping::Chopping;
-use hotrow::protocols::Serial;
-use hotrow::{Database, Engine, Isolation, Procedure, ProcedureTrace, Protocol};
+use hotrow::{Database, Engine, Isolation, Protocol};
 use hotrow_driver::{
-    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, Unobserved,
-    WorkloadDefinition, WorkloadInfo, load_parts, name_of,
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
+    WorkloadInfo, load_parts, name_of,
 };
 use serde::{Serialize, Serializer};
 
@@ -132,11 +132,7 @@ impl WorkloadDefinition for ArticlesOptions {
             users: users.reference(),
             comments: comments.reference(),
         };
-        if engine.allows_chopping() {
-            database
-                .chop(&chopping(self, Refinement::Full)?)
-                .map_err(|error| BenchError::Load(error.to_string()))?;
-        }
+        traces::chop_if_allowed(self, &database)?;
         Ok(Articles { database, tables, options: *self })
     }
 
@@ -147,24 +143,18 @@ impl WorkloadDefinition for ArticlesOptions {
 
 /// Traces the four transactions on two articles.
 fn chopping(options: &ArticlesOptions, refinement: Refinement) -> Result<Chopping, BenchError> {
-    let engine = Engine::<Serial>::new();
     let small = ArticlesOptions { articles: 2, users: 2, comments: 1, comments_max: 1, ..*options };
-    let loaded = small.load(&engine, 1, 1, &Unobserved)?;
-    let tables = loaded.tables;
+    let loaded = traces::load_small(&small)?;
+    let (database, tables) = (loaded.database(), loaded.tables);
+    let add = AddComment { tables, article: 0, user: 0, comments_max: 1 };
+    let comments = GetComments { tables, article: 0, comments_max: 1 };
     let chopping = Chopping::new()
-        .procedure("get_article", [trace(&loaded, &GetArticle { tables, article: 0 })?])
-        .procedure("get_comments", [trace(&loaded, &GetComments { tables, article: 0, comments_max: 1 })?])
-        .procedure(
-            "add_comment",
-            [trace(&loaded, &AddComment { tables, article: 0, user: 0, comments_max: 1 })?],
-        )
-        .procedure("update_user", [trace(&loaded, &UpdateUser { tables, user: 0, name: 1 })?]);
+        .procedure("get_article", [trace(database, &GetArticle { tables, article: 0 })?])
+        .procedure("get_comments", [trace(database, &comments)?])
+        .procedure("add_comment", [trace(database, &add)?])
+        .procedure("update_user", [trace(database, &UpdateUser { tables, user: 0, name: 1 })?]);
     let on_snapshots = refinement >= Refinement::Snapshots;
     Ok(if on_snapshots { chopping.readers_on_snapshots() } else { chopping })
-}
-
-fn trace<T: Procedure>(loaded: &Articles<Serial>, procedure: &T) -> Result<ProcedureTrace, BenchError> {
-    loaded.database().trace(procedure).map_err(|error| BenchError::Load(error.to_string()))
 }
 
 #[cfg(test)]

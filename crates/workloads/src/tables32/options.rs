@@ -1,10 +1,12 @@
 //! Options of the 32 tables.
 
-use super::procedure::Integers;
+use super::procedure::{IncrementProcedure, Integers};
 use super::{Tables32, fill};
+use crate::traces;
+use hotrow::chopping::Chopping;
 use hotrow::{Database, Engine, Protocol};
 use hotrow_driver::{
-    BenchError, Observer, OptionError, OptionInfo, OptionValues, WorkloadDefinition, WorkloadInfo,
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, WorkloadDefinition, WorkloadInfo,
 };
 use serde::Serialize;
 
@@ -63,6 +65,15 @@ impl WorkloadDefinition for Tables32Options {
 
     fn data_bytes_estimate(&self) -> u64 {
         u64::from(self.tables).saturating_mul(self.records).saturating_mul(RECORD_BYTES)
+    }
+
+    fn chopping(&self, _refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        let small = Self { records: 1, hot_records: 1, ..*self };
+        let keys = vec![0; self.tables as usize];
+        Some(traces::load_small(&small).and_then(|loaded| {
+            let increment = IncrementProcedure { tables: loaded.tables(), keys: &keys };
+            Ok(Chopping::new().procedure("increment", [traces::trace(loaded.database(), &increment)?]))
+        }))
     }
 
     fn load<P: Protocol>(

@@ -2,11 +2,13 @@
 
 use super::Tickets;
 use super::mutex::{ONE_MUTEX, OneMutex};
-use super::procedures::{Event, TicketTables};
+use super::procedures::{Cancel, Event, Report, Reserve, TicketTables};
+use crate::traces;
+use hotrow::chopping::Chopping;
 use hotrow::{Database, Engine, Protocol};
 use hotrow_driver::{
-    BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, RunOutcome, WorkloadDefinition,
-    WorkloadInfo,
+    BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, RunOutcome,
+    WorkloadDefinition, WorkloadInfo,
 };
 use serde::Serialize;
 
@@ -80,6 +82,10 @@ impl WorkloadDefinition for TicketsOptions {
         u64::from(self.events) * EVENT_BYTES
     }
 
+    fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        Some(self.chopped(refinement))
+    }
+
     fn load<P: Protocol>(
         &self,
         engine: &Engine<P>,
@@ -99,6 +105,24 @@ impl WorkloadDefinition for TicketsOptions {
 
     fn run_baseline(&self, name: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
         (name == ONE_MUTEX.name).then(|| run.run(|| OneMutex::new(*self)))
+    }
+}
+
+impl TicketsOptions {
+    fn chopped(&self, refinement: Refinement) -> Result<Chopping, BenchError> {
+        let loaded = traces::load_small(&Self { events: 1, ..*self })?;
+        let (database, tables) = (&loaded.database, loaded.tables);
+        let reserve = Reserve { tables, event: 0, buyer: 0, capacity: 1 };
+        let cancel = Cancel { tables, ticket: (0, 0) };
+        // A ticket that can be given back.
+        let reserved = database.execute(&reserve);
+        reserved.map_err(|error| BenchError::Load(error.to_string()))?;
+        let chopping = Chopping::new()
+            .procedure("cancel", [traces::trace(database, &cancel)?])
+            .procedure("reserve", [traces::trace(database, &Reserve { capacity: 2, ..reserve })?])
+            .procedure("report", [traces::trace(database, &Report { tables, event: 0 })?]);
+        let on_snapshots = refinement >= Refinement::Snapshots;
+        Ok(if on_snapshots { chopping.readers_on_snapshots() } else { chopping })
     }
 }
 

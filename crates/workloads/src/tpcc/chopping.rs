@@ -1,17 +1,17 @@
 //! TPC-C's procedures for chopping (dbx-tc §3 and §6.2).
 
+use super::TpccOptions;
 use super::client::Client;
 use super::input::{Input, TransactionKind};
-use super::population::{Population, Scale};
+use super::population::Scale;
 use super::procedures::{
     DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
 };
 use super::schema::{DISTRICTS_PER_WAREHOUSE, HistoryKey};
-use super::{TpccOptions, tables};
+use crate::traces::{load_small, trace};
+use hotrow::Isolation;
 use hotrow::chopping::Chopping;
-use hotrow::protocols::Serial;
-use hotrow::{Database, Engine, Error, Isolation, Procedure, ProcedureTrace, Worker};
-use hotrow_driver::{BenchError, Refinement, Unobserved};
+use hotrow_driver::{BenchError, Refinement};
 
 /// Number of inputs of each type for which a procedure is traced. All ways through the procedures are among them: a customer is
 /// found by number or by name, and a line's warehouse makes no difference.
@@ -21,32 +21,28 @@ const INPUTS: usize = 40;
 pub(super) fn chopping(options: &TpccOptions, refinement: Refinement) -> Result<Chopping, BenchError> {
     const SEED: u64 = 1;
     let small = TpccOptions { warehouses: 1, scale: Scale::SMALL, ..*options };
-    let engine = Engine::<Serial>::new();
-    let (database, tables) = tables::create(&engine, &small);
-    let population = Population::new(small.scale, SEED, 1);
-    tables::load(&database, &tables, population, 1, 1, &Unobserved)?;
-    let mut client = Client::new(0, 1, small.scale, population.constants(), small.mix, SEED);
-    let mut worker = engine.worker().map_err(BenchError::Misuse)?;
+    let loaded = load_small(&small)?;
+    let (database, tables) = (loaded.database(), *loaded.tables());
+    let constants = loaded.population.constants();
+    let mut client = Client::new(0, 1, small.scale, constants, small.mix, SEED);
     let mut traces = |kind: TransactionKind| {
         let drawn = (0..INPUTS).map(|_| match client.input(kind, 1) {
-            Input::NewOrder(input) => trace(&database, &mut worker, &NewOrderProcedure { tables, input }),
+            Input::NewOrder(input) => trace(database, &NewOrderProcedure { tables, input }),
             Input::Payment(input) => {
                 let history = HistoryKey { worker: 0, sequence: 0 };
-                trace(&database, &mut worker, &PaymentProcedure { tables, input, history })
+                trace(database, &PaymentProcedure { tables, input, history })
             }
-            Input::OrderStatus(input) => {
-                trace(&database, &mut worker, &OrderStatusProcedure { tables, input })
-            }
+            Input::OrderStatus(input) => trace(database, &OrderStatusProcedure { tables, input }),
             Input::Delivery(input) => {
                 let districts = (1, DISTRICTS_PER_WAREHOUSE);
-                trace(&database, &mut worker, &DeliveryProcedure { tables, input, districts })
+                trace(database, &DeliveryProcedure { tables, input, districts })
             }
             Input::StockLevel(input) => {
                 let isolation = Isolation::Serializable;
-                trace(&database, &mut worker, &StockLevelProcedure { tables, input, isolation })
+                trace(database, &StockLevelProcedure { tables, input, isolation })
             }
         });
-        drawn.collect::<Result<Vec<ProcedureTrace>, Error>>()
+        drawn.collect::<Result<Vec<_>, _>>()
     };
     let mut chopping = Chopping::new();
     for (name, kind) in [
@@ -56,8 +52,7 @@ pub(super) fn chopping(options: &TpccOptions, refinement: Refinement) -> Result<
         ("delivery", TransactionKind::Delivery),
         ("stock_level", TransactionKind::StockLevel),
     ] {
-        let traces = traces(kind).map_err(|error| BenchError::Load(error.to_string()))?;
-        chopping = chopping.procedure(name, traces);
+        chopping = chopping.procedure(name, traces(kind)?);
     }
     if refinement >= Refinement::Snapshots {
         chopping = chopping.readers_on_snapshots();
@@ -71,12 +66,4 @@ pub(super) fn chopping(options: &TpccOptions, refinement: Refinement) -> Result<
             .publish("delivery", "CUSTOMER");
     }
     Ok(chopping)
-}
-
-fn trace<T: Procedure>(
-    database: &Database<Serial>,
-    worker: &mut Worker<Serial>,
-    procedure: &T,
-) -> Result<ProcedureTrace, Error> {
-    database.trace_on(worker, procedure)
 }

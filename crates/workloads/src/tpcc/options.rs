@@ -4,6 +4,7 @@ use super::input::Mix;
 use super::population::{Population, Scale};
 use super::schema::DISTRICTS_PER_WAREHOUSE;
 use super::{Tpcc, tables};
+use crate::traces;
 use hotrow::chopping::Chopping;
 use hotrow::sync::clock;
 use hotrow::{Engine, Isolation, Protocol};
@@ -174,10 +175,7 @@ impl WorkloadDefinition for TpccOptions {
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
         tables::load(&database, &tables, population, warehouses, threads, observer)?;
-        if engine.allows_chopping() {
-            let chopping = super::chopping::chopping(self, Refinement::Full)?;
-            database.chop(&chopping).map_err(|error| BenchError::Load(error.to_string()))?;
-        }
+        traces::chop_if_allowed(self, &database)?;
         Ok(Tpcc { database, tables, options: *self, population, begin: clock::now() })
     }
 }

@@ -18,9 +18,11 @@ pub mod rows;
 
 pub use options::{Preset, YcsbOptions};
 
+use crate::traces::trace;
 use audit::Audit;
 use client::YcsbClient;
-use hotrow::{Database, Error, Protocol, TableRef, Worker};
+use hotrow::protocols::Serial;
+use hotrow::{Database, Error, ProcedureTrace, Protocol, TableRef, Worker};
 use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short, Standard};
@@ -65,13 +67,13 @@ impl<P: Protocol> Ycsb<P> {
         client: &YcsbClient,
         table: TableRef<u64, R>,
     ) -> Result<ReadSum, Error> {
-        let procedure = YcsbProcedure {
-            table,
-            operations: client.operations(),
-            value_bytes: self.options.value_bytes,
-            stamp: client.stamp(),
-        };
-        self.database.execute_on(worker, &procedure)
+        self.database.execute_on(worker, &self.procedure(client, table))
+    }
+
+    #[inline]
+    fn procedure<'c, R: Row>(&self, client: &'c YcsbClient, table: TableRef<u64, R>) -> YcsbProcedure<'c, R> {
+        let YcsbOptions { value_bytes, .. } = self.options;
+        YcsbProcedure { table, operations: client.operations(), value_bytes, stamp: client.stamp() }
     }
 
     /// Shows all values to an audit, in transactions of some hundred records.
@@ -97,6 +99,31 @@ impl<P: Protocol> Ycsb<P> {
             }
         }
         Ok(())
+    }
+}
+
+impl Ycsb<Serial> {
+    /// Traces transactions, so many that all their ways are among them.
+    fn traces(&self) -> Result<Vec<ProcedureTrace>, BenchError> {
+        const TRANSACTIONS: usize = 40;
+        let mut client = YcsbClient::new(0, &self.options, 1);
+        let traces = (0..TRANSACTIONS).map(|_| {
+            client.draw(&self.options);
+            match self.table {
+                Records::Short(table) => self.trace(&client, table),
+                Records::Standard(table) => self.trace(&client, table),
+                Records::Long(table) => self.trace(&client, table),
+            }
+        });
+        traces.collect()
+    }
+
+    fn trace<R: Row>(
+        &self,
+        client: &YcsbClient,
+        table: TableRef<u64, R>,
+    ) -> Result<ProcedureTrace, BenchError> {
+        trace(&self.database, &self.procedure(client, table))
     }
 }
 

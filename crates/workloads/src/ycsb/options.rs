@@ -2,10 +2,12 @@
 
 use super::rows::{SHORT_BYTES_MAX, STANDARD_BYTES};
 use super::{Records, Ycsb, fill};
+use crate::traces;
+use hotrow::chopping::Chopping;
 use hotrow::{Database, Engine, Isolation, Protocol};
 use hotrow_driver::{
-    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, WorkloadDefinition, WorkloadInfo,
-    invalid, name_of,
+    BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
+    WorkloadInfo, invalid, name_of,
 };
 use serde::{Serialize, Serializer};
 
@@ -228,6 +230,16 @@ impl WorkloadDefinition for YcsbOptions {
         let long = u64::from(self.value_bytes) + RECORD_BYTES;
         let each = if self.value_bytes <= SHORT_BYTES_MAX { SHORT_RECORD_BYTES } else { long };
         self.records.saturating_mul(each)
+    }
+
+    fn chopping(&self, _refinement: Refinement) -> Option<Result<Chopping, BenchError>> {
+        // Few records, and transactions of both sizes.
+        let records = u64::from(self.ops.max(self.big_ops)).max(1);
+        let small = Self { records, ..*self };
+        Some(
+            traces::load_small(&small)
+                .and_then(|loaded| Ok(Chopping::new().procedure("transaction", loaded.traces()?))),
+        )
     }
 
     fn load<P: Protocol>(
