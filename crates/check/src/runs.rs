@@ -5,8 +5,8 @@
 //! version in a run has seen the members up to that version, and none of those behind.
 //!
 //! The edges of a run with more than one member go over auxiliary nodes, so that their number stays linear: a chain of *prefixes*,
-//! which lead from the members up to a place to whoever comes after them, and a chain of *suffixes*, which lead to the members from a
-//! place on from whoever comes before them.
+//! which lead from the members up to a place to the attempts after them, and a chain of *suffixes*, which lead from the attempts before
+//! a place to the members from there on.
 
 use crate::attempts::Attempts;
 use crate::graph::{Edges, Kind};

@@ -55,7 +55,7 @@ pub enum Refinement {
     Default,
     /// Transactions that only read run on snapshots, besides.
     Snapshots,
-    /// What the workload declares, besides: changes that are published later, rows that belong to others.
+    /// The workload's declarations, besides: changes that are published later, rows that belong to others.
     Full,
 }
 

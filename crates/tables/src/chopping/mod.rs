@@ -74,8 +74,8 @@
 //!
 //! # Deviations
 //!
-//! - The paper tells the order of the pieces by hand. Here whatever the conflicting piece depends on, and whatever the procedure
-//!   branches on or may roll back for, is executed first, together with the conflicting piece.
+//! - The paper tells the order of the pieces by hand. Here the operations on which the conflicting piece depends, and those on whose
+//!   results the procedure branches or may roll back, are executed first, together with the conflicting piece.
 
 mod graph;
 mod operations;

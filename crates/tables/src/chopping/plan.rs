@@ -1,4 +1,4 @@
-//! What the analysis says to whoever executes procedures: for each class of operations, the piece to which it belongs.
+//! The result of the analysis as the execution uses it: for each class of operations, the piece to which it belongs.
 
 use super::ChoppingGraph;
 use crate::trace::OperationKind;
