@@ -15,7 +15,8 @@
 //! A transaction that is not known to the analysis may see what no serial order explains, if it runs beside one between two
 //! pieces. So the two exclude each other. An unknown transaction (a *whole* one) counts itself and waits for all that are announced
 //! before it begins. A transaction in pieces looks at the count when it has announced itself, before its first piece commits; if
-//! there is anybody, the attempt is lost, and it runs whole. Each does first what the other looks at, with a full fence in
+//! there is anybody, the attempt is lost, and the next one has all pieces in one. (As one piece it is in nobody's way, so it is not
+//! counted: otherwise transactions that are in nobody's way would keep each other from being in pieces.) Each does first what the other looks at, with a full fence in
 //! between, so at least one of them sees the other.
 
 use crate::abort::{Abort, Error, Reason};

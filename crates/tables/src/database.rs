@@ -11,9 +11,7 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{
-    Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Transaction, Value, Worker,
-};
+use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Pieces, Protocol, RetryPolicy, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
@@ -187,7 +185,7 @@ impl<P: Protocol> Database<P> {
     /// (`chop`); under others the call only checks the declarations. Call it before transactions run.
     ///
     /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
-    /// progress none is executed in pieces. Closures of the operations after the first piece must not panic: what has committed
+    /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
     /// stays. An insertion whose result the procedure does not use must have a key of its own. Changes that are
     /// [published later](Chopping::publish) are executed like others.
     ///
@@ -214,7 +212,7 @@ impl<P: Protocol> Database<P> {
         Some(plan).filter(|plan| !plan.on_snapshot)
     }
 
-    /// Executes a procedure in pieces.
+    /// Executes a procedure in pieces; as one if it has no more, or none may be in pieces now.
     fn execute_in_pieces<T: Procedure>(
         &self,
         worker: &mut Worker<P>,
@@ -224,32 +222,23 @@ impl<P: Protocol> Database<P> {
         let profile = procedure.profile();
         let ended = worker.in_pieces(|pieces| {
             let mut results = KeptResults::new();
-            let first = pieces.piece(profile, !plan.goes_on, |tx| {
-                if plan.goes_on && tx.must_be_whole() {
-                    return Err(Stopped::Strayed);
+            if plan.goes_on {
+                let first = pieces.piece(profile, false, |tx| {
+                    if tx.must_be_whole() {
+                        return Err(Stopped::Barred);
+                    }
+                    let output = procedure.run(&mut InPieces::first(self, tx, plan, false, &mut results))?;
+                    output.check_lasts()
+                });
+                match first {
+                    Ok(()) => return self.execute_rest(pieces, procedure, plan, &results),
+                    Err(Error::Rollback(Stopped::Barred)) => {}
+                    Err(error) => return Err(error),
                 }
-                let output = procedure.run(&mut InPieces::first(self, tx, plan, &mut results))?;
-                if plan.goes_on {
-                    output.check_lasts()?;
-                }
-                Ok(output)
-            })?;
-            if !plan.goes_on {
-                return first.value().map_err(Error::Rollback);
             }
-            let rest = |tx: &mut Transaction<'_, P>| match procedure
-                .run(&mut InPieces::rest(self, tx, plan, &results))
-            {
-                Ok(output) => output.value(),
-                Err(stopped) => Err(stopped),
-            };
-            // The first run went through the whole procedure, and each later one does the same.
-            pieces.piece(profile, true, rest).map_err(|error| match error {
-                Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
-                    "procedure {} rolled back, or did other operations, when its first piece had committed",
-                    procedure.name()
-                ))),
-                other => other,
+            // A known procedure as one transaction is in the way of no other in pieces.
+            pieces.piece(profile, true, |tx| {
+                procedure.run(&mut InPieces::first(self, tx, plan, true, &mut results))?.value()
             })
         });
         match ended {
@@ -257,9 +246,30 @@ impl<P: Protocol> Database<P> {
             Err(Error::Rollback(Stopped::Strayed)) => self.execute_eagerly(worker, procedure),
             Err(error) => Err(error.map_rollback(|stopped| match stopped {
                 Stopped::Aborted(abort) => abort,
-                Stopped::Strayed => Abort::rollback(),
+                Stopped::Strayed | Stopped::Barred => Abort::rollback(),
             })),
         }
+    }
+
+    /// Executes all pieces of a procedure but the first, which has committed, as one.
+    fn execute_rest<T: Procedure>(
+        &self,
+        pieces: &mut Pieces<'_, P>,
+        procedure: &T,
+        plan: &ProcedurePlan,
+        results: &KeptResults,
+    ) -> Result<T::Output, Error<Stopped>> {
+        let ended = pieces.piece(procedure.profile(), true, |tx| {
+            procedure.run(&mut InPieces::rest(self, tx, plan, results))?.value()
+        });
+        // The first run went through the whole procedure, and this one does the same.
+        ended.map_err(|error| match error {
+            Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
+                "procedure {} rolled back, or did other operations, when its first piece had committed",
+                procedure.name()
+            ))),
+            other => other,
+        })
     }
 
     fn readers_isolation(&self) -> Isolation {

@@ -65,8 +65,6 @@ impl ProcedurePlan {
     #[inline]
     pub(crate) fn class(&self, part: u32, kind: OperationKind, groups: u32) -> Option<ClassPlan> {
         let wanted = word(part, kind, groups);
-        let found = self.classes.iter().find(|(word, _)| *word == wanted);
-        // A procedure in which nothing comes first is one piece.
-        found.map(|(_, class)| ClassPlan { first: class.first || !self.goes_on, ..*class })
+        self.classes.iter().find(|(word, _)| *word == wanted).map(|(_, class)| *class)
     }
 }

@@ -25,6 +25,8 @@ use std::ops::ControlFlow;
 pub(crate) struct InPieces<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
     plan: &'a ProcedurePlan,
+    /// True if the procedure is executed as one piece.
+    is_whole: bool,
     results: Results<'a>,
 }
 
@@ -54,6 +56,8 @@ pub(crate) enum Stopped {
     Aborted(Abort),
     /// The procedure has strayed from its traces.
     Strayed,
+    /// A transaction is in progress beside which none may be in pieces.
+    Barred,
 }
 
 impl From<Abort> for Stopped {
@@ -79,15 +83,16 @@ impl<T> Known<T> {
 }
 
 impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
-    /// A context for an attempt at the first piece.
+    /// A context for an attempt at the first piece; `is_whole`: of which the procedure then consists.
     pub(crate) fn first(
         database: &'a Database<P>,
         tx: &'a mut Transaction<'w, P>,
         plan: &'a ProcedurePlan,
+        is_whole: bool,
         results: &'a mut KeptResults,
     ) -> Self {
         results.clear();
-        Self { eager: Eager::new(database, tx), plan, results: Results::Kept(results) }
+        Self { eager: Eager::new(database, tx), plan, is_whole, results: Results::Kept(results) }
     }
 
     /// A context for an attempt at what follows.
@@ -97,7 +102,8 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         plan: &'a ProcedurePlan,
         results: &'a KeptResults,
     ) -> Self {
-        Self { eager: Eager::new(database, tx), plan, results: Results::Found(results.iter()) }
+        let results = Results::Found(results.iter());
+        Self { eager: Eager::new(database, tx), plan, is_whole: false, results }
     }
 
     /// Executes an operation if it belongs to the current piece. `lasts`: its inputs are known in the last piece. `run` returns
@@ -110,6 +116,10 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         run: impl FnOnce(&mut Eager<'a, 'w, P>) -> Option<Result<O, Abort>>,
     ) -> Result<Known<O>, Stopped> {
         let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
+        if self.is_whole {
+            let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
+            return Ok(Known::now(output));
+        }
         let is_first = matches!(self.results, Results::Kept(_));
         if class.first == is_first {
             let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
@@ -118,8 +128,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
             {
                 results.push(Box::new(output.clone()));
             }
-            let lasts = class.kept || !class.first || !self.plan.goes_on;
-            return Ok(Known { value: Some(output), lasts });
+            return Ok(Known { value: Some(output), lasts: class.kept || !class.first });
         }
         match &mut self.results {
             // The last piece would meet an input that it does not know, when the first has committed.
