@@ -33,7 +33,7 @@ impl Audit {
 
     pub(super) fn comment(&mut self, (article, number): CommentKey, comment: &Comment) {
         let is_known = article < self.options.articles && comment.user < self.options.users;
-        if !is_known || *comment != Comment::new(comment.user, number) {
+        if !is_known || *comment != Comment::new(article, comment.user, number) {
             let words =
                 format!("comment {number} of article {article}, by user {}, is not one", comment.user);
             self.wrong_comment.get_or_insert(words);

@@ -11,6 +11,8 @@
 //! - H-Store returns some five comments of an article; here they are the newest ones, so that a reader can tell if they belong to the
 //!   article's number of comments.
 //! - Articles are drawn by rank, scrambled over the keys. H-Store's hot articles are neighbours.
+//! - Each article has the same number of comments at first; H-Store draws it. All attributes have values, also those of new comments.
+//! - Texts and attributes say to whom a row belongs, so that a torn row, or another's, is noticed.
 
 mod audit;
 mod options;

@@ -122,7 +122,7 @@ impl WorkloadDefinition for ArticlesOptions {
                 articles.bulk_insert(article, Article::new(article, each));
                 for number in 0..each {
                     let user = (u64::from(article) + number) % u64::from(user_count);
-                    comments.bulk_insert((article, number), Comment::new(user as u32, number));
+                    comments.bulk_insert((article, number), Comment::new(article, user as u32, number));
                 }
             }
             Ok(())

@@ -73,10 +73,10 @@ impl Procedure for GetComments {
         let key = cx.value(article);
         let stated = cx.read_columns(tables.articles, key, column!(Article, comments))?;
         let range = cx.value(KeyRange::from((article, 0)..=(article, u64::MAX)));
-        let fold = |(found, last): &mut (u64, u64), (_, number): &CommentKey, comment: &Comment| {
+        let fold = |(found, last): &mut (u64, u64), (article, number): &CommentKey, comment: &Comment| {
             // The newest one has the highest number, and there are no gaps.
             let is_next = *found == 0 || *last == number + 1;
-            if is_next && *comment == Comment::new(comment.user, *number) {
+            if is_next && *comment == Comment::new(*article, comment.user, *number) {
                 *found += 1;
             } else {
                 *found = u64::MAX;
@@ -130,7 +130,7 @@ impl Procedure for AddComment {
         let exists = cx.map(number.clone(), |number| number.is_some());
         let number = cx.map(number, Option::unwrap_or_default);
         let key = cx.map(number.clone(), move |number| (article, number));
-        let row = cx.map(number.clone(), move |number| Comment::new(user, number));
+        let row = cx.map(number.clone(), move |number| Comment::new(article, user, number));
         let added = cx.insert_grouped(tables.comments, u64::from(article), key, row)?;
         // Before an article is full there is nothing to be deleted: no comment has this number.
         let oldest =

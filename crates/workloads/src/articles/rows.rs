@@ -1,6 +1,7 @@
 //! The rows of the three tables.
 
 use hotrow::{Text, Value};
+use std::fmt::Write as _;
 
 /// The further attributes that H-Store's rows have, and nobody reads: `attr01` and so on, of eight bytes each.
 pub type Attributes<const N: usize> = [u64; N];
@@ -52,11 +53,13 @@ pub struct Comment {
 /// The key of a comment: the article's number, and its own.
 pub type CommentKey = (u32, u64);
 
-/// Returns a text of 100 characters that names what it belongs to, so that one that is torn, or another's, is noticed.
+/// Returns a text of 100 characters that names what it belongs to again and again, so that one that is torn, or another's, is
+/// noticed.
 pub fn text<const N: usize>(what: &str, number: u64) -> Text<N> {
-    let mut words = format!("{what} {number}.");
+    let mut words = String::with_capacity(160);
     while words.len() < 100 {
-        words.push_str(" All of it.");
+        // Writing to a string cannot fail.
+        let _ = write!(words, "{what} {number}. ");
     }
     words.truncate(100);
     Text::prefix_of(&words)
@@ -90,8 +93,9 @@ impl User {
 }
 
 impl Comment {
-    /// The comment of a user with a number.
-    pub fn new(user: u32, number: u64) -> Self {
-        Self { user, text: text("Comment", number), attributes: [number; 10] }
+    /// The comment of a user on an article, with its number there.
+    pub fn new(article: u32, user: u32, number: u64) -> Self {
+        let of = u64::from(article) << 32 | u64::from(user);
+        Self { user, text: text("Comment", number ^ of.rotate_left(17)), attributes: [number; 10] }
     }
 }
