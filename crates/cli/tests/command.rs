@@ -42,11 +42,11 @@ fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
         (
             &["bench", "nothing"][..],
-            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable",
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, articles, tables32, array, tickets, hashtable",
         ),
         (
             &["compare", "nothing"],
-            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable",
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, articles, tables32, array, tickets, hashtable",
         ),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
