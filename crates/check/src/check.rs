@@ -43,7 +43,8 @@ pub struct Placed {
 }
 
 /// Judges a history as [`check`] does, and also returns a serial order of its committed transactions that explains
-/// it: executed one after the other in this order, they read and write what the history says. The order is `None`
+/// it: executed one after the other in this order, they read and write what the history says. A version in a run of
+/// changes that commute is then the set of the run's changes so far. The order is `None`
 /// if the dependencies have a cycle. If the history is not serializable for another reason, there is an order, but
 /// it does not explain the history.
 ///
@@ -87,17 +88,15 @@ fn judge_history(history: &History, wants_order: bool) -> Result<(Report, Option
     let (mut attempts, written) = Attempts::read(history, &mut counts)?;
     let versions = Versions::read(history, &mut attempts, written)?;
     let mut edges = Edges::between(attempts.len());
-    let runs = Runs::read(&versions, &attempts, &mut edges);
+    let mut runs = Runs::read(&versions, &attempts);
     for rank in versions.effective(&attempts) {
-        if let Some(before) = versions.before(rank)
-            && !runs.has(before, rank)
-        {
-            edges.add(versions.writer(before), versions.writer(rank), Kind::WriteWrite);
+        if let Some(before) = versions.before(rank) {
+            runs.add_write(&versions, (before, rank), &mut edges);
         }
     }
     let mut singles = Singles { history, attempts: &attempts, found: Default::default(), more: 0 };
     let mut ranges = (counts.range_reads > 0).then(|| Ranges::new(history, &versions));
-    add_reads(history, &attempts, (&versions, &runs), &mut edges, &mut singles, ranges.as_mut())?;
+    add_reads(history, &attempts, (&versions, &mut runs), &mut edges, &mut singles, ranges.as_mut())?;
     if let Some(ranges) = ranges {
         ranges.lost(&mut edges).into_iter().for_each(|lost| singles.lost(lost));
     }
@@ -197,7 +196,7 @@ impl Singles<'_> {
 fn add_reads(
     history: &History,
     attempts: &Attempts,
-    (versions, runs): (&Versions, &Runs),
+    (versions, runs): (&Versions, &mut Runs),
     edges: &mut Edges,
     singles: &mut Singles<'_>,
     mut ranges: Option<&mut Ranges<'_>>,
@@ -242,7 +241,7 @@ fn add_reads(
 fn add_read(
     history: &History,
     attempts: &Attempts,
-    (versions, runs): (&Versions, &Runs),
+    (versions, runs): (&Versions, &mut Runs),
     edges: &mut Edges,
     singles: &mut Singles<'_>,
     Read { attempt: reader, key, version, is_condition }: Read,
@@ -253,32 +252,34 @@ fn add_read(
         None => versions.look_up_one(history, key, version)?,
     };
     if is_condition && replacer == reader && next != NONE && versions.kind(next) == WriteKind::Commute {
-        // That there is something to change depends on no change that commutes; the edges of the run say the rest.
+        // The condition is that there is something to change. It does not depend on changes that commute; the edges of
+        // the reader's own write say the rest.
         return Ok(());
     }
     if let Source::Written(rank, writer) = source {
-        if writer == reader {
+        if writer == reader && !runs.has(versions, rank) {
+            // The edges of the reader's own write say all. It may have written the version in an earlier piece, so
+            // that another attempt may have replaced it by now.
             return Ok(());
         }
         let key = || key_name(history, key);
-        if !attempts.effective[writer as usize] {
+        if writer != reader && !attempts.effective[writer as usize] {
             let dependency = || Dependency::AbortedRead { key: key(), version };
             singles.push(AnomalyKind::AbortedRead, writer, reader, dependency);
             return Ok(());
         }
-        match runs.read_node(rank) {
-            Some(node) => edges.add(node, reader, Kind::Wire),
-            None => edges.add(writer, reader, Kind::WriteRead),
+        if !runs.add_seen(versions, rank, reader, edges) {
+            edges.add(writer, reader, Kind::WriteRead);
         }
-        if replacer == writer {
+        if writer != reader && replacer == writer {
             let later = versions.index.version(next);
             let dependency = || Dependency::IntermediateRead { key: key(), version, later };
             singles.push(AnomalyKind::IntermediateRead, writer, reader, dependency);
             return Ok(());
         }
     }
-    if replacer != NONE {
-        edges.add(reader, runs.suffix_node(next).unwrap_or(replacer), Kind::ReadWrite);
+    if replacer != NONE && !runs.add_unseen(versions, next, reader, edges) {
+        edges.add(reader, replacer, Kind::ReadWrite);
     }
     Ok(())
 }

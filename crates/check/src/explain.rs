@@ -22,10 +22,12 @@ const REASONS_MAX: usize = 64;
 struct Reason {
     kind: Kind,
     key: u32,
-    /// Version that was read or replaced, if any.
+    /// Version that was read or replaced; of a write-read edge, the version that the first wrote.
     old: u64,
-    /// Version that was written.
+    /// Version that was written; of a write-read edge, the version that the second read.
     new: u64,
+    /// True if the edge is one of a run, and other changes that commute lie between the two versions.
+    distant: bool,
 }
 
 /// Finds the names and reasons of cycles.
@@ -107,13 +109,15 @@ impl<'a> Explainer<'a> {
             (1, 0) => {
                 let at = kinds.iter().position(|kind| *kind == Kind::ReadWrite).unwrap_or(0);
                 let reader = edges[at].0;
-                let writes = |key: u32| {
-                    let events = self.events.get(&reader).into_iter().flatten();
-                    events.into_iter().any(|event| matches!(event, Event::Write { key: k, .. } if *k == key))
+                // A change that commutes is made on top of others' changes, so that none is lost.
+                let replaces = |event: &Event<'_>, wanted: u32| match *event {
+                    Event::Write { key, kind, .. } => key == wanted && kind != WriteKind::Commute,
+                    _ => false,
                 };
+                let writes = |key: u32| self.events(reader).iter().any(|event| replaces(event, key));
                 match key {
                     Some(key) if writes(key) => AnomalyKind::LostUpdate,
-                    Some(_) if kinds.len() == 2 => AnomalyKind::UnrepeatableRead,
+                    Some(_) if kinds.len() == 2 && flow == 1 => AnomalyKind::UnrepeatableRead,
                     _ => AnomalyKind::ReadSkew,
                 }
             }
@@ -125,9 +129,18 @@ impl<'a> Explainer<'a> {
     fn step(&self, (from, to, _): (u32, u32, Kind), reason: Option<Reason>) -> Step {
         let dependency = match reason {
             None => Dependency::Unexplained,
-            Some(Reason { kind, key, old, new }) => {
+            Some(Reason { kind, key, old, new, distant }) => {
                 let key = || key_name(self.history, key);
                 match kind {
+                    Kind::WriteWrite if distant => {
+                        Dependency::WriteCommute { key: key(), first: old, second: new }
+                    }
+                    Kind::WriteRead if distant => {
+                        Dependency::CommuteRead { key: key(), version: old, read: new }
+                    }
+                    Kind::ReadWrite if distant => {
+                        Dependency::ReadCommute { key: key(), read: old, version: new }
+                    }
                     Kind::WriteWrite => Dependency::WriteWrite { key: key(), replaced: old, version: new },
                     Kind::WriteRead => Dependency::WriteRead { key: key(), version: new },
                     Kind::ReadWrite => Dependency::ReadWrite { key: key(), read: old, version: new },
@@ -164,7 +177,7 @@ impl<'a> Explainer<'a> {
             Kind::Time | Kind::Wire => {
                 let (old, new) = (self.attempts.end[from as usize], self.attempts.begin[to as usize]);
                 // No key has this number: an event with it would have been refused.
-                found.push(Reason { kind: Kind::Time, key: NONE, old, new });
+                found.push(Reason { kind: Kind::Time, key: NONE, old, new, distant: false });
             }
         }
         found.truncate(REASONS_MAX);
@@ -176,29 +189,29 @@ impl<'a> Explainer<'a> {
             let Event::Write { key, version, .. } = *event else { continue };
             let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
             let Known { source: Source::Written(rank, _), next, .. } = known else { continue };
-            let after = self.runs.after(self.versions, rank);
-            let written = self.runs.from(next).iter().copied().chain([next, after]);
-            if let Some(new) = self.written_by(to, written) {
-                found.push(Reason { kind: Kind::WriteWrite, key, old: version, new });
+            // The members of a run have no edges between each other.
+            let second = match self.runs.has(self.versions, rank) {
+                true => self.by(to, self.runs.after(self.versions, rank)),
+                false => self.first_unseen(next, to),
+            };
+            if let Some(second) = second {
+                let new = self.versions.index.version(second);
+                found.push(Reason { kind: Kind::WriteWrite, key, old: version, new, distant: second != next });
             }
         }
-    }
-
-    /// The first of some versions, which may be `NONE`, that an attempt has written.
-    fn written_by(&self, attempt: u32, ranks: impl IntoIterator<Item = u32>) -> Option<u64> {
-        let mut ranks = ranks.into_iter().filter(|rank| *rank != NONE);
-        let found = ranks.find(|rank| self.versions.writer(*rank) == attempt)?;
-        Some(self.versions.index.version(found))
     }
 
     fn write_read(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
         for event in self.events(to) {
             let Event::Read { key, version, .. } = *event else { continue };
-            let known = self.versions.look_up_one(self.history, key, version);
-            if let Ok(Known { source: Source::Written(rank, _), .. }) = known
-                && self.written_by(from, self.runs.up_to(rank).iter().copied().chain([rank])).is_some()
-            {
-                found.push(Reason { kind: Kind::WriteRead, key, old: 0, new: version });
+            let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
+            let Source::Written(rank, _) = known.source else { continue };
+            let written =
+                self.by(from, rank).or_else(|| self.runs.last_seen(self.versions, rank, from));
+            if let Some(written) = written {
+                let old = self.versions.index.version(written);
+                let distant = written != rank;
+                found.push(Reason { kind: Kind::WriteRead, key, old, new: version, distant });
             }
         }
     }
@@ -207,11 +220,22 @@ impl<'a> Explainer<'a> {
         for event in self.events(from) {
             let Event::Read { key, version, .. } = *event else { continue };
             let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
-            let next = known.next;
-            if let Some(new) = self.written_by(to, self.runs.from(next).iter().copied().chain([next])) {
-                found.push(Reason { kind: Kind::ReadWrite, key, old: version, new });
+            if let Some(second) = self.first_unseen(known.next, to) {
+                let new = self.versions.index.version(second);
+                let distant = second != known.next;
+                found.push(Reason { kind: Kind::ReadWrite, key, old: version, new, distant });
             }
         }
+    }
+
+    /// Returns a version, which may be `NONE`, if an attempt has written it.
+    fn by(&self, attempt: u32, rank: u32) -> Option<u32> {
+        (rank != NONE && self.versions.writer(rank) == attempt).then_some(rank)
+    }
+
+    /// Returns the first version by an attempt among a version, which may be `NONE`, and those after it in its run.
+    fn first_unseen(&self, rank: u32, attempt: u32) -> Option<u32> {
+        self.by(attempt, rank).or_else(|| self.runs.first_unseen(self.versions, rank, attempt))
     }
 
     /// Adds the keys that the writer deleted or inserted in ranges that the scanner read, as far as the range reads
@@ -232,7 +256,7 @@ impl<'a> Explainer<'a> {
                 if object != name.object || !within(name.order, low, high) {
                     continue;
                 }
-                let reason = Reason { kind, key, old: 0, new: version };
+                let reason = Reason { kind, key, old: 0, new: version, distant: false };
                 match kind {
                     Kind::WriteRange if version >= to => {}
                     Kind::RangeWrite if version < from => lost.push(reason),

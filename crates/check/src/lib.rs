@@ -23,6 +23,10 @@
 //!   nodes as well, which only read. After Guerraoui and Kapałka, with the recorded order of versions. If another
 //!   attempt read a version of an unfinished attempt, the unfinished one was committing and counts as committed.
 //!
+//! Changes that commute ([`WriteKind::Commute`](hotrow_core::history::WriteKind)) and that directly follow one another
+//! in a key's order of versions have no edges between each other. A read of one of these versions comes after all of
+//! these changes up to it, and before all later ones (module `runs` in the source).
+//!
 //! Absence is a version: the initial one or the one that a deletion made. Range reads do not record the keys that
 //! they missed; these are derived from the bounds and stamps. Module `ranges` in the source argues that each
 //! derived edge is sound.
@@ -48,6 +52,9 @@
 //!   another worker has run for it (`steal`).
 //! - If an attempt has read a key in a version that was replaced before its range read, the checker cannot tell if
 //!   the range read found the key like that or missed it.
+//! - A predicate of a version that the same attempt replaced by a change that commutes counts as a test that there is
+//!   something to change. Such a change has no other condition.
+//! - Of an attempt that commits in pieces, it is not checked that a later piece sees what an earlier one has written.
 //! - Versions whose effects cancel out still count. An insertion and a deletion leave an absent key absent, but
 //!   with another version. A transaction that saw one of the versions comes before or after accordingly, as with
 //!   any value that is written back.
@@ -55,9 +62,9 @@
 //!
 //! # Cost
 //!
-//! Time and memory are linear in the number of events, with three exceptions: sorting the keys of objects with
-//! range reads, a logarithm for each range read, and the insertions and deletions between a range read's two
-//! stamps, which are processed one by one. A history with the shape of TPC-C, a million transactions with fifty
+//! Time and memory are linear in the number of events, with these exceptions: sorting the keys of objects with range
+//! reads, a logarithm for each range read, the insertions and deletions between a range read's two stamps, which are
+//! processed one by one, sorting changes that commute, and a logarithm for each read of such changes. A history with the shape of TPC-C, a million transactions with fifty
 //! million events, took some fifteen seconds of one processor and two GiB, the history itself included
 //! (`examples/million.rs`).
 //!

@@ -11,6 +11,9 @@
 //! 2. A read of the key after a change of it sees this change. A read of another's version is allowed only together
 //!    with a read of the own change, as in a counter to which the attempt has added.
 //!
+//! A change counts as the attempt's own up to its installation. An attempt that commits in pieces may read the key
+//! after that as others do; the graph judges this read.
+//!
 //! Attempts without effect are not judged: such an attempt may be aborted just because it cannot keep the order.
 //! Range reads and predicates are not judged either.
 
@@ -61,6 +64,11 @@ pub(crate) fn violations(history: &History, attempts: &Attempts) -> Vec<Violatio
                 (key, false)
             }
             Event::Change { key } | Event::Intend { key } => (key, true),
+            Event::Write { key, .. } => {
+                let touched = &mut keys[key as usize];
+                touched.has_change &= touched.attempt != attempt;
+                return;
+            }
             _ => return,
         };
         let touched = &mut keys[key as usize];

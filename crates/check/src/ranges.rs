@@ -22,6 +22,10 @@
 //! Rule 3 holds for complete histories only. An attempt that is not recorded may have deleted a key within the
 //! window, and inserted it again, on either side of the scan.
 //!
+//! Where the chain has a run of changes that commute (module [`crate::runs`]), the paths lead over any member of it:
+//! the write before the run comes before each member, and each member before the write after it. A change that
+//! commutes leaves its key present, so that no candidate is in a run.
+//!
 //! Rules 1 and 2 with all deletions and all insertions imply the edges of candidates outside of windows, so nothing
 //! else is to be added. A store with several versions whose scans read an older snapshot must record the snapshot's
 //! stamp as `from`.

@@ -174,6 +174,35 @@ pub enum Dependency {
         /// Version of the second.
         version: u64,
     },
+    /// The first wrote the version before changes that commute, and the second made one of these; or the first made
+    /// one of these, and the second wrote the version after them. Others of these changes lie between the two.
+    WriteCommute {
+        /// The key.
+        key: String,
+        /// Version of the first.
+        first: u64,
+        /// Version of the second.
+        second: u64,
+    },
+    /// The second read a version that contains a change by the first, because all changes in between commute.
+    CommuteRead {
+        /// The key.
+        key: String,
+        /// Version of the first.
+        version: u64,
+        /// Version that the second read.
+        read: u64,
+    },
+    /// The first read a version without a change by the second. All changes in between commute, so that their own
+    /// order does not matter.
+    ReadCommute {
+        /// The key.
+        key: String,
+        /// Version that the first read.
+        read: u64,
+        /// Version of the second.
+        version: u64,
+    },
     /// A range read of the second missed a key that the first had deleted.
     WriteRange {
         /// The key.
@@ -264,6 +293,23 @@ impl fmt::Display for Step {
             Dependency::ReadWrite { key, read, version } => {
                 let read = Read(*read);
                 write!(f, "{first} read {read} of {key}; {second} replaced it with version {version}")
+            }
+            Dependency::WriteCommute { key, first: before, second: after } => write!(
+                f,
+                "{first} wrote version {before} of {key}; {second} wrote version {after}, and only changes that \
+                 commute lie between"
+            ),
+            Dependency::CommuteRead { key, version, read } => write!(
+                f,
+                "{first} wrote version {version} of {key}; {second} read version {read}, which contains that change"
+            ),
+            Dependency::ReadCommute { key, read, version } => {
+                let read = Read(*read);
+                write!(
+                    f,
+                    "{first} read {read} of {key}; {second} changed it after that with version {version}, and only \
+                     changes that commute lie between"
+                )
             }
             Dependency::WriteRange { key, version } => {
                 write!(

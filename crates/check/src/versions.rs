@@ -4,14 +4,15 @@
 //! versions only; it skips versions of attempts without effect (aborted ones, if a protocol has let them install
 //! anything).
 //!
-//! An unfinished attempt counts as effective if another attempt has read one of its versions. It was committing
-//! then, and opacity allows to complete such an attempt by its commit (Guerraoui and Kapałka 2008).
+//! An unfinished attempt counts as effective if another attempt has read one of its versions, or a version that
+//! contains its change because all changes in between commute. It was committing then, and opacity allows to
+//! complete such an attempt by its commit (Guerraoui and Kapałka 2008).
 
 use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
 use crate::report::AttemptEnd;
 use crate::version_index::VersionIndex;
-use hotrow_core::history::{Event, History, ReadKind, WriteKind};
+use hotrow_core::history::{Event, History, WriteKind};
 use std::collections::HashMap;
 
 /// No version: the end of a chain, or the state before the history.
@@ -106,7 +107,6 @@ impl Versions {
     fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64>, Malformed> {
         let mut replaced_gaps = HashMap::new();
         let mut failed = None;
-        let mut commuting = Vec::new();
         walk(history, |writer, event| {
             let Event::Write { key, replaced, version, kind } = event else { return };
             let Some(rank) = self.index.rank(version) else { return };
@@ -126,31 +126,11 @@ impl Versions {
             }
             self.all[rank as usize] = Version { writer, key, next: NONE, before };
             self.kinds[rank as usize] = kind;
-            if kind == WriteKind::Commute {
-                commuting.push(rank);
-            }
         });
-        self.keep_readers_in_order(history, &commuting);
         failed.map_or(Ok(replaced_gaps), Err)
     }
 
-    /// A change by an attempt that has also read the key is one like any other.
-    fn keep_readers_in_order(&mut self, history: &History, commuting: &[u32]) {
-        if commuting.is_empty() {
-            return;
-        }
-        let of = |rank: &u32| (self.all[*rank as usize].writer, self.all[*rank as usize].key);
-        let ranks: HashMap<(u32, u32), u32> = commuting.iter().map(|rank| (of(rank), *rank)).collect();
-        walk(history, |reader, event| {
-            if let Event::Read { key, kind: ReadKind::Value | ReadKind::Absent, .. } = event
-                && let Some(rank) = ranks.get(&(reader, key))
-            {
-                self.kinds[*rank as usize] = WriteKind::Update;
-            }
-        });
-    }
-
-    /// Marks unfinished attempts as effective if another attempt has read one of their versions: they were
+    /// Marks unfinished attempts as effective if another attempt has read one of their changes: they were
     /// committing.
     fn complete_seen_commits(&self, history: &History, attempts: &mut Attempts) {
         let unfinished =
@@ -158,14 +138,30 @@ impl Versions {
         if !self.all.iter().any(unfinished) {
             return;
         }
+        // Per version: true if another attempt has read its change.
+        let mut seen = vec![false; self.all.len()];
         walk(history, |reader, event| {
             let Event::Read { version, .. } = event else { return };
             let Some(rank) = self.index.rank(version) else { return };
-            let writer = self.all[rank as usize].writer;
-            if writer != reader && attempts.outcome[writer as usize] == AttemptEnd::Unfinished {
-                attempts.effective[writer as usize] = true;
+            let Version { writer, before, .. } = self.all[rank as usize];
+            if writer != reader {
+                seen[rank as usize] = true;
+            } else if before < GAP && self.kind(rank) == WriteKind::Commute {
+                seen[before as usize] = true;
             }
         });
+        // A change that commutes is on top of the one before, so that a read of the later one sees both.
+        for rank in (0..self.all.len()).rev().filter(|rank| self.kinds[*rank] == WriteKind::Commute) {
+            let before = self.all[rank].before;
+            if before < GAP {
+                seen[before as usize] |= seen[rank];
+            }
+        }
+        for (version, _) in self.all.iter().zip(&seen).filter(|(_, seen)| **seen) {
+            if attempts.outcome[version.writer as usize] == AttemptEnd::Unfinished {
+                attempts.effective[version.writer as usize] = true;
+            }
+        }
     }
 
     fn link(

@@ -14,7 +14,8 @@ use std::io;
 /// First bytes of each file.
 const MAGIC: [u8; 8] = *b"HOTROWH\n";
 
-/// Version of the format that is written. Version 1 lacks only the events 13 to 15, so it is read, too.
+/// Version of the format that is written. Earlier versions only lack some of its events, so they are read, too:
+/// version 2 lacks event 16, and version 1 events 13 to 16.
 const VERSION: u32 = 3;
 
 /// Size at which a block is written out, in bytes; names are never split, so a block may be larger.

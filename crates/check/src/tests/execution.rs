@@ -1,6 +1,7 @@
 //! A store without concurrency control; its executions are recorded as a recorder would.
 //!
-//! Reads see installed versions. Writes are kept and installed at the commit, one after the other. One attempt at a
+//! Reads see installed versions. Writes are kept and installed at the end of a piece, the commit at the latest, one
+//! after the other. One attempt at a
 //! time makes correct histories; interleaved attempts make all kinds of wrong ones.
 
 use crate::{AttemptInProgress, HistoryBuilder};
@@ -21,6 +22,8 @@ pub(super) enum Action {
     Add(u8),
     Delete(u8),
     Scan(u8, u8),
+    /// Ends a piece: installs the writes so far.
+    Piece,
 }
 
 /// End of a transaction.
@@ -39,6 +42,18 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         3 => (0..KEYS).prop_map(Action::Add),
         2 => (0..KEYS).prop_map(Action::Delete),
         2 => (0..KEYS, 0..KEYS).prop_map(|(a, b)| Action::Scan(a.min(b), a.max(b))),
+        1 => Just(Action::Piece),
+    ]
+}
+
+/// An action on one of two keys, so that there are long runs of additions.
+pub(super) fn addition() -> impl Strategy<Value = Action> {
+    let key = || (0..2u8).prop_map(|key| key * 2);
+    prop_oneof![
+        6 => key().prop_map(Action::Add),
+        3 => key().prop_map(Action::Read),
+        1 => key().prop_map(Action::Write),
+        3 => Just(Action::Piece),
     ]
 }
 
@@ -70,8 +85,6 @@ pub(super) struct Running {
     writes: BTreeMap<u8, bool>,
     /// Keys to be changed in a way that commutes.
     additions: BTreeSet<u8>,
-    /// Keys that it has read.
-    read: BTreeSet<u8>,
     scan: Option<Scan>,
     /// True if it writes present keys without reading them. Only transactions that commit do: of the others, the
     /// checker knows the writes only by their reads.
@@ -102,7 +115,6 @@ impl Store {
             attempt: self.builder.begin(worker),
             writes: BTreeMap::new(),
             additions: BTreeSet::new(),
-            read: BTreeSet::new(),
             scan: None,
             blind: false,
         }
@@ -112,11 +124,6 @@ impl Store {
         if let Some(there) = running.writes.get(&key) {
             return *there;
         }
-        if running.additions.remove(&key) {
-            // It needs the value now: the addition becomes a write.
-            running.writes.insert(key, true);
-        }
-        running.read.insert(key);
         let (version, there) = self.states[key as usize];
         let kind = if there { ReadKind::Value } else { ReadKind::Absent };
         self.builder.event(running.attempt, Event::Read { key: key.into(), version, kind });
@@ -138,9 +145,7 @@ impl Store {
                 running.writes.insert(key, true);
             }
             Action::Add(key) if running.blind && self.states[key as usize].1 => {
-                if running.read.contains(&key) || running.writes.contains_key(&key) {
-                    self.act(running, Action::Write(key));
-                } else {
+                if !running.writes.contains_key(&key) {
                     running.additions.insert(key);
                 }
             }
@@ -154,6 +159,9 @@ impl Store {
                 self.begin_scan(running, low, high);
                 while self.step_scan(running) {}
             }
+            // No other attempt installs anything before its end, when it is certain to commit.
+            Action::Piece if running.blind => self.install(running),
+            Action::Piece => {}
         }
     }
 

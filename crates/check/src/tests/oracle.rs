@@ -1,7 +1,9 @@
 //! An independent judge of small histories, which tries all orders.
 //!
 //! An order is right if each attempt, executed at its place, would have seen the versions that it has seen and
-//! replaced those that it has replaced.
+//! replaced those that it has replaced. Changes that commute make a key a set: the state of the key is the last version
+//! that does not commute, and the set of the changes since. An attempt that commits in pieces is executed as a whole. Its
+//! own changes are no part of what it must see, because the checker does not judge its own order either.
 
 use crate::ordered::within;
 use hotrow_core::history::{Ended, Event, History, WriteKind};
@@ -90,13 +92,22 @@ impl Oracle<'_> {
 
     /// Executes an attempt at its place. Returns false if the state is not the one that it saw.
     fn execute(&self, attempt: &Attempt<'_>, state: &mut State) -> bool {
-        let own = |version: u64| {
-            attempt.events.iter().any(|e| matches!(e, Event::Write { version: v, .. } if *v == version))
-        };
+        let written = attempt.events.iter().filter_map(|event| match event {
+            Event::Write { version, .. } => Some(*version),
+            _ => None,
+        });
+        let own: BTreeSet<u64> = written.collect();
         for event in &attempt.events {
             let fits = match *event {
                 Event::Read { key, version, .. } => {
-                    own(version) || current(state, key) == self.seen(key, version)
+                    let (base, added) = self.seen(key, version);
+                    let by_others: BTreeSet<u64> = added.difference(&own).copied().collect();
+                    if own.contains(&base) {
+                        // Nobody else changes the key while the attempt executes.
+                        by_others.is_empty()
+                    } else {
+                        current(state, key) == (base, by_others)
+                    }
                 }
                 Event::Range { .. } => self.range_fits(attempt, event, state),
                 _ => true,
