@@ -196,7 +196,13 @@ impl<'a> Explainer<'a> {
             };
             if let Some(second) = second {
                 let new = self.versions.index.version(second);
-                found.push(Reason { kind: Kind::WriteWrite, key, old: version, new, distant: second != next });
+                found.push(Reason {
+                    kind: Kind::WriteWrite,
+                    key,
+                    old: version,
+                    new,
+                    distant: second != next,
+                });
             }
         }
     }
@@ -206,8 +212,7 @@ impl<'a> Explainer<'a> {
             let Event::Read { key, version, .. } = *event else { continue };
             let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
             let Source::Written(rank, _) = known.source else { continue };
-            let written =
-                self.by(from, rank).or_else(|| self.runs.last_seen(self.versions, rank, from));
+            let written = self.by(from, rank).or_else(|| self.runs.last_seen(self.versions, rank, from));
             if let Some(written) = written {
                 let old = self.versions.index.version(written);
                 let distant = written != rank;

@@ -1,8 +1,7 @@
 //! A store without concurrency control; its executions are recorded as a recorder would.
 //!
 //! Reads see installed versions. Writes are kept and installed at the end of a piece, the commit at the latest, one
-//! after the other. One attempt at a
-//! time makes correct histories; interleaved attempts make all kinds of wrong ones.
+//! after the other. One attempt at a time makes correct histories; interleaved attempts make all kinds of wrong ones.
 
 use crate::{AttemptInProgress, HistoryBuilder};
 use hotrow_core::history::{Event, History, ReadKind, WriteKind};

@@ -18,27 +18,22 @@ struct Attempt<'a> {
 
 /// Returns the verdicts: serializable, strictly serializable, opaque.
 pub(super) fn verdicts(history: &History) -> [bool; 3] {
-    let mut attempts = Vec::new();
-    for worker in &history.workers {
-        for event in worker.events() {
-            match event.unwrap() {
-                Event::Begin { stamp: begin, .. } => {
-                    attempts.push(Attempt { begin, end: u64::MAX, committed: false, events: Vec::new() });
-                }
-                Event::End { outcome, stamp } => {
-                    let attempt: &mut Attempt<'_> = attempts.last_mut().unwrap();
-                    (attempt.end, attempt.committed) = (stamp, outcome == Ended::Committed);
-                }
-                event => attempts.last_mut().unwrap().events.push(event),
-            }
-        }
-    }
-    let oracle = Oracle { history, chains: chains(&attempts), attempts };
+    let oracle = Oracle::new(history);
     let committed: Vec<usize> =
         (0..oracle.attempts.len()).filter(|n| oracle.attempts[*n].committed).collect();
     let all: Vec<usize> = (0..oracle.attempts.len()).collect();
     [(&committed, false), (&committed, true), (&all, true)]
         .map(|(attempts, timely)| oracle.some_order(&mut attempts.clone(), timely, &mut State::default()))
+}
+
+/// True if an order is right. The order names the workers, of which each has made one attempt.
+pub(super) fn explains(history: &History, order: &[u32]) -> bool {
+    let oracle = Oracle::new(history);
+    let mut state = State::default();
+    order.iter().all(|worker| {
+        let at = history.workers.iter().position(|events| events.worker == *worker).unwrap();
+        oracle.execute(&oracle.attempts[at], &mut state)
+    })
 }
 
 /// Versions of each key in their order, with the kinds of their writes.
@@ -64,7 +59,26 @@ struct Oracle<'a> {
     attempts: Vec<Attempt<'a>>,
 }
 
-impl Oracle<'_> {
+impl<'a> Oracle<'a> {
+    fn new(history: &'a History) -> Self {
+        let mut attempts = Vec::new();
+        for worker in &history.workers {
+            for event in worker.events() {
+                match event.unwrap() {
+                    Event::Begin { stamp: begin, .. } => {
+                        attempts.push(Attempt { begin, end: u64::MAX, committed: false, events: Vec::new() });
+                    }
+                    Event::End { outcome, stamp } => {
+                        let attempt: &mut Attempt<'_> = attempts.last_mut().unwrap();
+                        (attempt.end, attempt.committed) = (stamp, outcome == Ended::Committed);
+                    }
+                    event => attempts.last_mut().unwrap().events.push(event),
+                }
+            }
+        }
+        Oracle { history, chains: chains(&attempts), attempts }
+    }
+
     fn some_order(&self, left: &mut Vec<usize>, timely: bool, state: &mut State) -> bool {
         if left.is_empty() {
             return true;

@@ -1,10 +1,11 @@
 //! Random histories: correct ones are accepted, and small ones are judged as by trying all orders.
 
-use super::execution::{Action, Ending, Running, Store, body, map_events};
-use super::oracle::verdicts;
-use crate::check;
+use super::execution::{Action, Ending, Running, Store, addition, body, map_events};
+use super::oracle::{explains, verdicts};
+use crate::{check, serial_order};
 use hotrow_core::history::{Event, History};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 
 fn judged(history: &History) -> [bool; 3] {
@@ -84,6 +85,39 @@ fn interleaved(bodies: &[(Vec<Action>, Ending)], turns: &[usize], slow_scans: bo
     store.finish()
 }
 
+/// Lets one of the reads see another version of its key; `None` if there is no read.
+fn with_a_read_moved(history: &History, which: Index, version: Index) -> Option<History> {
+    let mut reads = Vec::new();
+    let mut versions = vec![vec![0]; super::execution::KEYS as usize];
+    for event in history.workers.iter().flat_map(|worker| worker.events()) {
+        match event.unwrap() {
+            Event::Read { key, .. } => reads.push(key),
+            Event::Write { key, version, .. } => versions[key as usize].push(version),
+            _ => {}
+        }
+    }
+    if reads.is_empty() {
+        return None;
+    }
+    let which = which.index(reads.len());
+    let of_its_key = &versions[reads[which] as usize];
+    let moved = of_its_key[version.index(of_its_key.len())];
+    let mut at = 0;
+    let corrupted = map_events(history, |event| match event {
+        Event::Read { key, kind, .. } => {
+            at += 1;
+            if at == which + 1 { Event::Read { key, version: moved, kind } } else { event }
+        }
+        event => event,
+    });
+    Some(corrupted)
+}
+
+/// A transaction that mostly adds, and commits, so that it may do so in pieces.
+fn adding_body() -> impl Strategy<Value = (Vec<Action>, Ending)> {
+    (prop::collection::vec(addition(), 1..=7), Just(Ending::Commit))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -108,6 +142,22 @@ proptest! {
     }
 
     #[test]
+    fn long_runs_are_judged_as_by_trying_all_orders(
+        bodies in prop::collection::vec(adding_body(), 2..6),
+        turns in prop::collection::vec(any::<usize>(), 60),
+        (which, version) in (any::<Index>(), any::<Index>()),
+    ) {
+        let history = interleaved(&bodies, &turns, false);
+        for history in [with_a_read_moved(&history, which, version), Some(history)].into_iter().flatten() {
+            prop_assert_eq!(judged(&history), verdicts(&history), "{}", check(&history).unwrap());
+            if let (report, Some(order)) = serial_order(&history).unwrap() && report.serializable {
+                let order: Vec<u32> = order.iter().map(|placed| placed.transaction.worker).collect();
+                prop_assert!(explains(&history, &order), "{:?}", order);
+            }
+        }
+    }
+
+    #[test]
     fn a_slow_scan_raises_no_false_alarm(
         bodies in prop::collection::vec(body(4), 1..6),
         turns in prop::collection::vec(any::<usize>(), 80),
@@ -122,32 +172,9 @@ proptest! {
     fn a_read_moved_to_another_version_is_judged_as_by_trying_all_orders(
         bodies in prop::collection::vec((0u32..4, body(4)), 1..7),
         turns in prop::collection::vec(any::<bool>(), 60),
-        (which, version) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        (which, version) in (any::<Index>(), any::<Index>()),
     ) {
-        let history = serial(&bodies, &turns);
-        let mut reads = Vec::new();
-        let mut versions = vec![vec![0]; super::execution::KEYS as usize];
-        for event in history.workers.iter().flat_map(|worker| worker.events()) {
-            match event.unwrap() {
-                Event::Read { key, .. } => reads.push(key),
-                Event::Write { key, version, .. } => versions[key as usize].push(version),
-                _ => {}
-            }
-        }
-        if reads.is_empty() {
-            return Ok(());
-        }
-        let which = which.index(reads.len());
-        let of_its_key = &versions[reads[which] as usize];
-        let moved = of_its_key[version.index(of_its_key.len())];
-        let mut at = 0;
-        let corrupted = map_events(&history, |event| match event {
-            Event::Read { key, kind, .. } => {
-                at += 1;
-                if at == which + 1 { Event::Read { key, version: moved, kind } } else { event }
-            }
-            event => event,
-        });
+        let Some(corrupted) = with_a_read_moved(&serial(&bodies, &turns), which, version) else { return Ok(()) };
         // If the moved read belongs to a scan, the scan must have missed the key. The checker then says less than
         // all orders do.
         let scanned = corrupted.workers.iter().flat_map(|worker| worker.events());
@@ -176,14 +203,19 @@ proptest! {
     }
 }
 
-#[test]
-fn random_executions_are_sometimes_right_and_sometimes_wrong() {
+fn assert_both_verdicts(strategy: impl Strategy<Value = (Vec<(Vec<Action>, Ending)>, Vec<usize>)>) {
     let mut counts = [0; 2];
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let strategy = (prop::collection::vec(body(4), 2..6), prop::collection::vec(any::<usize>(), 40));
-    for _ in 0..200 {
+    for _ in 0..400 {
         let (bodies, turns) = strategy.new_tree(&mut runner).unwrap().current();
         counts[usize::from(verdicts(&interleaved(&bodies, &turns, false))[0])] += 1;
     }
-    assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
+    assert!(counts.iter().all(|count| *count > 20), "wrong and right: {counts:?}");
+}
+
+#[test]
+fn random_executions_are_sometimes_right_and_sometimes_wrong() {
+    let turns = || prop::collection::vec(any::<usize>(), 60);
+    assert_both_verdicts((prop::collection::vec(body(4), 2..6), turns()));
+    assert_both_verdicts((prop::collection::vec(adding_body(), 2..6), turns()));
 }
