@@ -5,8 +5,8 @@ use crate::{AnomalyKind, Level};
 use hotrow_core::history::{Event, ReadKind};
 use std::ops::Bound::{Included, Unbounded};
 
-/// Makes two transactions that set the first key in one order and add to the second in the other. `between` runs between
-/// the two additions.
+/// Makes two transactions that set the first key in one order and add to the second in the other. `between` runs
+/// between the two additions.
 fn crossed(between: impl FnOnce(&mut Bench)) -> Bench {
     let mut bench = Bench::new(3, 0);
     let [a, b] = bench.begin();

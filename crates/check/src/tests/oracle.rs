@@ -1,9 +1,10 @@
 //! An independent judge of small histories, which tries all orders.
 //!
 //! An order is right if each attempt, executed at its place, would have seen the versions that it has seen and
-//! replaced those that it has replaced. Changes that commute make a key a set: the state of the key is the last version
-//! that does not commute, and the set of the changes since. An attempt that commits in pieces is executed as a whole. Its
-//! own changes are no part of what it must see, because the checker does not judge its own order either.
+//! replaced those that it has replaced. Changes that commute make a key a set: the state of the key is the last
+//! version that does not commute, and the set of the changes since. An attempt that commits in pieces is executed
+//! as a whole. Its own changes are no part of what it must see, because the checker does not judge its own order
+//! either.
 
 use crate::ordered::within;
 use hotrow_core::history::{Ended, Event, History, WriteKind};
