@@ -64,9 +64,9 @@
 //!
 //! Time and memory are linear in the number of events, with these exceptions: sorting the keys of objects with
 //! range reads, a logarithm for each range read, the insertions and deletions between a range read's two stamps,
-//! which are processed one by one, sorting changes that commute, and a logarithm for each read of such changes. A history with the shape of TPC-C, a million transactions with fifty
-//! million events, took some fifteen seconds of one processor and two GiB, the history itself included
-//! (`examples/million.rs`).
+//! which are processed one by one, sorting changes that commute, and a logarithm for each read of such changes. A
+//! history with the shape of TPC-C, a million transactions with fifty million events, took some fifteen seconds of
+//! one processor and two GiB, the history itself included (`examples/million.rs`).
 //!
 //! # Sources
 //!

@@ -241,6 +241,35 @@ fn a_read_after_the_own_addition_may_see_others() {
 }
 
 #[test]
+fn a_member_that_reads_is_ordered_with_each_other_member() {
+    const MEMBERS: usize = 12;
+    for (first, second, read) in [(0, 11, 10), (1, 9, 11), (3, 8, 2), (2, 11, 0), (5, 6, 11)] {
+        for other in (0..MEMBERS).filter(|other| ![first, second].contains(other)) {
+            for contradicts in [false, true] {
+                let mut bench = Bench::new(2, 0);
+                let attempts: [_; MEMBERS] = bench.begin();
+                let [set, sum] = bench.keys[..] else { unreachable!("two keys") };
+                let member = attempts[first];
+                let mut versions = [0; MEMBERS];
+                for (place, attempt) in attempts.into_iter().enumerate() {
+                    let attempt = if place == second { member } else { attempt };
+                    versions[place] = bench.history.commute(attempt, sum);
+                }
+                bench.history.read_version(member, sum, versions[read]);
+                // The member comes after those whose additions its read contains, and before all others.
+                let member_is_later = (other <= read) != contradicts;
+                let order =
+                    if member_is_later { [attempts[other], member] } else { [member, attempts[other]] };
+                order.into_iter().for_each(|attempt| _ = bench.history.write(attempt, set));
+                bench.commit(&attempts);
+                let report = bench.report();
+                assert_eq!(report.serializable, !contradicts, "{first} {second} {read} {other}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_read_of_the_own_addition_sees_those_before_it() {
     let mut bench = Bench::new(2, 0);
     let [a, b] = bench.begin();
