@@ -351,6 +351,7 @@ fn a_procedure_that_strays_from_its_traces_runs_whole() {
 struct Panics {
     numbers: TableRef<u64, u64>,
     sums: TableRef<u64, u64>,
+    totals: TableRef<u64, u64>,
     calls: Arc<AtomicU64>,
     panics: bool,
 }
@@ -370,6 +371,8 @@ impl Procedure for Panics {
             calls.fetch_add(1, Ordering::Relaxed);
             assert!(!panics, "as told");
         })?;
+        let (key, one) = (cx.value(0), cx.value(1));
+        cx.commute(self.totals, key, one, |sum, one| *sum += one)?;
         Ok(cx.value(()))
     }
 }
@@ -382,11 +385,11 @@ fn a_panic_after_the_first_piece_leaves_it_committed_and_stops_nobody() {
         assert!(table.bulk_insert(0, 0));
         table
     };
-    let (numbers, sums) = (table("numbers"), table("sums"));
+    let (numbers, sums, totals) = (table("numbers"), table("sums"), table("totals"));
     let calls = Arc::new(AtomicU64::new(0));
     let procedure = |panics| {
-        let (numbers, sums) = (numbers.reference(), sums.reference());
-        Panics { numbers, sums, calls: calls.clone(), panics }
+        let (numbers, sums, totals) = (numbers.reference(), sums.reference(), totals.reference());
+        Panics { numbers, sums, totals, calls: calls.clone(), panics }
     };
     let trace = db.trace(&procedure(false)).unwrap();
     db.chop(&Chopping::new().procedure("panics", [trace]).readers_on_snapshots()).unwrap();

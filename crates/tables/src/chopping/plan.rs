@@ -1,6 +1,6 @@
 //! The result of the analysis as the execution uses it: for each class of operations, the piece to which it belongs.
 
-use super::ChoppingGraph;
+use super::{ChoppingGraph, Piece};
 use crate::trace::OperationKind;
 
 /// The chopped procedures of a database.
@@ -16,7 +16,7 @@ pub(crate) struct ProcedurePlan {
     name: String,
     /// True if it only reads, on snapshots.
     pub(crate) on_snapshot: bool,
-    /// True if there are operations after the first piece.
+    /// True if there are writes after the first piece.
     pub(crate) goes_on: bool,
     classes: Vec<(u64, ClassPlan)>,
 }
@@ -43,11 +43,14 @@ impl ChoppingPlan {
                 let first = piece.is_some_and(|piece| piece.first);
                 (word(class.part, class.kind, class.groups), ClassPlan { first, kept: procedure.kept[at] })
             };
+            // Reads that conflict with nobody are in nobody's way, and not worth a transaction of their own.
+            let writes =
+                |piece: &Piece| piece.classes.iter().any(|class| !procedure.classes[*class].only_reads());
             ProcedurePlan {
                 name: procedure.name.clone(),
                 on_snapshot: procedure.on_snapshot,
-                goes_on: procedure.pieces.iter().any(|piece| !piece.first)
-                    && procedure.pieces.iter().any(|piece| piece.first),
+                goes_on: procedure.pieces.iter().any(|piece| piece.first)
+                    && procedure.pieces.iter().any(|piece| !piece.first && writes(piece)),
                 classes: procedure.classes.iter().enumerate().map(plan).collect(),
             }
         });
