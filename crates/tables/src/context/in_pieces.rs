@@ -159,6 +159,18 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         }
     }
 
+    #[inline]
+    fn prefetch_columns<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: impl Iterator<Item = K> + Clone,
+        columns: impl Columns<R>,
+    ) {
+        if matches!(self.results, Results::Kept(_)) {
+            self.eager.prefetch_columns(table, keys, columns);
+        }
+    }
+
     fn read<K: Key, R: Value, O: Data>(
         &mut self,
         table: TableRef<K, R>,
