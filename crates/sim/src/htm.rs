@@ -26,8 +26,9 @@
 //! message; [`run`] returns the cause. So, unlike on hardware, the destructors of what the body owned run. The
 //! region's writes are already undone then, and the destructors' steps count as outside the region. Destructors
 //! must not undo by hand what the abort has undone. If the core learns of the abort inside a destructor, the rest
-//! of that destructor does not run. A body that catches all panics must let this one through.
+//! of that destructor does not run. A body that catches all panics must let this one through ([`leaves_region`]).
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::engine::{self, Engine};
@@ -80,6 +81,11 @@ pub struct Regions {
 /// The panic payload that unwinds an aborted region.
 pub(crate) struct RegionAborted;
 
+/// True if a panic's payload is that of a core which leaves its aborted region: whoever catches it must pass it on.
+pub fn leaves_region(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<RegionAborted>()
+}
+
 /// Runs `body` as a region: all its writes take effect, or none.
 ///
 /// A region within a region is part of the outer one. Retry and fallback are left to the caller. A panic of the
@@ -112,6 +118,8 @@ pub fn run<R>(body: impl FnOnce() -> R) -> Result<R, AbortCause> {
         // SAFETY: as above.
         unsafe {
             step(engine, Operation::Commit, |limits| limits.commit);
+            (*engine).htm.count_step(core);
+            turn::check_region(engine);
             (*engine).htm.commit(core);
         }
         value
@@ -155,6 +163,19 @@ unsafe fn step(engine: *mut Engine, operation: Operation, cost: impl FnOnce(&Reg
             this.record(operation, None, cost);
         }
     }
+}
+
+/// True if the machine of the simulation that runs in this thread has hardware transactions.
+#[inline]
+pub fn is_available() -> bool {
+    let engine = engine::active();
+    // SAFETY: an active engine outlives this call; the reference ends with the statement.
+    !engine.is_null() && unsafe { (*engine).htm.limits.is_some() }
+}
+
+/// True if a panic's payload is that of a core which must end with the run: whoever catches it must pass it on.
+pub fn ends_core(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<turn::CoreEnded>()
 }
 
 /// True if the current core is in a region; false outside a simulation. Not a step.

@@ -63,7 +63,7 @@ pub use machine::{
 };
 pub use memory::{AccessKind, Accesses};
 pub use operations::{
-    access, charge, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, pause_for,
+    access, access_to_change, charge, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, pause_for,
     quietly, should_stop, sleep, unpark_all, unpark_one, work, yield_now,
 };
 pub use outcome::{End, Fate, ParkedCore, SimulationReport};

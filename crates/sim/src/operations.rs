@@ -44,6 +44,26 @@ pub fn access(address: usize, bytes: usize, kind: AccessKind) {
     }
 }
 
+/// As [`access`], for a change of these bytes: inside a region their content is [logged](crate::htm::log_write) besides, so that
+/// an abort of the region restores it.
+///
+/// # Safety
+///
+/// As for [`log_write`](crate::htm::log_write).
+#[inline]
+pub unsafe fn access_to_change(address: *mut u8, bytes: usize, kind: AccessKind) {
+    let engine = engine::active();
+    if !engine.is_null() {
+        access_inside(engine, address.addr(), bytes, kind);
+        // SAFETY: as in `access_inside`; for the logging, this function's contract.
+        unsafe {
+            if (*engine).htm.is_active() {
+                htm::log_write(address, bytes);
+            }
+        }
+    }
+}
+
 /// Separate from [`access`], so that this code is not inlined at every atomic operation.
 #[inline(never)]
 fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: AccessKind) {

@@ -92,10 +92,14 @@ pub(crate) struct Htm {
     tracked: HashMap<u64, LineUsers, BuildHasherDefault<LineHasher>>,
     random: Random,
     counts: Regions,
+    /// The number of steps inside regions.
+    steps: u64,
+    /// The step among them at which the region is aborted.
+    abort_at: Option<u64>,
 }
 
 impl Htm {
-    pub(crate) fn new(machine: &Machine, cores: usize, seed: u64) -> Self {
+    pub(crate) fn new(machine: &Machine, cores: usize, seed: u64, abort_at: Option<u64>) -> Self {
         let limits = machine.transactions.as_ref().map(|transactions| RegionLimits {
             begin: picoseconds(transactions.begin_ns),
             commit: picoseconds(transactions.commit_ns),
@@ -116,6 +120,8 @@ impl Htm {
             tracked: HashMap::default(),
             random: Random::stream(seed, 4),
             counts: Regions::default(),
+            steps: 0,
+            abort_at,
         }
     }
 
@@ -189,12 +195,24 @@ impl Htm {
                 self.doom(loser as usize, AbortCause::Conflict);
             }
         }
+        self.count_step(core);
         if !self.is_inside(core) {
             return;
         }
         let cause = self.track(core, line, writes, now);
         if let Some(cause) = cause {
             self.doom(core, cause);
+        }
+    }
+
+    /// Counts a step of a core inside its region, and aborts the region if that is the step at which it is to be aborted.
+    pub(crate) fn count_step(&mut self, core: usize) {
+        if self.is_inside(core) {
+            let step = self.steps;
+            self.steps += 1;
+            if self.abort_at == Some(step) {
+                self.doom(core, AbortCause::System);
+            }
         }
     }
 

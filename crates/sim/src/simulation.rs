@@ -66,6 +66,9 @@ pub struct Config {
     pub order: Order,
     /// The faults. Default: none.
     pub faults: Faults,
+    /// The step inside a region at which that region is aborted, as by an interrupt: steps inside regions are counted from 0, over
+    /// all cores, and the commit of a region is one. `None` for none. Default: none.
+    pub region_abort_at: Option<u64>,
     /// True if caches are modelled. Otherwise each access costs a hit: virtual times then mean little, but do not
     /// depend on the allocator's placement. Default: true.
     pub caches: bool,
@@ -98,6 +101,7 @@ impl Config {
             seed: 0,
             order: Order::LeastClock,
             faults: Faults::NONE,
+            region_abort_at: None,
             caches: true,
             until_ns: None,
             until_ns_hard: None,
@@ -271,7 +275,7 @@ impl Simulation {
             cores,
             physical_cores: config.machine.physical_cores(),
             memory: Memory::new(&config.machine, cores, config.caches),
-            htm: Htm::new(&config.machine, cores, config.seed),
+            htm: Htm::new(&config.machine, cores, config.seed, config.region_abort_at),
             trace: Trace::new(cores, config.trace_steps, config.caches),
             schedule,
             faults: config.faults.draw(config.seed),

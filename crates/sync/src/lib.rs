@@ -40,6 +40,7 @@ pub mod model;
 pub mod prefetch;
 pub mod profile;
 pub mod random;
+pub mod region;
 #[cfg(all(feature = "sim", not(loom)))]
 mod simulated;
 pub mod spin;

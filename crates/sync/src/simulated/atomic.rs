@@ -1,6 +1,6 @@
 //! Atomic words and fences.
 
-use hotrow_sim::{AccessKind, access};
+use hotrow_sim::{AccessKind, access, access_to_change};
 use std::fmt;
 pub use std::sync::atomic::Ordering;
 
@@ -15,7 +15,12 @@ macro_rules! word {
 
             #[inline]
             fn step(&self, kind: AccessKind) {
-                access(std::ptr::from_ref(self).addr(), size_of::<Self>(), kind);
+                if kind == AccessKind::Load {
+                    return access(std::ptr::from_ref(self).addr(), size_of::<Self>(), kind);
+                }
+                // SAFETY: whoever changes a word inside a region keeps it in memory until the region ends (`crate::region`), and
+                // the word's content may be changed through a shared reference.
+                unsafe { access_to_change(self.0.as_ptr().cast(), size_of::<Self>(), kind) };
             }
 
             /// Loads the value.
