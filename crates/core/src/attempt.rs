@@ -17,6 +17,7 @@ use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::read_log::ReadLog;
+use crate::region::HeldBack;
 use crate::retained::{self, Holder, NOBODY};
 use crate::savepoint::Savepoints;
 use crate::snapshot::{Announcement, KeptWrites, ReadPoint};
@@ -126,6 +127,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) announcement: Option<Announcement>,
     /// The place of its piece in the transaction.
     pub(crate) piece: Piece,
+    /// The list of what its region retires.
+    pub(crate) held_back: HeldBack,
     /// The versions that its commit has kept.
     pub(crate) kept: KeptWrites,
     /// The snapshot that it reads on.
@@ -202,6 +205,7 @@ impl<P: Protocol> Attempt<P> {
             stamp: None,
             announcement: None,
             piece: Piece::Whole,
+            held_back: HeldBack::default(),
             kept: KeptWrites::default(),
             snapshot: None,
             holder: &NOBODY,
@@ -684,6 +688,37 @@ impl<P: Protocol> Attempt<P> {
             }
             after(item);
         }
+    }
+
+    /// As [`install_all`](Self::install_all), for a commit in a region, which replaces no value that is kept for snapshots. `records`:
+    /// the history learns of it now.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install_all`](Self::install_all).
+    pub(crate) unsafe fn install_all_recording(
+        &mut self,
+        records: bool,
+        mut before: impl FnMut(&mut Item<P>),
+        mut after: impl FnMut(&Item<P>),
+    ) {
+        let Self { items, pin, log, .. } = self;
+        let pin = pin.as_ref().expect(PINNED);
+        for (id, item) in items.writes_mut() {
+            before(item);
+            // SAFETY: the caller's promise.
+            unsafe { item.install(pin) };
+            if records && let Some(log) = log {
+                log.installed(id);
+            }
+            after(item);
+        }
+    }
+
+    /// Records the installation of all pending writes.
+    pub(crate) fn record_installed(&mut self) {
+        let Self { items, log: Some(log), .. } = self else { return };
+        items.writes().iter().for_each(|id| log.installed(*id));
     }
 
     /// Finds the keys of all pending writes, before any of them is installed. Users' code makes their names and may

@@ -13,6 +13,7 @@
 pub use crate::column_groups;
 use crate::column_groups::ColumnGroups;
 use crate::pin::Pin;
+use crate::region::hold_back;
 use crate::users_code::contained;
 use hotrow_sync::atomic::unfollowed::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
@@ -91,6 +92,27 @@ fn heap_bytes_inside<T: 'static>(value: &T) -> usize {
 #[inline]
 fn heap_bytes_of<T: Value>(value: &T) -> usize {
     contained(|| value.heap_bytes()).unwrap_or_default()
+}
+
+/// Retires a boxed value with what it owns. In a region, what that is, is asked afterwards.
+///
+/// # Safety
+///
+/// As for [`Pin::retire`].
+#[inline]
+unsafe fn retire_value<T: Value>(value: *mut T, pin: &Pin) {
+    unsafe fn retire<T: Value>(pin: &Pin, value: *mut (), _: usize) {
+        let value = value.cast::<T>();
+        // SAFETY: the value is in memory until it has been retired, which only this statement does, by the caller's promise.
+        unsafe { pin.retire_owning(value, heap_bytes_of(&*value)) };
+    }
+
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !hold_back(value.cast(), 0, retire::<T>) {
+            retire::<T>(pin, value.cast(), 0);
+        }
+    }
 }
 
 /// A field of a type that derives [`Value`]: `(&Field(&field)).heap_bytes()` is the field's own result if it is a
@@ -493,10 +515,8 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         // Release: pairs with the acquire in `load`. The load part need not acquire: this thread only frees the old
         // value, and the holder of the segment's lock is ordered after the one that installed it.
         let old = self.pointer.swap(Box::into_raw(pending), Ordering::AcqRel);
-        // SAFETY: the value is in memory until it has been retired, which only the next statement does.
-        let heap_bytes = heap_bytes_of(unsafe { &*old });
         // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by threads that pin from now on.
-        unsafe { pin.retire_owning(old, heap_bytes) };
+        unsafe { retire_value(old, pin) };
     }
 
     unsafe fn replace(&self, pending: Box<T>, _: &Pin) {
@@ -510,9 +530,8 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
     }
 
     fn discard(pending: Box<T>, pin: &Pin) {
-        let heap_bytes = heap_bytes_of(&*pending);
         // SAFETY: from a box, and never shared.
-        unsafe { pin.retire_owning(Box::into_raw(pending), heap_bytes) };
+        unsafe { retire_value(Box::into_raw(pending), pin) };
     }
 }
 

@@ -9,7 +9,7 @@
 
 use crate::protocol::Protocol;
 use crate::statistics::{add, bump};
-use crate::{Deferral as _, Stealing as _, deferred, graph, pieces};
+use crate::{Deferral as _, Stealing as _, deferred, graph, pieces, region};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ops::{AddAssign, Sub};
 
@@ -109,12 +109,12 @@ pub struct CounterPlace(usize);
 const COUNTERS_MAX: usize = 16;
 
 /// The lists of counters, in the order of their places.
-const fn lists<P: Protocol>() -> [&'static [Counter]; 4] {
+const fn lists<P: Protocol>() -> [&'static [Counter]; 5] {
     const {
         let of_capabilities = deferred::COUNTERS.len() + graph::COUNTERS.len() + pieces::COUNTERS.len();
-        assert!(of_capabilities + P::COUNTERS.len() <= COUNTERS_MAX);
+        assert!(of_capabilities + region::COUNTERS.len() + P::COUNTERS.len() <= COUNTERS_MAX);
     }
-    [deferred::COUNTERS, graph::COUNTERS, pieces::COUNTERS, P::COUNTERS]
+    [deferred::COUNTERS, graph::COUNTERS, pieces::COUNTERS, region::COUNTERS, P::COUNTERS]
 }
 
 /// The counters that an engine's protocol has, by place: those of its capabilities and its own.
@@ -123,7 +123,9 @@ pub(crate) type Named = [Option<&'static Counter>; COUNTERS_MAX];
 /// Finds the counters of an engine's protocol.
 pub(crate) fn named<P: Protocol>(protocol: &P) -> Named {
     let chops = P::ALLOWS_CHOPPING && protocol.chops();
-    let has = [P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some(), chops, true];
+    let uses_regions = P::ALLOWS_REGIONS && protocol.uses_regions();
+    let has =
+        [P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some(), chops, uses_regions, true];
     let mut named = [None; COUNTERS_MAX];
     let mut place = 0;
     for (list, has) in lists::<P>().into_iter().zip(has) {

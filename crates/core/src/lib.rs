@@ -39,6 +39,7 @@ mod protocol;
 mod range;
 mod read_log;
 mod recorded;
+pub mod region;
 mod retained;
 mod savepoint;
 mod segment;

@@ -182,6 +182,14 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item has a pending write of this object, and the caller holds the segment's lock.
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
 
+    /// True if the item's pending write may be installed in a [region](crate::region), which may be cut off at any instruction and
+    /// begun again: [`install`](Self::install) then changes nothing but words of `hotrow_sync::atomic` and what the pending value owns,
+    /// which it moves into a cell; it retires only through the pin, and runs no users' code. The answer says no more than is true
+    /// of this write.
+    fn installs_in_regions(&self, _item: &Item<P>) -> bool {
+        false
+    }
+
     /// Hands what the item's pending write is going to replace over to snapshots, by a call of [`Keeper::keep_cell`] or
     /// [`Keeper::keep`]. The object's reads [on a snapshot](crate::ObjectAccess::read_on_snapshot) get it. Called at commit, before
     /// [`install`](Self::install), if a snapshot may need it. It runs no users' code but [`Value::heap_bytes`](crate::Value).

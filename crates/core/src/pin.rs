@@ -12,6 +12,7 @@
 mod kept;
 
 use crate::object::ObjectMeta;
+use crate::region::hold_back;
 use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
 use crate::users_code::contained;
 use crossbeam_epoch::{self as epoch, Guard};
@@ -108,6 +109,15 @@ impl Pin {
     /// As for [`retire`](Self::retire).
     #[inline]
     pub unsafe fn retire_owning<T: Send + 'static>(&self, pointer: *mut T, heap_bytes: usize) {
+        unsafe fn retire<T: Send + 'static>(pin: &Pin, pointer: *mut (), heap_bytes: usize) {
+            // SAFETY: the promise of the one that has retired it.
+            unsafe { pin.retire_owning(pointer.cast::<T>(), heap_bytes) };
+        }
+
+        // SAFETY: the caller's promise.
+        if unsafe { hold_back(pointer.cast(), heap_bytes, retire::<T>) } {
+            return;
+        }
         let bytes = size_of::<T>().wrapping_add(heap_bytes);
         self.retired.set(self.retired.get() + 1);
         self.retired_bytes.set(self.retired_bytes.get().wrapping_add(bytes));
@@ -150,7 +160,16 @@ impl Pin {
     /// As for [`retire`](Self::retire).
     #[inline]
     pub unsafe fn retire_bytes(&self, bytes: *mut [u8]) {
+        unsafe fn retire(pin: &Pin, first: *mut (), length: usize) {
+            // SAFETY: the promise of the one that has retired it.
+            unsafe { pin.retire_bytes(std::ptr::slice_from_raw_parts_mut(first.cast(), length)) };
+        }
+
         let length = bytes.len();
+        // SAFETY: the caller's promise.
+        if unsafe { hold_back(bytes.cast(), length, retire) } {
+            return;
+        }
         self.retired.set(self.retired.get() + 1);
         self.retired_bytes.set(self.retired_bytes.get().wrapping_add(length));
         let first = Unaliased(bytes.cast::<u8>());

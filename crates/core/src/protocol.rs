@@ -74,6 +74,9 @@ pub trait Variants: Sized + 'static {
     /// True if some variant executes procedures [in pieces](crate::Pieces).
     const ALLOWS_CHOPPING: bool = false;
 
+    /// True if some variant uses [regions](crate::region), that is, hardware transactions.
+    const ALLOWS_REGIONS: bool = false;
+
     /// The difference between one variant and another; `()` if there is only one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
 
@@ -94,6 +97,11 @@ pub trait Variants: Sized + 'static {
 
     /// True if this variant executes procedures in pieces.
     fn chops(&self) -> bool {
+        false
+    }
+
+    /// True if this variant uses regions where there are any.
+    fn uses_regions(&self) -> bool {
         false
     }
 

@@ -454,6 +454,17 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
+    /// True if the pending write may be installed in a [region](crate::region), for the object's [`Object::installs_in_regions`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn installs_in_regions(item: &Item<P>) -> bool {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        item.tag() == tag::VALUE
+            || T::Cell::COPIES && !unsafe { *item.payload::<CommitTimeChanges<T>>() }.runs_code()
+    }
+
     /// Keeps the value for snapshots, for the object's [`Object::keep`].
     ///
     /// # Safety

@@ -365,6 +365,11 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
         unsafe { Segment::<S::Value, P>::install(item, pin) };
     }
 
+    fn installs_in_regions(&self, item: &Item<P>) -> bool {
+        // SAFETY: items of this object are for its segments. It is asked of pending writes.
+        unsafe { Segment::<S::Value, P>::installs_in_regions(item) }
+    }
+
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<S::Value, P>::keep(item, keeper) };

@@ -1,6 +1,7 @@
 //! Running users' code where it must not unwind: at the end of an attempt, when others have to be released and dropped.
 
 use crate::hide_closure;
+use hotrow_sync::region;
 use hotrow_sync::thread;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,6 +12,7 @@ pub fn contained<R>(code: impl FnOnce() -> R) -> Option<R> {
     hide_closure!(code: FnOnce() -> R);
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
+        Err(panic) if region::leaves(&*panic) => resume_unwind(panic),
         Err(panic) => {
             drop_payload(panic);
             None
@@ -27,6 +29,7 @@ impl Panics {
     pub(crate) fn contain(&mut self, code: impl FnOnce()) {
         match (catch_unwind(AssertUnwindSafe(code)), &self.0) {
             (Ok(()), _) => {}
+            (Err(panic), _) if region::leaves(&*panic) => resume_unwind(panic),
             (Err(panic), None) => self.0 = Some(panic),
             (Err(panic), Some(_)) => drop_payload(panic),
         }

@@ -27,6 +27,8 @@
 //!   did we.
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
+mod region;
+
 use crate::reads;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{
@@ -44,17 +46,22 @@ pub struct Occ {
     options: OccOptions,
 }
 
-/// The difference between `occ` and `chop`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The difference between `occ` and its variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OccOptions {
-    /// Procedures are executed in pieces, where the database [was told to chop](hotrow_core::Engine::begin_chopping) them.
+    /// Procedures are executed in pieces, where the database [was told to chop](hotrow_core::Engine::begin_chopping) them: `chop`.
     pub chops: bool,
+    /// Commits are hardware transactions, where there are any: `dbx`.
+    pub uses_regions: bool,
 }
 
-/// State that a worker keeps: the number of its last version.
+/// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct OccLocal {
+    /// The number of its last version.
     last: u64,
+    /// The commit was a region, so that nothing is left to be installed.
+    in_region: bool,
 }
 
 impl Variants for Occ {
@@ -69,26 +76,41 @@ impl Variants for Occ {
             summary: "procedures in pieces, each a small transaction of occ",
             source: "dbx-tc §3, §4",
         },
+        Variant {
+            name: "dbx",
+            summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ",
+            source: "DBX, EuroSys 2014",
+        },
     ];
     const OPAQUE: bool = false;
     const ALLOWS_CHOPPING: bool = true;
+    const ALLOWS_REGIONS: bool = true;
 
     type Options = OccOptions;
 
     fn options(name: &str) -> Option<OccOptions> {
         match name {
-            "occ" => Some(OccOptions { chops: false }),
-            "chop" => Some(OccOptions { chops: true }),
+            "occ" => Some(OccOptions::default()),
+            "chop" => Some(OccOptions { chops: true, ..OccOptions::default() }),
+            "dbx" => Some(OccOptions { uses_regions: true, ..OccOptions::default() }),
             _ => None,
         }
     }
 
     fn name(options: &OccOptions) -> String {
-        String::from(if options.chops { "chop" } else { "occ" })
+        String::from(match options {
+            OccOptions { chops: true, .. } => "chop",
+            OccOptions { uses_regions: true, .. } => "dbx",
+            _ => "occ",
+        })
     }
 
     fn chops(&self) -> bool {
         self.options.chops
+    }
+
+    fn uses_regions(&self) -> bool {
+        self.options.uses_regions
     }
 
     fn new(options: &OccOptions) -> Self {
@@ -146,6 +168,13 @@ unsafe impl Protocol for Occ {
         if attempt.items.writes().is_empty() {
             return self.validate_before_rollback(attempt);
         }
+        if self.options.uses_regions {
+            let committed = self.commit_in_region(attempt);
+            attempt.local.in_region = committed == Some(Ok(()));
+            if let Some(committed) = committed {
+                return committed;
+            }
+        }
         let overwritten = version::lock_writes(attempt)?;
         attempt.draw_stamp();
         version::upgrade_predicates(attempt)?;
@@ -157,6 +186,9 @@ unsafe impl Protocol for Occ {
     #[inline]
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
         let attempt = prepared.attempt();
+        if attempt.local.in_region {
+            return;
+        }
         let version = Version::new(attempt.local.last, attempt.worker());
         version::install_writes(prepared, version);
     }

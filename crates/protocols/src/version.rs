@@ -34,7 +34,7 @@ impl Version {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_locked(self) -> bool {
+    pub(crate) fn is_locked(self) -> bool {
         self.0 & LOCKED != 0
     }
 
@@ -127,6 +127,14 @@ impl VersionWord {
             fence(Ordering::Release);
         }
         locked
+    }
+
+    /// Marks an unlocked word as locked, in a region. Nobody sees it, as the region ends with another version or not at all; but a
+    /// simulation learns that the segment changes before its value does, and aborts the region if others look at it.
+    #[inline]
+    pub(crate) fn lock_in_region(&self) {
+        // Relaxed: the region is what orders it.
+        self.0.store(LOCKED, Ordering::Relaxed);
     }
 
     /// Returns the version below a lock that this attempt holds.

@@ -210,6 +210,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// True if an item's pending changes may be made in a region: they allocate nothing and run no users' code.
+    pub(crate) fn changes_fit_regions(item: &Item<P>) -> bool {
+        // SAFETY: it is asked of items of this object with pending changes.
+        R::Cell::COPIES && !unsafe { *item.payload::<CommitTimeChanges<R>>() }.runs_code()
+    }
+
     /// True if an item's pending changes have no conditions.
     ///
     /// # Safety

@@ -503,6 +503,15 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         }
     }
 
+    fn installs_in_regions(&self, item: &Item<P>) -> bool {
+        match item.tag() {
+            tag::UPDATE | tag::INSERTED => true,
+            tag::CHANGES => Self::changes_fit_regions(item),
+            // Otherwise a value would be dropped.
+            _ => !item.has_payload(),
+        }
+    }
+
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise.
         unsafe { Self::keep_version(item, keeper) };

@@ -274,6 +274,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
         unsafe { PartOf::<R, P>::install(item, pin) };
     }
 
+    fn installs_in_regions(&self, item: &Item<P>) -> bool {
+        // SAFETY: see above. It is asked of pending writes.
+        unsafe { PartOf::<R, P>::installs_in_regions(item) }
+    }
+
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: see above.
         unsafe { PartOf::<R, P>::keep(item, keeper) };

@@ -1,0 +1,226 @@
+//! Commits in regions: hardware transactions ([`hotrow_sync::region`]).
+//!
+//! A protocol whose variant uses regions ([`Variants::uses_regions`](crate::Variants::uses_regions)) may do both halves of a commit in
+//! one of them ([`Attempt::commit_in_region`]): validation and installation happen at one moment, so no lock is taken.
+//!
+//! # What a region changes
+//!
+//! A region may be cut off at any instruction and run again. The processor undoes all that it has changed; the simulator undoes words
+//! that threads share and no others. So whatever a commit in a region changes beside those words is either the same when it is done
+//! again, or put back by [`Attempt::commit_in_region`]:
+//!
+//! | what | why it may be done again |
+//! |---|---|
+//! | items, their marks and payloads | are read only. An installation copies a payload out, and what it owns moves into the cell; cut off, the payload owns it again. Objects say of which writes that is true ([`Object::installs_in_regions`](crate::Object::installs_in_regions)) |
+//! | values that an installation retires | are *held back*: noted in a list of the attempt's, and retired when the region has committed (below) |
+//! | versions for snapshots, the stamp | none: while commits are stamped there are no regions. The region reads that fact, so it is aborted when stamping begins |
+//! | the history | the processor undoes it. In a simulation, versions are recorded right after the region, where nothing comes between |
+//! | predicates looked at | a history records the last look at each |
+//! | the protocol's own state | is the protocol's affair: the result of the region says what to change |
+//!
+//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)), which must not change anything, and of keys' names
+//! in a history.
+//!
+//! # Retired values
+//!
+//! [`Pin::retire`] hands a value to the epoch, which allocates, and which nobody takes back if the region is aborted. So as long as a
+//! thread holds back, [`Pin`]'s functions put what is retired into a list, whose room was made before; when it is full, the region
+//! aborts itself ([`FULL`]).
+
+use crate::attempt::Attempt;
+use crate::counter::{Counter, CounterPlace};
+use crate::item::{Flags, Item};
+use crate::pieces::Piece;
+use crate::pin::Pin;
+use crate::protocol::{ConflictCause, Protocol};
+use hotrow_sync::local;
+use hotrow_sync::region::{self, Abort};
+use std::cell::Cell;
+use std::ptr::null_mut;
+
+/// Counters of regions.
+impl Counter {
+    /// Regions that committed.
+    pub const REGION_COMMITS: Counter = Counter::count("region_commits", "hardware transactions that committed");
+    /// Regions aborted by conflicts.
+    pub const REGION_CONFLICTS: Counter =
+        Counter::count("region_conflicts", "hardware transactions aborted because another thread wanted their data");
+    /// Regions aborted because they did not fit.
+    pub const REGION_CAPACITY: Counter =
+        Counter::count("region_capacity", "hardware transactions aborted because the cache had no room");
+    /// Regions that aborted themselves because of a lock.
+    pub const REGION_LOCKED: Counter =
+        Counter::count("region_locked", "hardware transactions that aborted themselves because of a lock");
+    /// Regions aborted by anything else.
+    pub const REGION_OTHER: Counter =
+        Counter::count("region_other", "hardware transactions aborted by interrupts and for other causes");
+    /// Commits that took locks instead.
+    pub const REGION_FALLBACKS: Counter =
+        Counter::count("region_fallbacks", "transactions that took locks because hardware transactions failed");
+}
+
+/// The counters of regions.
+pub(crate) const COUNTERS: &[Counter] = &[
+    Counter::REGION_COMMITS,
+    Counter::REGION_CONFLICTS,
+    Counter::REGION_CAPACITY,
+    Counter::REGION_LOCKED,
+    Counter::REGION_OTHER,
+    Counter::REGION_FALLBACKS,
+];
+
+/// The code with which a region aborts itself because it has met a lock.
+pub const LOCKED: u8 = 1;
+/// The code with which a region aborts itself because it cannot do what the attempt needs: the attempt takes locks instead.
+pub const UNFIT: u8 = 2;
+/// The code with which a region aborts itself because it has retired more than there is room for.
+pub(crate) const FULL: u8 = 3;
+
+local! {
+    /// The list of the region that the thread is in; null if it is in none.
+    static HELD_BACK: Cell<*mut HeldBack> = Cell::new(null_mut());
+}
+
+/// A value that was retired inside a region.
+struct Retired {
+    value: *mut (),
+    bytes: usize,
+    /// Retires it.
+    retire: unsafe fn(&Pin, *mut (), usize),
+}
+
+/// What a region has retired.
+#[derive(Default)]
+pub(crate) struct HeldBack(Vec<Retired>);
+
+/// The time for which a thread holds back what it retires.
+struct Holding;
+
+impl HeldBack {
+    /// Runs a region, and holds back what it retires, up to this number of values.
+    fn during<R>(&mut self, values_max: usize, run: impl FnOnce() -> R) -> R {
+        self.0.clear();
+        self.0.reserve(values_max);
+        HELD_BACK.with(|held_back| held_back.set(self));
+        // Dropped before the list goes, also if a simulation ends within the region.
+        let _holding = Holding;
+        run()
+    }
+
+    /// Retires what the region has retired, if it has committed. Otherwise nothing was retired.
+    fn settle(&mut self, committed: bool, pin: &Pin) {
+        if !committed {
+            return self.0.clear();
+        }
+        for Retired { value, bytes, retire } in self.0.drain(..) {
+            // SAFETY: who retired it has promised what `retire` needs; it is done once.
+            unsafe { retire(pin, value, bytes) };
+        }
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        HELD_BACK.with(|held_back| held_back.set(null_mut()));
+    }
+}
+
+/// Notes a value that is retired, if the thread is in a region. False if it is in none.
+///
+/// # Safety
+///
+/// `retire` may be called with a pin, `value` and `bytes` once, at a later time, by this thread, unless the region is aborted.
+#[inline(always)]
+pub(crate) unsafe fn hold_back(value: *mut (), bytes: usize, retire: unsafe fn(&Pin, *mut (), usize)) -> bool {
+    let held_back = HELD_BACK.with(Cell::get);
+    if held_back.is_null() {
+        return false;
+    }
+    // SAFETY: it is set while `during` runs a region, when the list is used here only, by this thread.
+    let HeldBack(retired) = unsafe { &mut *held_back };
+    if retired.len() == retired.capacity() {
+        region::abort::<FULL>();
+    }
+    retired.push(Retired { value, bytes, retire });
+    true
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// True if the attempt may [commit in a region](Self::commit_in_region): its pending writes can be installed there, and its commit
+    /// needs no more than that.
+    pub fn fits_region(&self) -> bool {
+        self.stamp.is_none()
+            && self.piece == Piece::Whole
+            && !self.are_commits_stamped()
+            && self.items.writes().iter().all(|id| {
+                let item = self.items.get(*id);
+                item.object().installs_in_regions(item)
+            })
+    }
+
+    /// Does both halves of a commit in one region: `validate` checks what the protocol checks and tells if the attempt has lost;
+    /// if not, each write is installed, with calls of `before` and `after` around it. Of an `Ok`, nothing is left to be installed.
+    ///
+    /// All four run inside the region, so they only read the attempt and its items, and change headers. `validate` proves, as
+    /// [`Protocol::prepare`] does, that the attempt may commit at one moment within the region.
+    ///
+    /// # Errors
+    ///
+    /// The cause why the region was aborted. Nothing has happened then.
+    ///
+    /// # Panics
+    ///
+    /// If the attempt does not [fit](Self::fits_region).
+    pub fn commit_in_region<V>(
+        &mut self,
+        validate: impl Fn(&Self) -> Result<V, ConflictCause>,
+        before: impl Fn(&Item<P>),
+        after: impl Fn(&Item<P>, &V),
+    ) -> Result<Result<V, ConflictCause>, Abort> {
+        const { assert!(P::ALLOWS_REGIONS, "a protocol says that it uses regions") };
+        assert!(self.fits_region(), "the attempt's commit can be a region");
+        let mut held_back = std::mem::take(&mut self.held_back);
+        let values_max = self.items.writes().len();
+        let records_inside = region::undoes_all_memory();
+        let work = || {
+            if self.are_commits_stamped() {
+                region::abort::<UNFIT>();
+            }
+            let valid = validate(self)?;
+            let before = |item: &mut Item<P>| {
+                before(item);
+                if cfg!(debug_assertions) {
+                    item.mark_as(Flags::INSTALLED);
+                }
+            };
+            // SAFETY: valid at one moment, at which they are also installed, once.
+            unsafe { self.install_all_recording(records_inside, before, |item| after(item, &valid)) };
+            Ok(valid)
+        };
+        let result = held_back.during(values_max, || region::run(work));
+        let has_installed = matches!(result, Ok(Ok(_)));
+        if has_installed && !records_inside {
+            self.record_installed();
+        }
+        held_back.settle(has_installed, self.pin());
+        self.held_back = held_back;
+        result
+    }
+
+    /// Counts a region that has ended.
+    pub fn count_region<V>(&self, result: &Result<V, Abort>) {
+        self.count(match result {
+            Ok(_) => const { Counter::REGION_COMMITS.place::<P>() },
+            Err(Abort::Conflict) => const { Counter::REGION_CONFLICTS.place::<P>() },
+            Err(Abort::Capacity | Abort::Explicit(FULL)) => const { Counter::REGION_CAPACITY.place::<P>() },
+            Err(Abort::Explicit(LOCKED)) => const { Counter::REGION_LOCKED.place::<P>() },
+            Err(_) => const { Counter::REGION_OTHER.place::<P>() },
+        });
+    }
+
+    /// Counts an attempt that takes locks because regions have failed or do not fit.
+    pub fn count_region_fallback(&self) {
+        let place: CounterPlace = const { Counter::REGION_FALLBACKS.place::<P>() };
+        self.count(place);
+    }
+}
