@@ -127,8 +127,10 @@ pub struct Attempt<P: Protocol> {
     pub(crate) announcement: Option<Announcement>,
     /// The place of its piece in the transaction.
     pub(crate) piece: Piece,
-    /// The list of what its region retires.
+    /// The list of what its region retires and makes.
     pub(crate) held_back: HeldBack,
+    /// The history learns of its commit only when its region has ended.
+    pub(crate) records_later: bool,
     /// The versions that its commit has kept.
     pub(crate) kept: KeptWrites,
     /// The snapshot that it reads on.
@@ -206,6 +208,7 @@ impl<P: Protocol> Attempt<P> {
             announcement: None,
             piece: Piece::Whole,
             held_back: HeldBack::default(),
+            records_later: false,
             kept: KeptWrites::default(),
             snapshot: None,
             holder: &NOBODY,
@@ -422,6 +425,19 @@ impl<P: Protocol> Attempt<P> {
         self.snapshot = None;
     }
 
+    /// Forgets all that it has done in a region that was aborted, and goes on as if it had begun just now. Most of it the abort has
+    /// undone.
+    pub(crate) fn reopen(&mut self) {
+        let mut panics = Panics::default();
+        self.undo();
+        self.forget(&mut panics);
+        self.stamp = None;
+        self.end_stamped(false);
+        if let Some(log) = &mut self.log {
+            log.undo_piece();
+        }
+    }
+
     /// Forgets items, intentions and payloads. Pending writes have been consumed, or belong to another attempt.
     #[inline]
     fn forget(&mut self, panics: &mut Panics) {
@@ -481,7 +497,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
-        let Self { log: Some(log), items, piece, log_goes_on, .. } = self else { return };
+        let Self { log: Some(log), items, piece, log_goes_on, records_later: false, .. } = self else { return };
         *log_goes_on = false;
         if outcome == Ended::Committed {
             log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
@@ -674,7 +690,7 @@ impl<P: Protocol> Attempt<P> {
         mut before: impl FnMut(&mut Item<P>),
         mut after: impl FnMut(&Item<P>),
     ) {
-        let Self { items, pin, log, kept, .. } = self;
+        let Self { items, pin, log, kept, records_later, .. } = self;
         let pin = pin.as_ref().expect(PINNED);
         for (id, item) in items.writes_mut() {
             before(item);
@@ -683,32 +699,9 @@ impl<P: Protocol> Attempt<P> {
             if item.is(Flags::KEPT) {
                 kept.not_replaced(id);
             }
-            if let Some(log) = log {
-                log.installed(id);
-            }
-            after(item);
-        }
-    }
-
-    /// As [`install_all`](Self::install_all), for a commit in a region, which replaces no value that is kept for snapshots. `records`:
-    /// the history learns of it now.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install_all`](Self::install_all).
-    pub(crate) unsafe fn install_all_recording(
-        &mut self,
-        records: bool,
-        mut before: impl FnMut(&mut Item<P>),
-        mut after: impl FnMut(&Item<P>),
-    ) {
-        let Self { items, pin, log, .. } = self;
-        let pin = pin.as_ref().expect(PINNED);
-        for (id, item) in items.writes_mut() {
-            before(item);
-            // SAFETY: the caller's promise.
-            unsafe { item.install(pin) };
-            if records && let Some(log) = log {
+            if let Some(log) = log
+                && !*records_later
+            {
                 log.installed(id);
             }
             after(item);

@@ -229,6 +229,11 @@ impl<P: Protocol> Engine<P> {
         P::Stealing::of(&self.shared.protocol).is_some()
     }
 
+    /// True if the engine's protocol uses hardware transactions where there are any.
+    pub fn uses_regions(&self) -> bool {
+        P::ALLOWS_REGIONS && self.shared.protocol.uses_regions()
+    }
+
     /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
     #[inline]
     pub fn allows_chopping(&self) -> bool {

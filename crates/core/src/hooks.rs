@@ -6,6 +6,8 @@
 //! protocol has released its own; if it does not, the effects are taken back first, the last one first.
 
 use crate::protocol::Protocol;
+use crate::region::UNFIT;
+use hotrow_sync::region;
 use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
@@ -75,11 +77,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// in which an operation has had an effect at once. The last effect is taken back first, and all before any lock is
     /// released. A panic is contained.
     pub fn on_undo(&mut self, undo: impl FnOnce() + 'static) {
+        region::abort::<UNFIT>();
         self.attempt.savepoints.hooks.lists().undos.push(Box::new(undo));
     }
 
     /// Has `end` called when the attempt has committed (true) or not, and the protocol has released its locks.
     pub fn at_end(&mut self, end: impl FnOnce(bool) + 'static) {
+        region::abort::<UNFIT>();
         self.attempt.savepoints.hooks.lists().ends.push(Box::new(end));
     }
 

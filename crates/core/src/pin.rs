@@ -12,7 +12,7 @@
 mod kept;
 
 use crate::object::ObjectMeta;
-use crate::region::hold_back;
+use crate::region::{hold_back, holds_back};
 use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
 use crate::users_code::contained;
 use crossbeam_epoch::{self as epoch, Guard};
@@ -141,6 +141,9 @@ impl Pin {
     pub fn drop_later<T: Send + 'static>(&self, value: T) {
         if !std::mem::needs_drop::<T>() {
             return;
+        }
+        if holds_back() {
+            return hold_back_drop(value);
         }
         self.retired.set(self.retired.get() + 1);
         self.retired_bytes.set(self.retired_bytes.get().wrapping_add(size_of::<T>()));
@@ -342,6 +345,9 @@ impl Drop for Pin {
 /// Only threads that have pinned before can use the captures of `free`. `free` may be sent to another thread and
 /// borrows nothing. It is called once, when these threads have unpinned.
 pub unsafe fn retire_with(guard: &Guard, bytes: usize, free: impl FnOnce() + 'static) {
+    if holds_back() {
+        return hold_back_call(bytes, free);
+    }
     count_retired(bytes);
     // SAFETY: the caller's promise.
     unsafe {
@@ -350,6 +356,30 @@ pub unsafe fn retire_with(guard: &Guard, bytes: usize, free: impl FnOnce() + 'st
             quietly(free);
         });
     }
+}
+
+/// Notes a value that is to be dropped later, in a region.
+#[cold]
+fn hold_back_drop<T: Send + 'static>(value: T) {
+    unsafe fn drop_later<T: Send + 'static>(pin: &Pin, value: *mut (), _: usize) {
+        // SAFETY: from the box below, and called once.
+        pin.drop_later(*unsafe { Box::from_raw(value.cast::<T>()) });
+    }
+
+    // SAFETY: the box is this entry's.
+    unsafe { hold_back(Box::into_raw(Box::new(value)).cast(), 0, drop_later::<T>) };
+}
+
+/// Notes what [`retire_with`] is to do, in a region.
+#[cold]
+fn hold_back_call<F: FnOnce() + 'static>(bytes: usize, free: F) {
+    unsafe fn retire<F: FnOnce() + 'static>(pin: &Pin, free: *mut (), bytes: usize) {
+        // SAFETY: from the box below, and called once; the rest is the promise of the one that has retired.
+        unsafe { retire_with(pin.guard(), bytes, *Box::from_raw(free.cast::<F>())) };
+    }
+
+    // SAFETY: the box is this entry's.
+    unsafe { hold_back(Box::into_raw(Box::new(free)).cast(), bytes, retire::<F>) };
 }
 
 /// Frees all that can be freed now. Each round lets the epoch advance once, unless the thread is pinned.

@@ -313,6 +313,28 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
 
+    /// True if attempts may run [whole in a region](crate::region), without the lock that [`enter`](Self::enter) would take: then
+    /// the next two are called before a body runs.
+    #[inline(always)]
+    fn elides_locks(&self) -> bool {
+        false
+    }
+
+    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
+    #[inline(always)]
+    fn wait_to_elide(&self, _attempt: &mut Attempt<Self>) -> bool {
+        false
+    }
+
+    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
+    /// attempt enter objects without it. False if somebody has it.
+    ///
+    /// If the region is aborted, [`begin`](Self::begin) is called once more.
+    #[inline(always)]
+    fn enter_region(&self, _attempt: &mut Attempt<Self>) -> bool {
+        false
+    }
+
     /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
     /// run, or a panic has cut it short.
     #[inline(always)]

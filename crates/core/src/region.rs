@@ -35,8 +35,12 @@ use crate::pin::Pin;
 use crate::protocol::{ConflictCause, Protocol};
 use hotrow_sync::local;
 use hotrow_sync::region::{self, Abort};
+use hotrow_sync::spin::Pauses;
+use hotrow_sync::thread::quietly;
 use std::cell::Cell;
 use std::ptr::null_mut;
+
+mod whole;
 
 /// Counters of regions.
 impl Counter {
@@ -89,9 +93,16 @@ struct Retired {
     retire: unsafe fn(&Pin, *mut (), usize),
 }
 
-/// What a region has retired.
+/// Memory that was made inside a region, and the function that frees it.
+type Made = (*mut (), unsafe fn(*mut ()));
+
+/// What a region has retired, and what it has made.
 #[derive(Default)]
-pub(crate) struct HeldBack(Vec<Retired>);
+pub(crate) struct HeldBack {
+    retired: Vec<Retired>,
+    /// In a simulation only: the processor gives memory back by itself.
+    made: Vec<Made>,
+}
 
 /// The time for which a thread holds back what it retires.
 struct Holding;
@@ -99,22 +110,24 @@ struct Holding;
 impl HeldBack {
     /// Runs a region, and holds back what it retires, up to this number of values.
     fn during<R>(&mut self, values_max: usize, run: impl FnOnce() -> R) -> R {
-        self.0.clear();
-        self.0.reserve(values_max);
+        self.retired.clear();
+        self.retired.reserve(values_max);
+        self.made.clear();
         HELD_BACK.with(|held_back| held_back.set(self));
         // Dropped before the list goes, also if a simulation ends within the region.
         let _holding = Holding;
         run()
     }
 
-    /// Retires what the region has retired, if it has committed. Otherwise nothing was retired.
+    /// Retires what the region has retired, if it has committed. Otherwise nothing was retired, and frees what the region has made.
     fn settle(&mut self, committed: bool, pin: &Pin) {
-        if !committed {
-            return self.0.clear();
-        }
-        for Retired { value, bytes, retire } in self.0.drain(..) {
+        for Retired { value, bytes, retire } in self.retired.drain(..).filter(|_| committed) {
             // SAFETY: who retired it has promised what `retire` needs; it is done once.
             unsafe { retire(pin, value, bytes) };
+        }
+        for (memory, free) in self.made.drain(..).filter(|_| !committed) {
+            // SAFETY: promised by who made it; nobody can reach it, as the abort has undone whatever led to it.
+            quietly(|| unsafe { free(memory) });
         }
     }
 }
@@ -137,12 +150,76 @@ pub(crate) unsafe fn hold_back(value: *mut (), bytes: usize, retire: unsafe fn(&
         return false;
     }
     // SAFETY: it is set while `during` runs a region, when the list is used here only, by this thread.
-    let HeldBack(retired) = unsafe { &mut *held_back };
+    let HeldBack { retired, .. } = unsafe { &mut *held_back };
     if retired.len() == retired.capacity() {
         region::abort::<FULL>();
     }
     retired.push(Retired { value, bytes, retire });
     true
+}
+
+/// True if the thread is in a region, and holds back what it retires.
+#[inline]
+pub fn holds_back() -> bool {
+    !HELD_BACK.with(Cell::get).is_null()
+}
+
+/// Notes memory that is made inside a region and from now on belongs to something that others can reach, so that it is freed if the
+/// region is aborted. Does nothing outside of regions, and where an abort undoes allocations.
+///
+/// # Safety
+///
+/// `free` may be called for the memory by this thread, once, when nobody can reach it. Otherwise it is freed by [`Pin::retire`] and
+/// [`retire_with`](crate::retire_with) only.
+#[inline]
+pub unsafe fn made_in_region(memory: *mut (), free: unsafe fn(*mut ())) {
+    if region::undoes_all_memory() {
+        return;
+    }
+    let held_back = HELD_BACK.with(Cell::get);
+    if !held_back.is_null() {
+        // SAFETY: as in `hold_back`.
+        unsafe { (*held_back).made.push((memory, free)) };
+    }
+}
+
+/// Tries of a region: how often, and how long to wait in between.
+#[derive(Debug)]
+pub struct Tries {
+    left: u32,
+    pauses: Pauses,
+}
+
+/// The number of times that a region is tried, if conflicts or interrupts abort it.
+const TRIES: u32 = 8;
+
+/// The pauses after conflicts, together.
+const PAUSES_NS: u64 = 20_000;
+
+impl Tries {
+    /// No region was tried.
+    pub fn new() -> Self {
+        Self { left: TRIES, pauses: Pauses::up_to(PAUSES_NS) }
+    }
+
+    /// Counts a region that was aborted. False if another one is in vain: it would not fit either (dbx-tc §2.2), or enough were tried.
+    /// After a conflict it pauses. That a lock is free again, the caller sees to.
+    pub fn go_on(&mut self, abort: Abort) -> bool {
+        self.left -= 1;
+        match abort {
+            _ if self.left == 0 => return false,
+            Abort::Explicit(LOCKED) => {}
+            Abort::Conflict | Abort::System => _ = self.pauses.pause(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<P: Protocol> Attempt<P> {
@@ -166,11 +243,7 @@ impl<P: Protocol> Attempt<P> {
     ///
     /// # Errors
     ///
-    /// The cause why the region was aborted. Nothing has happened then.
-    ///
-    /// # Panics
-    ///
-    /// If the attempt does not [fit](Self::fits_region).
+    /// The cause why the region was aborted, or [`UNFIT`] if the attempt does not [fit](Self::fits_region). Nothing has happened then.
     pub fn commit_in_region<V>(
         &mut self,
         validate: impl Fn(&Self) -> Result<V, ConflictCause>,
@@ -178,10 +251,12 @@ impl<P: Protocol> Attempt<P> {
         after: impl Fn(&Item<P>, &V),
     ) -> Result<Result<V, ConflictCause>, Abort> {
         const { assert!(P::ALLOWS_REGIONS, "a protocol says that it uses regions") };
-        assert!(self.fits_region(), "the attempt's commit can be a region");
+        if !self.fits_region() {
+            return Err(Abort::Explicit(UNFIT));
+        }
         let mut held_back = std::mem::take(&mut self.held_back);
         let values_max = self.items.writes().len();
-        let records_inside = region::undoes_all_memory();
+        self.records_later = !region::undoes_all_memory();
         let work = || {
             if self.are_commits_stamped() {
                 region::abort::<UNFIT>();
@@ -194,12 +269,12 @@ impl<P: Protocol> Attempt<P> {
                 }
             };
             // SAFETY: valid at one moment, at which they are also installed, once.
-            unsafe { self.install_all_recording(records_inside, before, |item| after(item, &valid)) };
+            unsafe { self.install_all(before, |item| after(item, &valid)) };
             Ok(valid)
         };
         let result = held_back.during(values_max, || region::run(work));
         let has_installed = matches!(result, Ok(Ok(_)));
-        if has_installed && !records_inside {
+        if std::mem::take(&mut self.records_later) && has_installed {
             self.record_installed();
         }
         held_back.settle(has_installed, self.pin());

@@ -46,11 +46,11 @@ pub struct ObjectAccess<'w, P: Protocol> {
     slot: &'w WorkerSlot<P>,
     /// The engine while the attempt can commit; 0, which no object has, once it cannot. So one comparison at the start
     /// of each operation finds both a foreign object and a stopped attempt.
-    engine: EngineId,
-    stop: Option<Stop>,
+    pub(crate) engine: EngineId,
+    pub(crate) stop: Option<Stop>,
     pub(crate) execution: Execution,
     describe: bool,
-    open: bool,
+    pub(crate) open: bool,
     /// The attempt's pinned epoch is its thread's, so a transaction must not be sent to another thread.
     _thread: PhantomData<*const ()>,
 }

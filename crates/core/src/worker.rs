@@ -475,6 +475,12 @@ impl<P: Protocol> Worker<P> {
         let policy = &self.shared.policy;
         let (is_last, describe) = (number + 1 >= policy.attempts_max, policy.may_give_up_after(number + 1));
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
+        if let Some(result) = access.run_in_region(body) {
+            let output = access.close_committed(|attempt| result.resolve(attempt));
+            // It is over, and owns nothing more.
+            std::mem::forget(access);
+            return Attempted::Committed(output);
+        }
         match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
             Ok(Ok(result)) => {
                 if is_rolling_back() {

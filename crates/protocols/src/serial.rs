@@ -42,7 +42,9 @@ use crate::worker_states::{self, AttemptStamp};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
+use hotrow_core::region::UNFIT;
 use hotrow_sync::profile::waiting;
+use hotrow_sync::region;
 use lock::{EngineLock, Holder};
 
 /// One lock around all transactions of an engine: H-Store, VLDB 2008.
@@ -59,6 +61,8 @@ pub enum SerialOptions {
     Locked,
     /// There is one worker, and no lock: `none`.
     OneWorker,
+    /// As `Locked`, but transactions first try to do without the lock, as one hardware transaction each: `naive-htm`.
+    Elided,
 }
 
 /// State that a worker keeps.
@@ -89,7 +93,8 @@ impl Serial {
     #[inline(always)]
     fn release(&self, attempt: &mut Attempt<Self>) {
         if let Some(holder) = attempt.local.holds.take()
-            && self.options == SerialOptions::Locked
+            && self.options != SerialOptions::OneWorker
+            && holder != Holder::ELIDED
         {
             self.lock.unlock(holder);
         }
@@ -108,9 +113,15 @@ impl Variants for Serial {
             summary: "no concurrency control, one worker only: the limit for all others",
             source: "-",
         },
+        Variant {
+            name: "naive-htm",
+            summary: "serial, each transaction whole in one hardware transaction; where there are none, as on most machines, it is serial",
+            source: "dbx-tc §2.2",
+        },
     ];
     // Other transactions have ended when an attempt sees its first value.
     const OPAQUE: bool = true;
+    const ALLOWS_REGIONS: bool = true;
 
     type Options = SerialOptions;
 
@@ -118,6 +129,7 @@ impl Variants for Serial {
         match name {
             "serial" => Some(SerialOptions::Locked),
             "none" => Some(SerialOptions::OneWorker),
+            "naive-htm" => Some(SerialOptions::Elided),
             _ => None,
         }
     }
@@ -126,7 +138,12 @@ impl Variants for Serial {
         match options {
             SerialOptions::Locked => String::from("serial"),
             SerialOptions::OneWorker => String::from("none"),
+            SerialOptions::Elided => String::from("naive-htm"),
         }
+    }
+
+    fn uses_regions(&self) -> bool {
+        self.options == SerialOptions::Elided
     }
 
     fn new(options: &SerialOptions) -> Self {
@@ -144,8 +161,8 @@ unsafe impl Protocol for Serial {
 
     fn workers_max(options: &SerialOptions) -> u32 {
         match options {
-            SerialOptions::Locked => Self::WORKERS_MAX,
             SerialOptions::OneWorker => 1,
+            SerialOptions::Locked | SerialOptions::Elided => Self::WORKERS_MAX,
         }
     }
 
@@ -210,7 +227,10 @@ unsafe impl Protocol for Serial {
 
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        attempt.draw_stamp();
+        if attempt.draw_stamp() && attempt.local.holds == Some(Holder::ELIDED) {
+            // What it replaces must be kept for snapshots, which a region does not do.
+            region::abort::<UNFIT>();
+        }
         // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
         attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))
     }
@@ -222,6 +242,21 @@ unsafe impl Protocol for Serial {
 
     #[inline]
     fn abort(&self, _attempt: &mut Attempt<Self>) {}
+
+    #[inline(always)]
+    fn elides_locks(&self) -> bool {
+        self.options == SerialOptions::Elided && region::is_available()
+    }
+
+    fn wait_to_elide(&self, attempt: &mut Attempt<Self>) -> bool {
+        self.lock.wait_until_free(|| attempt.wait_max())
+    }
+
+    #[inline]
+    fn enter_region(&self, attempt: &mut Attempt<Self>) -> bool {
+        attempt.local.holds = Some(Holder::ELIDED);
+        self.lock.is_free()
+    }
 
     #[inline(always)]
     fn after_cleanup(&self, attempt: &mut Attempt<Self>) {

@@ -78,6 +78,14 @@ pub struct Regions {
     pub explicit: u64,
 }
 
+impl Regions {
+    /// The number of regions that were aborted.
+    pub fn aborts(&self) -> u64 {
+        let Self { commits: _, conflict, capacity, associativity, system, explicit } = *self;
+        conflict + capacity + associativity + system + explicit
+    }
+}
+
 /// The panic payload that unwinds an aborted region.
 pub(crate) struct RegionAborted;
 
@@ -178,6 +186,13 @@ pub fn ends_core(payload: &(dyn Any + Send)) -> bool {
     payload.is::<turn::CoreEnded>()
 }
 
+/// True if the current core unwinds out of an aborted region.
+pub fn is_leaving() -> bool {
+    let engine = engine::active();
+    // SAFETY: an active engine outlives this call; the references end with the statement.
+    !engine.is_null() && unsafe { (*engine).htm.is_leaving((*engine).current) }
+}
+
 /// True if the current core is in a region; false outside a simulation. Not a step.
 pub fn is_inside() -> bool {
     let engine = engine::active();
@@ -188,6 +203,11 @@ pub fn is_inside() -> bool {
 /// Aborts the current core's region. Returns only if the core is in none.
 pub fn abort(code: u8) {
     leave(AbortCause::Explicit(code));
+}
+
+/// Aborts the current core's region, if it is in one, as an operation does that is forbidden inside.
+pub fn abort_by_system() {
+    leave(AbortCause::System);
 }
 
 /// Aborts the current core's region, if it is in one, because of an operation that it is about to make.

@@ -23,6 +23,7 @@
 //!   back ([`undoes_all_memory`] tells the two apart);
 //! - destructors of what the work holds at a step must be right although its changes of words were undone before;
 //! - words that it changes stay in memory until the region ends;
+//! - there it takes no mutex: one aborts the region, because what it guards would not be undone;
 //! - code that catches panics passes those of [`leaves`] on.
 //!
 //! A panic of the work undoes the region and is dropped ([`Abort::Panicked`]). Work that is done again without a region panics
@@ -119,6 +120,15 @@ pub fn leaves(payload: &(dyn Any + Send)) -> bool {
         let _ = payload;
         false
     }
+}
+
+/// True if the calling code is a destructor that runs because work leaves its aborted region. What it would undo is undone.
+#[inline]
+pub fn is_leaving() -> bool {
+    #[cfg(all(feature = "sim", not(loom)))]
+    return hotrow_sim::htm::is_leaving();
+    #[cfg(any(loom, not(feature = "sim")))]
+    false
 }
 
 #[cfg(all(feature = "sim", not(loom)))]

@@ -6,7 +6,8 @@ use crate::key::{Key, put_name};
 use crate::operations::{Changes, RowView, end_joint_changes};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value};
+use hotrow_core::region::made_in_region;
+use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value, contained};
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -43,6 +44,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let existing = match inserted {
                 Insertion::Inserted => {
                     std::mem::forget(fresh);
+                    // SAFETY: from a box; once it is in the index it is retired.
+                    unsafe { made_in_region(record.as_ptr().cast(), free_made::<Record<K, R, P>>) };
                     let around = self.begin_joint_changes(tx);
                     // SAFETY: the record is this table's, its header was made locked by this attempt, and the nodes
                     // are this table's.
@@ -180,6 +183,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
     }
+}
+
+/// Frees a record that was made in a region which was aborted.
+///
+/// # Safety
+///
+/// It comes from a box, and nobody can reach it.
+unsafe fn free_made<T>(record: *mut ()) {
+    // SAFETY: the caller's promise. A panic in the row's `Drop` concerns nobody.
+    contained(|| drop(unsafe { Box::from_raw(record.cast::<T>()) }));
 }
 
 /// A record that is in no index yet.

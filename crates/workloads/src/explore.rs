@@ -141,8 +141,14 @@ impl Drawn {
         Self { seed, cores, transactions, workload, order, stops, kills }
     }
 
-    fn config(&self, trace_steps: usize) -> Config {
-        let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
+    /// The options of the simulation. `in_regions`: the protocol uses hardware transactions, if the machine has them.
+    fn config(&self, trace_steps: usize, in_regions: bool) -> Config {
+        let name = if in_regions { "dbx-tc" } else { "server-128" };
+        let mut machine = Machine::named(name).expect("a machine that comes with the simulator");
+        if let Some(transactions) = &mut machine.transactions {
+            // In some seeds many are aborted, at any of their steps.
+            transactions.system_aborts_per_s *= [1.0, 1e2, 1e3][self.seed as usize % 3];
+        }
         let mut config = Config::new(machine, self.cores);
         config.seed = self.seed;
         config.order = self.order.clone();
@@ -196,6 +202,10 @@ pub struct Explored {
     pub stalled: u64,
     /// Operations that other workers ran for their owners.
     pub stolen: u64,
+    /// Hardware transactions that committed.
+    pub regions: u64,
+    /// Hardware transactions that were aborted.
+    pub region_aborts: u64,
     /// Hash over all steps.
     pub hash: u64,
 }
@@ -208,6 +218,8 @@ impl Explored {
         self.aborts += other.aborts;
         self.stalled += other.stalled;
         self.stolen += other.stolen;
+        self.regions += other.regions;
+        self.region_aborts += other.region_aborts;
         self.hash = self.hash.wrapping_add(other.hash);
     }
 }
@@ -254,7 +266,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
             RefCell::new(Some((worker, workload.client(core, drawn.cores, drawn.seed))))
         })
         .collect();
-    let simulation = Simulation::new(drawn.config(trace_steps)).expect("the drawn options are valid");
+    let in_regions = engine.uses_regions();
+    let simulation = Simulation::new(drawn.config(trace_steps, in_regions)).expect("the drawn options are valid");
     let outcome = simulation.try_run(|core| {
         let (mut worker, mut client) = crew[core].take().expect("each core has its own");
         let mut failed = None;
@@ -277,6 +290,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         commits: statistics.commits,
         aborts: statistics.aborts,
         stolen: statistics.count(&Counter::STOLEN_OPERATIONS),
+        regions: outcome.regions.commits,
+        region_aborts: outcome.regions.aborts(),
         hash: outcome.hash(),
     };
     let SimulationReport { end, results, trace, .. } = outcome;

@@ -9,7 +9,7 @@
 //!
 //! If the region is aborted:
 //!
-//! - by a *conflict*, it is tried again, [`TRIES`] times in all, after a pause that grows;
+//! - by a *conflict*, it is tried again after a pause, eight times in all ([`Tries`]);
 //! - because it does not fit (*capacity*), the attempt takes locks at once, as in dbx-tc §2.2;
 //! - because a segment that it would write is locked, the attempt waits until none is, as long as `occ` would wait for the lock;
 //! - by anything else, it is tried again like one with a conflict.
@@ -28,16 +28,9 @@
 use super::Occ;
 use crate::lock_wait::LockWait;
 use crate::version::{self, Version};
-use hotrow_core::region::LOCKED;
+use hotrow_core::region::{LOCKED, Tries};
 use hotrow_core::{Attempt, ConflictCause, Flags, Reason};
-use hotrow_sync::region::{self, Abort};
-use hotrow_sync::spin::Pauses;
-
-/// The number of times that a region is tried, if conflicts or interrupts abort it.
-const TRIES: u32 = 8;
-
-/// The pauses after conflicts, together.
-const PAUSES_NS: u64 = 20_000;
+use hotrow_sync::region;
 
 impl Occ {
     /// Commits in a region. `None` if the attempt must take locks.
@@ -53,11 +46,8 @@ impl Occ {
     }
 
     fn try_regions(attempt: &mut Attempt<Self>) -> Option<Result<(), ConflictCause>> {
-        let mut pauses = Pauses::up_to(PAUSES_NS);
-        for _ in 0..TRIES {
-            if !wait_for_locks(attempt) {
-                return None;
-            }
+        let mut tries = Tries::new();
+        while wait_for_locks(attempt) {
             let (last, worker) = (attempt.local.last, attempt.worker());
             let number = |highest: u64| highest.max(last) + 1;
             let result = attempt.commit_in_region(
@@ -72,11 +62,8 @@ impl Occ {
                     return Some(Ok(()));
                 }
                 Ok(Err(lost)) => return Some(Err(lost)),
-                Err(Abort::Explicit(LOCKED)) => {}
-                Err(Abort::Conflict | Abort::System) => {
-                    pauses.pause();
-                }
-                Err(_) => return None,
+                Err(abort) if tries.go_on(abort) => {}
+                Err(_) => break,
             }
         }
         None

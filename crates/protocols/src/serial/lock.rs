@@ -21,7 +21,8 @@ use crate::worker_states::{AttemptStamp, SpinPolicy, Waited, WorkerStates};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Attempt, Protocol, WaitLimit};
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use hotrow_sync::{Mutex, MutexGuard, lock};
+use hotrow_sync::spin::Spin;
+use hotrow_sync::{Mutex, MutexGuard, lock, thread};
 use std::collections::VecDeque;
 
 /// A transaction holds the lock.
@@ -50,6 +51,9 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Holder(u64);
 
 impl Holder {
+    /// An attempt that does without the lock, in a region.
+    pub(super) const ELIDED: Self = Self(0);
+
     #[inline(always)]
     pub(super) fn on_thread(number: u64) -> Self {
         Self(number << THREAD_SHIFT | HELD)
@@ -85,6 +89,28 @@ impl EngineLock {
         // Acquire: pairs with the release in `unlock`; the installations of all earlier holders happen before.
         self.word.compare_exchange(0, holder.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
             || self.take_past_queue(holder)
+    }
+
+    /// True if nobody has the lock, and it is reserved for nobody. A region that has looked is aborted when somebody takes it.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        // Acquire: as in `try_lock`, for what earlier holders have installed. (The region's beginning is a full fence besides.)
+        self.word.load(Ordering::Acquire) & (HELD | RESERVED) == 0
+    }
+
+    /// Waits, without a place in the queue, until the lock is free. False if that takes too long.
+    pub(super) fn wait_until_free(&self, mut wait_max: impl FnMut() -> WaitLimit) -> bool {
+        let mut spin = Spin::new();
+        while !self.is_free() {
+            if !spin.turn() {
+                if wait_max().is_over() {
+                    return false;
+                }
+                // Its holder does not run, or waits itself.
+                thread::yield_now();
+            }
+        }
+        true
     }
 
     /// Releases the lock. Only its holder may call it.

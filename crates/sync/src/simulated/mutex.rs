@@ -47,6 +47,7 @@ impl<T: ?Sized> Mutex<T> {
     /// As the standard library's.
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         if hotrow_sim::is_active() {
+            leave_region();
             access(key(self), size_of::<u32>(), AccessKind::ReadModifyWrite);
         }
         let held = |guard| MutexGuard { guard: ManuallyDrop::new(guard), mutex: self };
@@ -68,6 +69,7 @@ impl<T: ?Sized> Mutex<T> {
         if !hotrow_sim::is_active() {
             return self.0.lock().map(held).map_err(|error| PoisonError::new(held(error.into_inner())));
         }
+        leave_region();
         let mut spins = SPINS;
         loop {
             let kind =
@@ -91,6 +93,11 @@ impl<T: ?Sized> Mutex<T> {
             }
         }
     }
+}
+
+/// Aborts the core's region, if it is in one: what a mutex guards would not be undone.
+fn leave_region() {
+    hotrow_sim::htm::abort_by_system();
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {

@@ -6,6 +6,7 @@
 //! are those of inline words and of boxed pointers (`docs/memory-model.md`, C1 and C2).
 
 use super::row::{IN_PLACE_MAX, Row};
+use hotrow_core::region::holds_back;
 use hotrow_core::{Cell, Pin, Value};
 use hotrow_sync::atomic::unfollowed::AtomicU64;
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
@@ -157,7 +158,10 @@ unsafe impl Cell<Row> for RowCell {
     }
 
     #[inline]
-    fn discard(pending: Row, _pin: &Pin) {
+    fn discard(pending: Row, pin: &Pin) {
+        if holds_back() {
+            return pin.drop_later(pending);
+        }
         // No reader has seen it, and freeing bytes runs no users' code.
         drop(pending);
     }

@@ -56,3 +56,13 @@ pub(crate) enum Insertion<T> {
     /// The bucket or leaf must not be changed: nothing was inserted.
     Refused(Observed),
 }
+
+/// Frees a node that was made in a region which was aborted.
+///
+/// # Safety
+///
+/// It comes from a box, and nobody can reach it.
+unsafe fn free_made<T>(node: *mut ()) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(node.cast::<T>()) });
+}

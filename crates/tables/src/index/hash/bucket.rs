@@ -1,5 +1,7 @@
 //! A bucket: one cache line of tagged record pointers, and a chain of more of them when it is full.
 
+use crate::index::free_made;
+use hotrow_core::region::made_in_region;
 use super::hashing::Hash64;
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
@@ -93,7 +95,10 @@ impl<T> Bucket<T> {
         };
         // Relaxed: no other thread sees the bucket yet.
         bucket.slots[0].store(first, Ordering::Relaxed);
-        NonNull::from(Box::leak(Box::new(bucket)))
+        let bucket = NonNull::from(Box::leak(Box::new(bucket)));
+        // SAFETY: from a box; nodes are retired.
+        unsafe { made_in_region(bucket.as_ptr().cast(), free_made::<Self>) };
+        bucket
     }
 
     /// Makes the counterpart of the all-zero bucket of a real build.

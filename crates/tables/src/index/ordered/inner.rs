@@ -1,5 +1,7 @@
 //! Inner nodes of the tree.
 
+use crate::index::free_made;
+use hotrow_core::region::made_in_region;
 use super::node::{CHILDREN, Node, copy_pointer, empty, shift_down, shift_up};
 use crate::key::{Image, NodeSlots};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
@@ -29,7 +31,10 @@ impl<I: Image> Inner<I> {
         };
         inner.children[0].store(child.as_ptr(), Ordering::Relaxed);
         inner.node.set_count(1);
-        NonNull::from(Box::leak(Box::new(inner)))
+        let inner = NonNull::from(Box::leak(Box::new(inner)));
+        // SAFETY: from a box; nodes are retired.
+        unsafe { made_in_region(inner.as_ptr().cast(), free_made::<Self>) };
+        inner
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

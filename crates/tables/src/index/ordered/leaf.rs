@@ -1,5 +1,7 @@
 //! Leaves of the tree.
 
+use crate::index::free_made;
+use hotrow_core::region::made_in_region;
 use super::node::{LEAF_ENTRIES, NO_RUN, Node, copy_pointer, empty, shift_down, shift_up};
 use crate::index::Keyed;
 use crate::key::{Found, Image, Key, NodeSlots};
@@ -20,7 +22,10 @@ impl<I: Image, T> Leaf<I, T> {
     /// A new, empty leaf with this number.
     pub(super) fn allocate(number: usize) -> NonNull<Self> {
         let leaf = Self { node: Node::new(true, number), images: empty(), records: empty() };
-        NonNull::from(Box::leak(Box::new(leaf)))
+        let leaf = NonNull::from(Box::leak(Box::new(leaf)));
+        // SAFETY: from a box; nodes are retired.
+        unsafe { made_in_region(leaf.as_ptr().cast(), free_made::<Self>) };
+        leaf
     }
 
     /// Returns the version word, by which transactions identify the leaf. The pointer is valid for the whole leaf.

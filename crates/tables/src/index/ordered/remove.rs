@@ -23,7 +23,7 @@ use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_sync::atomic::Ordering;
-use hotrow_sync::lock;
+use hotrow_sync::{lock, region};
 use std::ptr::NonNull;
 
 impl<T> OrderedIndex<T>
@@ -173,6 +173,10 @@ impl<'g> Latches<'g> {
 
 impl Drop for Latches<'_> {
     fn drop(&mut self) {
+        if region::is_leaving() {
+            // Released by the abort of the region.
+            return;
+        }
         for version in &self.held {
             version.unlock_unchanged();
         }

@@ -1,0 +1,102 @@
+//! Attempts that are one region from the first operation to the last change: lock elision (dbx-tc §2.2).
+//!
+//! The body and its commit, cleanup included, run in a region that has read the word of the lock which the protocol would take
+//! ([`Protocol::enter_region`]). If the region commits, it is as if the attempt had held the lock at that moment.
+//!
+//! The region is tried again within the same attempt, which forgets what it has done (`Attempt::reopen`). In the end, and if the attempt
+//! wants anything but to commit, it goes on as any other does, with the lock: so a body's error or panic comes from an attempt without a
+//! region.
+//!
+//! # In a simulation
+//!
+//! An abort undoes words that threads share, and unwinds. What the attempt knows by itself is thrown away as after any abort: pending
+//! writes are dropped, which own their values again. Records and nodes of indexes that it has made are freed
+//! ([`made_in_region`](super::made_in_region)). Values that it has dropped or taken apart in the region are leaked.
+
+use super::{LOCKED, Tries, UNFIT};
+use crate::deferred::Execution;
+use crate::history::Ended;
+use crate::protocol::Protocol;
+use crate::transaction::{ObjectAccess, Transaction};
+use crate::worker::{is_rolling_back, set_rollback};
+use hotrow_sync::region::{self, Abort};
+
+/// The number of values that a region may retire.
+const RETIRED_MAX: usize = 1 << 10;
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Runs the body and the commit in a region, if the protocol does so, and returns the body's result. Then the attempt has
+    /// committed, and only has to be closed. `None` if nothing has happened.
+    #[inline(always)]
+    pub(crate) fn run_in_region<B, E>(
+        &mut self,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Option<B> {
+        if P::ALLOWS_REGIONS && self.protocol.elides_locks() && self.attempt.snapshot.is_none() {
+            self.try_regions(body)
+        } else {
+            None
+        }
+    }
+
+    fn try_regions<B, E>(
+        &mut self,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Option<B> {
+        let mut tries = Tries::new();
+        while !self.attempt.are_commits_stamped() && self.protocol.wait_to_elide(self.attempt) {
+            let result = self.try_region(body);
+            self.attempt.count_region(&result);
+            match result {
+                Ok(result) => return Some(result),
+                Err(abort) if tries.go_on(abort) => {}
+                Err(_) => break,
+            }
+        }
+        self.attempt.count_region_fallback();
+        None
+    }
+
+    fn try_region<B, E>(
+        &mut self,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Result<B, Abort> {
+        let engine = self.engine;
+        let mut held_back = std::mem::take(&mut self.attempt.held_back);
+        self.attempt.records_later = !region::undoes_all_memory();
+        if let Some(log) = self.attempt.log() {
+            log.end_piece();
+        }
+        let work = || {
+            if !self.protocol.enter_region(self.attempt) {
+                region::abort::<LOCKED>();
+                return None;
+            }
+            match body(self) {
+                Ok(result) if !is_rolling_back() && self.commit_until_closed() => Some(result),
+                _ => {
+                    region::abort::<UNFIT>();
+                    None
+                }
+            }
+        };
+        let result = held_back.during(RETIRED_MAX, || region::run(work));
+        // `None` does not come out of a region.
+        let result = result.and_then(|result| result.ok_or(Abort::Unavailable));
+        if std::mem::take(&mut self.attempt.records_later) && result.is_ok() {
+            self.attempt.record_installed();
+            self.attempt.record_end(Ended::Committed);
+        }
+        if result.is_err() {
+            (self.engine, self.stop, self.execution, self.open) = (engine, None, Execution::new(), true);
+            set_rollback(false);
+            self.attempt.reopen();
+        }
+        held_back.settle(result.is_ok(), self.attempt.pin());
+        self.attempt.held_back = held_back;
+        if result.is_err() {
+            self.protocol.begin(self.attempt);
+        }
+        result
+    }
+}
