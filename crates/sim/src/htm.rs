@@ -224,6 +224,21 @@ pub(crate) fn leave(cause: AbortCause) {
     }
 }
 
+/// Notes an access to the word of an instrument at this address. On a processor it would be one of the region's, and so it is for
+/// conflicts between regions; but it is no step and has no cost.
+pub fn note(address: usize, writes: bool) {
+    let engine = engine::active();
+    if !engine.is_null() {
+        // SAFETY: the engine is active, and the reference ends with the block.
+        unsafe {
+            let this = &mut *engine;
+            if this.htm.is_active() {
+                this.htm.note(this.current, (address / this.memory.unit()) as u64, writes);
+            }
+        }
+    }
+}
+
 /// Logs the current content of these bytes, so that an abort of the region restores it. Call it after the
 /// [`access`](crate::access) and before the write. Outside a region it has no effect.
 ///

@@ -187,9 +187,11 @@ impl Memory {
         self.last
     }
 
-    /// True if caches are modelled.
-    pub(crate) fn has_caches(&self) -> bool {
-        self.modelled
+    /// The number of bytes that are accessed together: a line. Without a cache model it is a word, so that the allocator's placement
+    /// does not matter.
+    #[inline(always)]
+    pub(crate) fn unit(&self) -> usize {
+        if self.modelled { LINE_BYTES } else { size_of::<u64>() }
     }
 
     /// The number of lines touched so far.

@@ -6,7 +6,6 @@
 
 use crate::engine::{self, Engine};
 use crate::htm;
-use crate::machine::LINE_BYTES;
 use crate::memory::AccessKind;
 use crate::profile::{Cause, Wait};
 use crate::trace::Operation;
@@ -73,8 +72,7 @@ fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: Access
         if !turn::begin_step(engine, false) {
             return;
         }
-        // Without a cache model the unit is a word, so that the allocator's placement does not matter.
-        let unit = if (*engine).memory.has_caches() { LINE_BYTES } else { size_of::<u64>() };
+        let unit = (*engine).memory.unit();
         let first = (address / unit) as u64;
         let last = (address.saturating_add(bytes.max(1) - 1) / unit) as u64;
         for line in first..=last {

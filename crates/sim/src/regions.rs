@@ -205,6 +205,26 @@ impl Htm {
         }
     }
 
+    /// Notes an access to an instrument's word: a read becomes one of the core's region, a write aborts the regions of others that have
+    /// read it. It is no step, so it never aborts the core's own region, which would learn of it too late.
+    pub(crate) fn note(&mut self, core: usize, line: u64, writes: bool) {
+        if writes {
+            let users = self.tracked.get(&line);
+            let readers = users.map(|users| users.readers.clone()).unwrap_or_default();
+            for reader in readers.into_iter().filter(|reader| *reader as usize != core) {
+                self.doom(reader as usize, AbortCause::Conflict);
+            }
+        } else if self.is_inside(core)
+            && let Some(region) = &mut self.regions[core]
+        {
+            let tracked = self.tracked.entry(line).or_default();
+            if tracked.writer != Some(core as u32) && !tracked.readers.contains(&(core as u32)) {
+                tracked.readers.push(core as u32);
+                region.lines.push(line);
+            }
+        }
+    }
+
     /// Counts a step of a core inside its region, and aborts the region if that is the step at which it is to be aborted.
     pub(crate) fn count_step(&mut self, core: usize) {
         if self.is_inside(core) {

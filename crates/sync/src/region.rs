@@ -122,6 +122,16 @@ pub fn leaves(payload: &(dyn Any + Send)) -> bool {
     }
 }
 
+/// Tells a simulation that the calling code reads, or changes, an instrument's word, which it does not see otherwise: so regions conflict
+/// over it as they would on a processor. Does nothing in other builds.
+#[inline]
+pub fn note<T>(word: *const T, writes: bool) {
+    #[cfg(all(feature = "sim", not(loom)))]
+    hotrow_sim::htm::note(word.addr(), writes);
+    #[cfg(any(loom, not(feature = "sim")))]
+    let _ = (word, writes);
+}
+
 /// True if the calling code is a destructor that runs because work leaves its aborted region. What it would undo is undone.
 #[inline]
 pub fn is_leaving() -> bool {

@@ -9,6 +9,7 @@ use foldhash::fast::FixedState;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::instrument::{Mutex, lock};
+use hotrow_sync::region;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -27,6 +28,7 @@ pub(crate) struct RecordedKey {
 
 impl RecordedKey {
     pub(crate) fn version(&self) -> u64 {
+        region::note(&raw const self.version, false);
         self.version.load(Ordering::Acquire)
     }
 }
@@ -396,6 +398,7 @@ impl Log {
         let Ok(at) = self.writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
         let (_, recorded, kind) = &self.writes[at];
         let version = self.recorder.next();
+        region::note(&raw const recorded.version, true);
         let replaced = recorded.version.swap(version, Ordering::AcqRel);
         let write = Event::Write { key: recorded.key, replaced, version, kind: *kind };
         self.add(write);
