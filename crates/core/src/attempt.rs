@@ -431,6 +431,7 @@ impl<P: Protocol> Attempt<P> {
         let mut panics = Panics::default();
         self.undo();
         self.forget(&mut panics);
+        self.pin().forget_kept();
         self.stamp = None;
         self.end_stamped(false);
         if let Some(log) = &mut self.log {

@@ -78,6 +78,11 @@ impl Pin {
         pin
     }
 
+    /// Forgets what an index has kept under the pin: it may lead to nodes that an aborted region has made.
+    pub(crate) fn forget_kept(&self) {
+        self.kept.set(None);
+    }
+
     /// Pins anew: what was retired until now may be freed. Nothing found under the pin may be used any more.
     pub(crate) fn renew(&mut self) {
         self.kept = Cell::new(None);

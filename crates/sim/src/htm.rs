@@ -18,7 +18,8 @@
 //!
 //! Regions write memory in place. Before each write inside a region the caller logs the old bytes with
 //! [`log_write`]; an abort restores them before any other core runs. Since all cores run on one thread of the
-//! operating system, no core ever sees a write that did not commit.
+//! operating system, no core ever sees a write that did not commit. Writes to the body's own stack are not logged: it is gone when the
+//! abort has unwound it.
 //!
 //! # Unwinding
 //!
@@ -118,7 +119,7 @@ pub fn run<R>(body: impl FnOnce() -> R) -> Result<R, AbortCause> {
     // SAFETY: as above; the reference ends with the block.
     let core = unsafe {
         let this: &mut Engine = &mut *engine;
-        this.htm.begin(this.current, this.now);
+        this.htm.begin(this.current, this.now, (&raw const body).addr());
         this.current
     };
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -251,10 +252,15 @@ pub unsafe fn log_write(address: *mut u8, bytes: usize) {
     if !is_inside() {
         return;
     }
+    let top = 0u8;
+    let stack_from = (&raw const top).addr();
     // SAFETY: the engine is active, and the references end with each statement. The rest is this function's
     // contract.
     unsafe {
         let core = (*engine).current;
+        if (stack_from..(*engine).htm.stack_to(core)).contains(&address.addr()) {
+            return;
+        }
         (*engine).htm.log(core, address, bytes);
     }
 }

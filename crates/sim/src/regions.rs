@@ -62,6 +62,8 @@ struct Region {
     line_before: u64,
     system_abort_at: u64,
     aborted: Option<AbortCause>,
+    /// The address on the core's stack below which, as the stack grows, the frames of the region's body are.
+    stack_to: usize,
     /// True if the core unwinds, or has unwound, from the region.
     leaving: bool,
 }
@@ -156,7 +158,12 @@ impl Htm {
         }
     }
 
-    pub(crate) fn begin(&mut self, core: usize, now: u64) {
+    /// The end of the part of the core's stack that belongs to its region's body.
+    pub(crate) fn stack_to(&self, core: usize) -> usize {
+        self.regions[core].as_ref().map_or(0, |region| region.stack_to)
+    }
+
+    pub(crate) fn begin(&mut self, core: usize, now: u64, stack_to: usize) {
         let Some(limits) = &self.limits else { return };
         let until_system_abort = -(1.0 - self.random.unit()).ln() / limits.system_aborts_per_ps;
         let mut region = self.spare.pop().unwrap_or_else(|| Region {
@@ -169,6 +176,7 @@ impl Htm {
             line_before: 0,
             system_abort_at: 0,
             aborted: None,
+            stack_to,
             leaving: false,
         });
         region.ways.fill(Way::Empty);
@@ -176,6 +184,7 @@ impl Htm {
         region.line_before = 0;
         region.written = 0;
         region.aborted = None;
+        region.stack_to = stack_to;
         region.leaving = false;
         region.system_abort_at = now.saturating_add(until_system_abort.min(1e18) as u64);
         self.regions[core] = Some(region);

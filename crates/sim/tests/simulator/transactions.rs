@@ -291,3 +291,36 @@ fn figure_1b_random_writes() {
     let sequential = abort_rate(1, |_| (0..112).for_each(|at| array.line(at).store(1)));
     assert!(sequential <= 5.0, "as many lines in sequence fit: {sequential}");
 }
+
+#[test]
+fn an_abort_does_not_write_to_the_stack_that_it_unwinds() {
+    /// Writes to a word on the stack, whose place other calls use afterwards.
+    #[inline(never)]
+    fn write_to_stack(value: u64) -> u64 {
+        let word = Word::default();
+        word.store(value);
+        word.load()
+    }
+
+    #[inline(never)]
+    fn check(depth: usize) -> u64 {
+        let words = [depth as u64; 8];
+        if depth == 0 {
+            htm::abort(1);
+        }
+        let below = if depth == 0 { 0 } else { check(depth - 1) };
+        assert_eq!(std::hint::black_box(words), [depth as u64; 8]);
+        below + words[0]
+    }
+
+    let outer = Word::default();
+    let (inside, outside) = alone(calm(1), || {
+        let inside = htm::run(|| {
+            outer.store(write_to_stack(7));
+            // Held by the frames that an abort unwinds: if it wrote there, these would be damaged.
+            check(20);
+        });
+        (inside, outer.load())
+    });
+    assert_eq!((inside, outside), (Err(AbortCause::Explicit(1)), 0), "words of frames outside are restored");
+}

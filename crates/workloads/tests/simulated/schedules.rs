@@ -32,7 +32,7 @@ fn no_schedule_makes_a_protocol_break_its_promise() {
     for (name, sum) in for_each_protocol(4, Passes { schedules: 500 }) {
         // Where all wait until they have a lock, few lose it; where there is one lock for all, nobody does.
         assert!(
-            name == "serial" || sum.aborts > 40,
+            matches!(name, "serial" | "naive-htm") || sum.aborts > 40,
             "{name}: schedules without conflicts show nothing: {sum:?}"
         );
         assert!(sum.commits > 1_200, "{name}: {sum:?}");

@@ -1,0 +1,262 @@
+//! Hardware transactions on the machine that has them: they commit, under every workload and in explored schedules, and one that is
+//! aborted at any of its steps leaves nothing behind.
+
+use hotrow::protocols::Serial;
+use hotrow::{
+    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex, Table, Transaction,
+    Value,
+};
+use hotrow_sim::{Config, Machine, Simulation, SimulationReport};
+use hotrow_workloads::explore::{Drawn, DrawnWorkload, Explored, explore};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The schedule of a seed, without readers on snapshots, beside which commits take locks.
+fn drawn(seed: u64) -> Drawn {
+    let mut drawn = Drawn::new(seed, 0);
+    match &mut drawn.workload {
+        DrawnWorkload::Stress(options) => options.snapshot_share = 0.0,
+        DrawnWorkload::Tpcc(options) => options.readers = Isolation::Serializable,
+        DrawnWorkload::Ycsb(options) => options.readers = Isolation::Serializable,
+        _ => {}
+    }
+    drawn
+}
+
+/// The first seeds whose workload is of each kind: stress, the array, YCSB, the 32 tables, TPC-C.
+fn of_each_kind(count: usize) -> [Vec<Drawn>; 5] {
+    let mut kinds: [Vec<Drawn>; 5] = Default::default();
+    for drawn in (0..).map(drawn) {
+        let kind = match drawn.workload {
+            DrawnWorkload::Stress(_) => 0,
+            DrawnWorkload::Array(_) => 1,
+            DrawnWorkload::Ycsb(_) => 2,
+            DrawnWorkload::Tables32(_) => 3,
+            _ => 4,
+        };
+        if kinds[kind].len() < count {
+            kinds[kind].push(drawn);
+        } else if kinds.iter().all(|drawn| drawn.len() == count) {
+            break;
+        }
+    }
+    kinds
+}
+
+fn every_kind_commits_in_regions<P: Protocol>(protocol: &str) {
+    for kind in of_each_kind(12) {
+        let mut sum = Explored::default();
+        for drawn in &kind {
+            match explore::<P>(drawn, protocol, 100, |_| ()) {
+                Ok(explored) => sum.add(&explored),
+                Err(violation) => panic!("{protocol}: {violation}\n{:#?}", violation.drawn),
+            }
+        }
+        // Each has transactions on several cores, some of which meet, and in some schedules interrupts abort many.
+        let workload = &kind[0].workload;
+        assert!(sum.regions > 12 && sum.region_aborts > 0, "{protocol}, {workload:?}: {sum:?}");
+    }
+}
+
+#[test]
+fn commits_of_dbx_are_regions_under_every_workload() {
+    every_kind_commits_in_regions::<Occ>("dbx");
+}
+
+#[test]
+fn transactions_of_naive_htm_are_regions_under_every_workload() {
+    every_kind_commits_in_regions::<Serial>("naive-htm");
+}
+
+fn explored<P: Protocol>(protocol: &str) -> Explored {
+    let mut sum = Explored::default();
+    for seed in 0..1_500 {
+        match explore::<P>(&drawn(seed), protocol, 100, |_| ()) {
+            Ok(explored) => sum.add(&explored),
+            Err(violation) => panic!("{protocol}: {violation}\n{:#?}", violation.drawn),
+        }
+    }
+    sum
+}
+
+#[test]
+fn no_schedule_makes_regions_and_locks_miss_each_other() {
+    for sum in [explored::<Occ>("dbx"), explored::<Serial>("naive-htm")] {
+        assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 15_000, "{sum:?}");
+    }
+}
+
+/// A boxed row that shows how many of its copies are alive.
+#[derive(Clone, Value)]
+struct Row {
+    number: u64,
+    alive: Arc<()>,
+}
+
+struct Tables<P: Protocol> {
+    numbers: Table<u64, u64, P>,
+    rows: Table<u64, Row, P>,
+    owners: SecondaryIndex<u64, u64, Row, P>,
+}
+
+/// The number of keys of each table before the transaction. They nearly fill a leaf of an ordered one.
+const KEYS: u64 = 30;
+
+/// The number of rows that the transaction inserts, so that the leaf is split.
+const INSERTED: u64 = 3;
+
+impl<P: Protocol> Tables<P> {
+    fn new(db: &Database<P>, alive: &Arc<()>) -> Self {
+        let numbers = db.table::<u64, u64>("numbers").hash(4).create().unwrap();
+        let mut rows = db.table::<u64, Row>("rows");
+        let owners = rows.secondary("owners", |_, row: &Row| row.number);
+        let rows = rows.create().unwrap();
+        for key in 0..KEYS {
+            numbers.bulk_insert(key, key);
+            rows.bulk_insert(100 * key, Row { number: key, alive: alive.clone() });
+        }
+        Self { numbers, rows, owners }
+    }
+
+    /// Changes, inserts and deletes rows of all kinds. `whole`: also in ways that only a region around the whole transaction admits.
+    fn change(&self, tx: &mut Transaction<'_, P>, alive: &Arc<()>, whole: bool) -> Result<(), Abort> {
+        self.numbers.update(tx, &1, |number| *number += 100)?;
+        self.numbers.insert(tx, KEYS, KEYS)?;
+        self.numbers.delete(tx, &2)?;
+        assert_eq!(self.numbers.get(tx, &(KEYS + 1))?, None);
+        self.rows.update(tx, &0, |row| row.number = 7)?;
+        self.rows.delete(tx, &200)?;
+        if whole {
+            self.numbers.apply(tx, &3, |number| *number *= 2)?;
+            self.rows.update(tx, &300, |row| row.number = 8)?;
+            self.rows.delete(tx, &300)?;
+        }
+        for key in 1..=INSERTED {
+            self.rows.insert(tx, key, Row { number: 1_000, alive: alive.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// All that the tables hold: numbers, rows, and the rows by their owners.
+    fn content(&self, engine: &Engine<P>) -> [Vec<(u64, u64)>; 3] {
+        let mut worker = engine.worker().expect("few workers");
+        let (mut numbers, mut rows) = (Vec::new(), Vec::new());
+        self.numbers.for_each(&mut worker, |key, number| numbers.push((*key, *number))).unwrap();
+        self.rows.for_each(&mut worker, |key, row| rows.push((*key, row.number))).unwrap();
+        let by_owner = worker.transact(|tx| {
+            let mut found = Vec::new();
+            self.owners.scan(tx, .., Direction::Ascending, |owner, key, _| {
+                found.push((*owner, *key));
+                ControlFlow::Continue(())
+            })?;
+            Ok(found)
+        });
+        numbers.sort_unstable();
+        [numbers, rows, by_owner.unwrap()]
+    }
+}
+
+/// Runs the transaction on one core, and aborts the region that makes step `abort_at` within regions. Returns what the run was, what
+/// is in the tables afterwards, and the number of regions that the engine has counted.
+fn run<P: Protocol>(
+    protocol: &str,
+    abort_at: Option<u64>,
+    alive: &Arc<()>,
+) -> (SimulationReport<()>, [Vec<(u64, u64)>; 3], u64) {
+    let engine = Engine::<P>::named(protocol, RetryPolicy::default()).expect("a variant");
+    let db = Database::on(&engine);
+    let tables = Tables::new(&db, alive);
+    let before = engine.statistics().count(&Counter::REGION_COMMITS);
+    let recording = engine.record_history(1 << 24).expect("a new engine");
+    let mut config = Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 1);
+    if let Some(transactions) = &mut config.machine.transactions {
+        // Only the abort that is wanted.
+        transactions.system_aborts_per_s = 0.0;
+        transactions.fills_per_random_line = 0.0;
+        transactions.fills_per_sequential_line = 0.0;
+        transactions.resident_lines = 0;
+    }
+    // Room for all that the transaction writes, wherever the allocator puts it.
+    (config.machine.caches.l1_kib, config.machine.caches.l1_ways) = (1024, 256);
+    config.region_abort_at = abort_at;
+    let worker = RefCell::new(engine.worker().expect("few workers"));
+    let outcome = Simulation::new(config).expect("valid options").run(|_| {
+        let mut worker = worker.borrow_mut();
+        worker.transact(|tx| tables.change(tx, alive, protocol != "dbx")).expect("nobody else is there");
+    });
+    drop(worker);
+    let regions = engine.statistics().count(&Counter::REGION_COMMITS) - before;
+    let report = hotrow_check::check(&recording.finish()).expect("a history of one transaction");
+    assert!(report.is(report.claimed()), "{report}");
+    let content = tables.content(&engine);
+    (outcome, content, regions)
+}
+
+/// Frees what the epoch still keeps, until nothing of the rows is left.
+fn assert_nothing_is_alive(alive: &Arc<()>, when: &str) {
+    // Other tests of this process may be pinned for a while.
+    for _ in 0..1_000_000 {
+        if Arc::strong_count(alive) == 1 {
+            return;
+        }
+        hotrow_core::epoch::pin().flush();
+        hotrow::sync::thread::yield_now();
+    }
+    panic!("{when}: {} copies of rows are left", Arc::strong_count(alive) - 1);
+}
+
+fn aborts_at_each_step<P: Protocol>(protocol: &str) {
+    let alive = Arc::new(());
+    let (undisturbed, expected, regions) = run::<P>(protocol, None, &alive);
+    assert_eq!((undisturbed.regions.aborts(), regions), (0, 1), "{protocol}: {:?}", undisturbed.regions);
+    assert_nothing_is_alive(&alive, protocol);
+    let mut aborted = 0;
+    for step in 0.. {
+        let (outcome, content, regions) = run::<P>(protocol, Some(step), &alive);
+        assert_eq!(content, expected, "{protocol}, aborted at step {step}");
+        assert_eq!((outcome.regions.commits, regions), (1, 1), "{protocol}, aborted at step {step}: the retry commits");
+        assert_nothing_is_alive(&alive, &format!("{protocol}, aborted at step {step}"));
+        if outcome.regions.system == 0 {
+            break;
+        }
+        aborted += 1;
+    }
+    // Each word that is written, and many that are read.
+    assert!(aborted > 40, "{protocol}: {aborted} steps");
+}
+
+#[test]
+fn a_commit_of_dbx_that_is_aborted_at_any_step_leaves_nothing() {
+    aborts_at_each_step::<Occ>("dbx");
+}
+
+#[test]
+fn a_transaction_of_naive_htm_that_is_aborted_at_any_step_leaves_nothing() {
+    aborts_at_each_step::<Serial>("naive-htm");
+}
+
+#[test]
+fn without_hardware_transactions_both_do_what_their_fallback_does() {
+    let alive = Arc::new(());
+    for fallbacks in [fallbacks::<Occ>("dbx", &alive), fallbacks::<Serial>("naive-htm", &alive)] {
+        assert_eq!(fallbacks, (0, 0));
+    }
+}
+
+/// Runs the transaction on a thread, where regions may or may not be available, and counts regions and what was taken instead.
+fn fallbacks<P: Protocol>(protocol: &str, alive: &Arc<()>) -> (u64, u64) {
+    let engine = Engine::<P>::named(protocol, RetryPolicy::default()).expect("a variant");
+    let db = Database::on(&engine);
+    let tables = Tables::new(&db, alive);
+    let before = engine.statistics();
+    engine.transact(|tx| tables.change(tx, alive, true)).expect("nobody else is there");
+    let statistics = engine.statistics();
+    let count = |counter| statistics.count(counter) - before.count(counter);
+    assert_eq!(statistics.commits - before.commits, 1);
+    if hotrow::sync::region::is_available() {
+        assert_eq!(count(&Counter::REGION_COMMITS) + count(&Counter::REGION_FALLBACKS), 1);
+        return (0, 0);
+    }
+    (count(&Counter::REGION_COMMITS), count(&Counter::REGION_FALLBACKS))
+}
