@@ -498,7 +498,9 @@ impl<P: Protocol> Attempt<P> {
 
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
-        let Self { log: Some(log), items, piece, log_goes_on, records_later: false, .. } = self else { return };
+        let Self { log: Some(log), items, piece, log_goes_on, records_later: false, .. } = self else {
+            return;
+        };
         *log_goes_on = false;
         if outcome == Ended::Committed {
             log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));

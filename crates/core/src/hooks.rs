@@ -7,10 +7,10 @@
 
 use crate::protocol::Protocol;
 use crate::region::UNFIT;
-use hotrow_sync::region;
 use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use hotrow_sync::region;
 
 /// The hooks of a worker's attempts. Most workers have none.
 #[derive(Default)]

@@ -45,10 +45,13 @@ mod whole;
 /// Counters of regions.
 impl Counter {
     /// Regions that committed.
-    pub const REGION_COMMITS: Counter = Counter::count("region_commits", "hardware transactions that committed");
+    pub const REGION_COMMITS: Counter =
+        Counter::count("region_commits", "hardware transactions that committed");
     /// Regions aborted by conflicts.
-    pub const REGION_CONFLICTS: Counter =
-        Counter::count("region_conflicts", "hardware transactions aborted because another thread wanted their data");
+    pub const REGION_CONFLICTS: Counter = Counter::count(
+        "region_conflicts",
+        "hardware transactions aborted because another thread wanted their data",
+    );
     /// Regions aborted because they did not fit.
     pub const REGION_CAPACITY: Counter =
         Counter::count("region_capacity", "hardware transactions aborted because the cache had no room");
@@ -59,8 +62,10 @@ impl Counter {
     pub const REGION_OTHER: Counter =
         Counter::count("region_other", "hardware transactions aborted by interrupts and for other causes");
     /// Commits that took locks instead.
-    pub const REGION_FALLBACKS: Counter =
-        Counter::count("region_fallbacks", "transactions that took locks because hardware transactions failed");
+    pub const REGION_FALLBACKS: Counter = Counter::count(
+        "region_fallbacks",
+        "transactions that took locks because hardware transactions failed",
+    );
 }
 
 /// The counters of regions.
@@ -144,7 +149,11 @@ impl Drop for Holding {
 ///
 /// `retire` may be called with a pin, `value` and `bytes` once, at a later time, by this thread, unless the region is aborted.
 #[inline(always)]
-pub(crate) unsafe fn hold_back(value: *mut (), bytes: usize, retire: unsafe fn(&Pin, *mut (), usize)) -> bool {
+pub(crate) unsafe fn hold_back(
+    value: *mut (),
+    bytes: usize,
+    retire: unsafe fn(&Pin, *mut (), usize),
+) -> bool {
     let held_back = HELD_BACK.with(Cell::get);
     if held_back.is_null() {
         return false;

@@ -39,10 +39,10 @@
 mod lock;
 
 use crate::worker_states::{self, AttemptStamp};
+use hotrow_core::region::UNFIT;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
-use hotrow_core::region::UNFIT;
 use hotrow_sync::profile::waiting;
 use hotrow_sync::region;
 use lock::{EngineLock, Holder};

@@ -267,7 +267,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         })
         .collect();
     let in_regions = engine.uses_regions();
-    let simulation = Simulation::new(drawn.config(trace_steps, in_regions)).expect("the drawn options are valid");
+    let simulation =
+        Simulation::new(drawn.config(trace_steps, in_regions)).expect("the drawn options are valid");
     let outcome = simulation.try_run(|core| {
         let (mut worker, mut client) = crew[core].take().expect("each core has its own");
         let mut failed = None;

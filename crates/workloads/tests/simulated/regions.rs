@@ -3,8 +3,8 @@
 
 use hotrow::protocols::Serial;
 use hotrow::{
-    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex, Table, Transaction,
-    Value,
+    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex,
+    Table, Transaction, Value,
 };
 use hotrow_sim::{Config, Machine, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, DrawnWorkload, Explored, explore};
@@ -169,7 +169,8 @@ fn run<P: Protocol>(
     let tables = Tables::new(&db, alive);
     let before = engine.statistics().count(&Counter::REGION_COMMITS);
     let recording = engine.record_history(1 << 24).expect("a new engine");
-    let mut config = Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 1);
+    let mut config =
+        Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 1);
     if let Some(transactions) = &mut config.machine.transactions {
         // Only the abort that is wanted.
         transactions.system_aborts_per_s = 0.0;
@@ -215,7 +216,11 @@ fn aborts_at_each_step<P: Protocol>(protocol: &str) {
     for step in 0.. {
         let (outcome, content, regions) = run::<P>(protocol, Some(step), &alive);
         assert_eq!(content, expected, "{protocol}, aborted at step {step}");
-        assert_eq!((outcome.regions.commits, regions), (1, 1), "{protocol}, aborted at step {step}: the retry commits");
+        assert_eq!(
+            (outcome.regions.commits, regions),
+            (1, 1),
+            "{protocol}, aborted at step {step}: the retry commits"
+        );
         assert_nothing_is_alive(&alive, &format!("{protocol}, aborted at step {step}"));
         if outcome.regions.system == 0 {
             break;

@@ -1,10 +1,10 @@
 //! A bucket: one cache line of tagged record pointers, and a chain of more of them when it is full.
 
-use crate::index::free_made;
-use hotrow_core::region::made_in_region;
 use super::hashing::Hash64;
+use crate::index::free_made;
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
+use hotrow_core::region::made_in_region;
 use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
 use hotrow_sync::prefetch::prefetch_bytes;
 use std::ptr::NonNull;

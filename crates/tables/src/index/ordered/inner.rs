@@ -1,9 +1,9 @@
 //! Inner nodes of the tree.
 
-use crate::index::free_made;
-use hotrow_core::region::made_in_region;
 use super::node::{CHILDREN, Node, copy_pointer, empty, shift_down, shift_up};
+use crate::index::free_made;
 use crate::key::{Image, NodeSlots};
+use hotrow_core::region::made_in_region;
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;

@@ -1,11 +1,11 @@
 //! Leaves of the tree.
 
-use crate::index::free_made;
-use hotrow_core::region::made_in_region;
 use super::node::{LEAF_ENTRIES, NO_RUN, Node, copy_pointer, empty, shift_down, shift_up};
 use crate::index::Keyed;
+use crate::index::free_made;
 use crate::key::{Found, Image, Key, NodeSlots};
 use hotrow_core::StructureVersion;
+use hotrow_core::region::made_in_region;
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;
