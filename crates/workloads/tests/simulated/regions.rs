@@ -3,10 +3,10 @@
 
 use hotrow::protocols::Serial;
 use hotrow::{
-    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex,
-    Table, Transaction, Value,
+    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex, TBox,
+    TCounter, Table, Transaction, Value,
 };
-use hotrow_sim::{Config, Machine, Simulation, SimulationReport};
+use hotrow_sim::{Config, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, DrawnWorkload, Explored, explore};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -264,4 +264,39 @@ fn fallbacks<P: Protocol>(protocol: &str, alive: &Arc<()>) -> (u64, u64) {
         return (0, 0);
     }
     (count(&Counter::REGION_COMMITS), count(&Counter::REGION_FALLBACKS))
+}
+
+/// Some commits take locks, because a change of a counter is not made in a region; others write the same box in regions, without
+/// having read it.
+#[test]
+fn no_region_writes_over_the_lock_of_a_commit() {
+    let (mut regions, mut fallbacks) = (0, 0);
+    for seed in 0..300 {
+        let engine = Engine::<Occ>::named("dbx", RetryPolicy::default()).expect("a variant");
+        let (number, counter) = (TBox::new(&engine, 0u64), TCounter::new(&engine, 0));
+        let mut config =
+            Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 3);
+        (config.seed, config.caches) = (seed, false);
+        config.order = Order::Random { probability: 0.3 };
+        let workers: Vec<_> = (0..3).map(|_| RefCell::new(engine.worker().expect("few workers"))).collect();
+        Simulation::new(config).expect("valid options").run(|core| {
+            let mut worker = workers[core].borrow_mut();
+            for _ in 0..4 {
+                let done = worker.transact(|tx| {
+                    if core == 0 {
+                        counter.add(tx, 1)?;
+                        number.update(tx, |number| *number += 1)
+                    } else {
+                        number.add(tx, 100)
+                    }
+                });
+                done.expect("it is retried");
+            }
+        });
+        let found = engine.transact(|tx| number.get(tx)).expect("nobody else is there");
+        assert_eq!(found, 804, "schedule {seed}");
+        regions += engine.statistics().count(&Counter::REGION_COMMITS);
+        fallbacks += engine.statistics().count(&Counter::REGION_FALLBACKS);
+    }
+    assert!(regions >= 2_000 && fallbacks >= 1_200, "{regions} regions, {fallbacks} with locks");
 }
