@@ -164,7 +164,7 @@ fn cause_of(status: u32) -> Abort {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
