@@ -25,7 +25,7 @@
 //!
 //! [`Pin::retire`] hands a value to the epoch, which allocates, and which nobody takes back if the region is aborted. So as long as a
 //! thread holds back, [`Pin`]'s functions put what is retired into a list, whose room was made before; when it is full, the region
-//! aborts itself ([`FULL`]).
+//! aborts itself (`FULL`).
 
 use crate::attempt::Attempt;
 use crate::counter::{Counter, CounterPlace};
