@@ -1,0 +1,155 @@
+//! The buffers in which workers leave the records of their commits.
+
+use crate::layout::push_record;
+use crate::shared::Shared;
+use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
+use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use hotrow_sync::clock;
+use hotrow_sync::{Mutex, lock};
+use std::sync::Arc;
+
+/// Records of one worker that the logger has not taken yet.
+#[derive(Default)]
+pub(crate) struct BufferState {
+    pub(crate) records: Mutex<Records>,
+    /// Bytes of the records. Written under the mutex.
+    pub(crate) bytes: AtomicUsize,
+    /// True once the worker has given the buffer up.
+    pub(crate) abandoned: AtomicBool,
+}
+
+#[derive(Default)]
+pub(crate) struct Records {
+    pub(crate) bytes: Vec<u8>,
+    /// Largest epoch of all records that were ever appended.
+    pub(crate) last_epoch: u64,
+}
+
+/// The buffer of one worker.
+///
+/// A buffer may be dropped with records in it: they are written all the same.
+pub struct Buffer {
+    shared: Arc<Shared>,
+    state: Arc<BufferState>,
+}
+
+impl Buffer {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let state = Arc::new(BufferState::default());
+        lock(&shared.buffers).push(Arc::clone(&state));
+        Self { shared, state }
+    }
+
+    /// Waits until there is room for another commit. To be called before a transaction takes locks.
+    ///
+    /// While the buffer has more than [`Options::buffer_bytes_max`](crate::Options::buffer_bytes_max) bytes it waits for
+    /// the logger. While the log has more than [`Options::space_bytes_max`](crate::Options::space_bytes_max) bytes it waits
+    /// for a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// The log's [`Failure`] if it has failed, or [`Failure::Closed`]. [`Failure::OutOfSpace`] if the log is too large and
+    /// no checkpoint began within [`Options::space_wait`](crate::Options::space_wait), or those that did made too little
+    /// room.
+    #[inline]
+    pub fn admit(&mut self) -> Result<(), Failure> {
+        let shared = &*self.shared;
+        // Relaxed, both: a late answer admits one commit more, which is allowed.
+        if self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max
+            && !shared.out_of_space.load(Ordering::Relaxed)
+            && !shared.closing.load(Ordering::Relaxed)
+            && !shared.has_failed()
+        {
+            return Ok(());
+        }
+        self.admit_slowly()
+    }
+
+    #[cold]
+    fn admit_slowly(&mut self) -> Result<(), Failure> {
+        let shared = &*self.shared;
+        let has_room = || self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max;
+        shared.progress.wait_until(|| has_room() || shared.check().is_err());
+        let deadline = clock::now() + shared.options.space_wait;
+        loop {
+            shared.check()?;
+            // Acquire: pairs with the release in `Log::close`.
+            if shared.closing.load(Ordering::Acquire) {
+                return Err(Failure::Closed);
+            }
+            // Acquire: pairs with the release in `Shared::note_space`.
+            let has_space = || !shared.out_of_space.load(Ordering::Acquire);
+            if has_space() {
+                return Ok(());
+            }
+            let (used, is_making_room) = {
+                let files = lock(&shared.files);
+                (files.space(), files.checkpoint_running)
+            };
+            let over = || has_space() || shared.check().is_err();
+            if is_making_room {
+                shared.progress.wait_until(|| over() || !lock(&shared.files).checkpoint_running);
+                continue;
+            }
+            let left = deadline.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                return Err(Failure::OutOfSpace { used, max: shared.options.space_bytes_max });
+            }
+            shared.progress.park_until(Some(left), || over() || lock(&shared.files).checkpoint_running);
+        }
+    }
+
+    /// Appends the record of a commit. To be called while the transaction holds its locks; copies the bytes, and waits at
+    /// most for the logger to exchange two pointers.
+    ///
+    /// Stamps of one buffer need not be in order. After the log has failed or ended the record is lost, as a later wait for
+    /// its epoch says. Entries of more than [`RECORD_BYTES_MAX`] bytes make the log fail, because they cannot be written and
+    /// the commit cannot be undone any more.
+    #[inline]
+    pub fn append(&mut self, stamp: Stamp, entries: &[u8]) {
+        if entries.len() > RECORD_BYTES_MAX {
+            return self.shared.fail(Failure::RecordTooLarge { bytes: entries.len() });
+        }
+        let length = {
+            let mut records = lock(&self.state.records);
+            push_record(&mut records.bytes, stamp, entries);
+            records.last_epoch = records.last_epoch.max(stamp.epoch);
+            let length = records.bytes.len();
+            // Relaxed: read without the mutex only to decide about waiting.
+            self.state.bytes.store(length, Ordering::Relaxed);
+            length
+        };
+        let shared = &*self.shared;
+        // Relaxed: if the logger has taken the records before these came, it has cleared the flag before, and the mutex of
+        // the records makes that visible here. If it takes these, the flag does not matter.
+        if !shared.appended.load(Ordering::Relaxed) {
+            // Release: pairs with the acquire by which the logger clears it.
+            shared.appended.store(true, Ordering::Release);
+            shared.idle.notify_all();
+        }
+        if length > shared.options.buffer_bytes_max / 2 && matches!(shared.options.mode, Mode::Async { .. }) {
+            // Release: pairs with the acquire in `Shared::is_urgent`.
+            shared.hurry.store(true, Ordering::Release);
+            shared.interval.notify_all();
+        }
+    }
+
+    /// Bytes of the records that the logger has not taken yet.
+    pub fn bytes(&self) -> usize {
+        // Relaxed: a figure of the moment.
+        self.state.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // Release: pairs with the acquire of the logger, which then sees the last records.
+        self.state.abandoned.store(true, Ordering::Release);
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! The files that the log consists of.
+
+use std::collections::VecDeque;
+
+/// A segment: a file with a part of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentState {
+    pub(crate) number: u64,
+    /// Valid bytes.
+    pub(crate) bytes: u64,
+    /// All its records have smaller epochs.
+    pub(crate) bound: u64,
+}
+
+/// The newest checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckpointState {
+    pub(crate) number: u64,
+    pub(crate) epoch: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The log's files, as far as they are needed.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// In the order of their numbers, without gaps. The last one is being written.
+    pub(crate) segments: VecDeque<SegmentState>,
+    pub(crate) checkpoint: Option<CheckpointState>,
+    /// True while a checkpoint is being written.
+    pub(crate) checkpoint_running: bool,
+    /// Smallest epoch that a checkpoint may have.
+    pub(crate) epoch_min: u64,
+    /// Number of the next checkpoint.
+    pub(crate) next_checkpoint: u64,
+    /// Number of backups that read the files.
+    pub(crate) backups: u32,
+    /// Files that are needed no more, to be deleted when no backup reads them.
+    pub(crate) obsolete: Vec<String>,
+    /// Files that the next checkpoint makes obsolete.
+    pub(crate) obsolete_later: Vec<String>,
+}
+
+impl Files {
+    /// Bytes of all segments.
+    pub(crate) fn space(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+}

@@ -1,0 +1,398 @@
+//! The logger: takes records from the buffers and writes them.
+
+use crate::buffer::BufferState;
+use crate::files::SegmentState;
+use crate::layout::{
+    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded, segment_name,
+    split_record,
+};
+use crate::shared::Shared;
+use crate::storage::{Storage, append_all};
+use crate::{Failure, Mode};
+use hotrow_sync::atomic::Ordering;
+use hotrow_sync::clock::{self, Instant};
+use hotrow_sync::{lock, thread};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The engine's epochs, as the logger needs them.
+pub trait Epochs: Send + 'static {
+    /// Begins a new epoch. Returns `e` such that the record of every commit with an epoch below `e` has been appended. A
+    /// record that comes later with such an epoch makes the log fail.
+    ///
+    /// Waits for the commits that are just between their stamp and their append. Called by the logger only; results never
+    /// decrease, and exceed the epoch of every commit that ended before the call. The first result exceeds the epoch that
+    /// [`Opened::replay`](crate::Opened::replay) returned.
+    fn advance(&mut self) -> u64;
+}
+
+/// Sleep of the logger when the engine's epochs do not get to the one that somebody waits for.
+const STALLED: Duration = Duration::from_micros(50);
+
+/// Most bytes of memory that the logger keeps for the next batch.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
+/// The segment that is being written.
+pub(crate) struct OpenSegment {
+    pub(crate) number: u64,
+    pub(crate) name: String,
+    pub(crate) salt: u64,
+    pub(crate) bytes: u64,
+}
+
+impl OpenSegment {
+    /// Creates a segment: header and, if there is one, a first frame, whole or not at all.
+    pub(crate) fn create(
+        storage: &dyn Storage,
+        header: &SegmentHeader,
+        first_frame: &[u8],
+    ) -> Result<Self, (&'static str, String, std::io::Error)> {
+        let name = segment_name(header.number);
+        let temporary = format!("{name}{TEMPORARY}");
+        let failed = |operation| {
+            let temporary = temporary.clone();
+            move |error| (operation, temporary, error)
+        };
+        storage.create(&temporary).map_err(failed("create"))?;
+        append_all(storage, &temporary, &header.encode()).map_err(failed("write"))?;
+        append_all(storage, &temporary, first_frame).map_err(failed("write"))?;
+        storage.sync(&temporary).map_err(failed("sync"))?;
+        storage.rename(&temporary, &name).map_err(failed("rename"))?;
+        storage.sync_directory().map_err(failed("sync the directory of"))?;
+        let bytes = (SEGMENT_HEADER + first_frame.len()) as u64;
+        Ok(Self { number: header.number, name, salt: header.salt, bytes })
+    }
+}
+
+/// Completes a frame whose payload follows `FRAME_HEADER` bytes in `bytes`: pads it and writes the header.
+pub(crate) fn seal_frame(bytes: &mut Vec<u8>, mut header: FrameHeader) {
+    header.payload = (bytes.len() - FRAME_HEADER) as u64;
+    bytes.resize(padded(bytes.len() as u64) as usize, 0);
+    header.checksum = crc32c::crc32c(&bytes[FRAME_HEADER..]);
+    header.encode(bytes);
+}
+
+/// Result of a step of the logger.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// All that it was asked for.
+    Written,
+    /// There was nothing to write yet, although somebody waits.
+    Stalled,
+    /// There will be no more steps.
+    Ended,
+}
+
+/// The log's writer. [`Opened::start`](crate::Opened::start) runs it on a thread of its own;
+/// [`Opened::start_without_thread`](crate::Opened::start_without_thread) leaves that to the caller.
+///
+/// A logger that is dropped without running, or ends, ends the log.
+pub struct Logger {
+    shared: Arc<Shared>,
+    storage: Arc<dyn Storage>,
+    epochs: Box<dyn Epochs>,
+    segment: OpenSegment,
+    /// Sequence number of the next frame.
+    sequence: u64,
+    /// All records written have smaller epochs; no later one may have.
+    bound: u64,
+    /// The frame being made.
+    frame: Vec<u8>,
+    records: u32,
+    /// Records taken from the buffers whose epoch is not complete yet.
+    carried: Vec<u8>,
+    /// A buffer to exchange for a worker's.
+    spare: Vec<u8>,
+    last_batch: Instant,
+    /// True once the last frame is written.
+    closed: bool,
+}
+
+impl Logger {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        storage: Arc<dyn Storage>,
+        epochs: Box<dyn Epochs>,
+        segment: OpenSegment,
+        sequence: u64,
+        bound: u64,
+    ) -> Self {
+        Self {
+            shared,
+            storage,
+            epochs,
+            segment,
+            sequence,
+            bound,
+            frame: Vec::new(),
+            records: 0,
+            carried: Vec::new(),
+            spare: Vec::new(),
+            last_batch: clock::now(),
+            closed: false,
+        }
+    }
+
+    /// Writes batches until the log is closed or fails. The dropping of the last [`Log`](crate::Log) closes it, too.
+    pub fn run(mut self) {
+        // Relaxed: only this thread compares it with its own number.
+        self.shared.logger_thread.store(thread::number(), Ordering::Relaxed);
+        loop {
+            match self.guarded(Self::wait_and_write) {
+                Step::Ended => break,
+                Step::Stalled => {
+                    self.shared.interval.park_until(Some(STALLED), || self.shared.has_failed());
+                }
+                Step::Written => {}
+            }
+        }
+        // The drop ends the log.
+    }
+
+    /// Writes one batch, even if it would be empty, and waits for nothing but the device. Returns false once the log was
+    /// closed or has failed. For callers that decide about each step themselves, instead of [`run`](Self::run).
+    pub fn step(&mut self) -> bool {
+        self.guarded(Self::write) != Step::Ended
+    }
+
+    fn guarded(&mut self, step: impl FnOnce(&mut Self) -> Result<Step, Failure>) -> Step {
+        let failure = match catch_unwind(AssertUnwindSafe(|| step(self))) {
+            Ok(Ok(done)) => return done,
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::Thread("panicked".into()),
+        };
+        self.shared.fail(failure);
+        Step::Ended
+    }
+
+    fn wait_and_write(&mut self) -> Result<Step, Failure> {
+        self.wait_for_work();
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<Step, Failure> {
+        if self.closed || self.shared.has_failed() {
+            return Ok(Step::Ended);
+        }
+        // Acquire: pairs with the release in `Log::close`. What was appended before is written below.
+        let closing = self.shared.closing.load(Ordering::Acquire);
+        let written = self.write_batch()?;
+        if closing && self.carried.is_empty() {
+            self.write_close()?;
+            self.closed = true;
+            return Ok(Step::Ended);
+        }
+        // The engine has not got to an epoch that somebody waits for, or that a record has.
+        let stalled = !written && (self.shared.is_urgent() || !self.carried.is_empty());
+        Ok(if stalled { Step::Stalled } else { Step::Written })
+    }
+
+    fn wait_for_work(&mut self) {
+        let shared = &*self.shared;
+        // Acquire: pairs with the release in `Buffer::append`.
+        let has_appended = || shared.appended.load(Ordering::Acquire);
+        shared.idle.wait_until(|| has_appended() || shared.is_urgent());
+        if let Mode::Async { interval } = shared.options.mode {
+            let left = interval.saturating_sub(clock::now().saturating_duration_since(self.last_batch));
+            if !left.is_zero() && !shared.is_urgent() {
+                shared.interval.park_until(Some(left), || shared.is_urgent());
+            }
+            self.last_batch = clock::now();
+        }
+    }
+
+    /// Writes what is complete as one frame and publishes its epoch. Returns true if there was something to write.
+    fn write_batch(&mut self) -> Result<bool, Failure> {
+        // Before the epoch: what is appended from now on sets the flags again. AcqRel: pairs with the stores in `append`.
+        self.shared.appended.swap(false, Ordering::AcqRel);
+        self.shared.hurry.swap(false, Ordering::AcqRel);
+        let bound = self.epochs.advance();
+        if bound < self.bound || bound == 0 {
+            return Err(Failure::LateEpoch { epoch: bound, bound: self.bound });
+        }
+        self.collect(bound)?;
+        if !self.carried.is_empty() {
+            // Relaxed: read by this thread, which is the one that waits for it.
+            self.shared.appended.store(true, Ordering::Relaxed);
+        }
+        let written = self.records > 0;
+        if written {
+            self.write_frame(FrameKind::Batch, bound)?;
+            // Relaxed, all: counters for reports.
+            self.shared.counts.batches.fetch_add(1, Ordering::Relaxed);
+            self.shared.counts.records.fetch_add(u64::from(self.records), Ordering::Relaxed);
+        }
+        self.bound = bound;
+        self.shared.publish(bound - 1);
+        Ok(written)
+    }
+
+    /// Takes all records below `bound` from the buffers into the frame.
+    fn collect(&mut self, bound: u64) -> Result<(), Failure> {
+        self.frame.clear();
+        self.frame.shrink_to(KEPT_BYTES_MAX);
+        self.frame.resize(FRAME_HEADER, 0);
+        self.records = 0;
+        let carried = std::mem::take(&mut self.carried);
+        self.sort_in(&carried, bound)?;
+        // After `advance`, so that every buffer with a record below the bound is there.
+        let buffers: Vec<Arc<BufferState>> = lock(&self.shared.buffers).clone();
+        let mut abandoned = false;
+        for buffer in &buffers {
+            // Acquire: pairs with the release of the drop, so that an abandoned buffer's last records are taken here.
+            abandoned |= buffer.abandoned.load(Ordering::Acquire);
+            let mut taken = std::mem::take(&mut self.spare);
+            {
+                let mut records = lock(&buffer.records);
+                if !records.bytes.is_empty() {
+                    std::mem::swap(&mut records.bytes, &mut taken);
+                    // Relaxed: read without the mutex only to decide about waiting.
+                    buffer.bytes.store(0, Ordering::Relaxed);
+                }
+            }
+            let result = self.sort_in(&taken, bound);
+            taken.clear();
+            taken.shrink_to(KEPT_BYTES_MAX);
+            self.spare = taken;
+            result?;
+        }
+        if abandoned {
+            self.forget_abandoned();
+        }
+        // There is room in the buffers again.
+        self.shared.progress.notify_all();
+        Ok(())
+    }
+
+    /// Adds records to the frame, or to those carried to the next one.
+    fn sort_in(&mut self, bytes: &[u8], bound: u64) -> Result<(), Failure> {
+        // Records are copied in runs: nearly always all at once.
+        let (mut run, mut at) = (0, 0);
+        while let Some((record, rest)) = split_record(&bytes[at..]) {
+            let end = bytes.len() - rest.len();
+            let epoch = record.stamp.epoch;
+            if epoch < self.bound {
+                return Err(Failure::LateEpoch { epoch, bound: self.bound });
+            }
+            if epoch < bound {
+                self.records += 1;
+            } else {
+                self.frame.extend_from_slice(&bytes[run..at]);
+                self.carried.extend_from_slice(&bytes[at..end]);
+                run = end;
+            }
+            at = end;
+        }
+        self.frame.extend_from_slice(&bytes[run..at]);
+        Ok(())
+    }
+
+    #[cold]
+    fn forget_abandoned(&self) {
+        lock(&self.shared.buffers).retain(|buffer| {
+            // Acquire: pairs with the release of the drop.
+            if !buffer.abandoned.load(Ordering::Acquire) {
+                return true;
+            }
+            let records = lock(&buffer.records);
+            // Release: pairs with the acquire in `Log::flush`.
+            self.shared.departed_epoch.fetch_max(records.last_epoch, Ordering::Release);
+            !records.bytes.is_empty()
+        });
+    }
+
+    /// Writes the frame and syncs it.
+    fn write_frame(&mut self, kind: FrameKind, bound: u64) -> Result<(), Failure> {
+        // Relaxed: only asks for a rotation at some time soon.
+        let asked = self.shared.rotate.swap(false, Ordering::Relaxed);
+        let has_frames = self.segment.bytes > SEGMENT_HEADER as u64;
+        if has_frames && (asked || self.segment.bytes >= self.shared.options.segment_bytes) {
+            self.begin_segment()?;
+        }
+        let offset = self.segment.bytes;
+        let header = FrameHeader {
+            kind,
+            segment: self.segment.number,
+            salt: self.segment.salt,
+            offset,
+            sequence: self.sequence,
+            bound,
+            payload: 0,
+            records: self.records,
+            checksum: 0,
+        };
+        seal_frame(&mut self.frame, header);
+        let name = &self.segment.name;
+        let storage = &*self.storage;
+        append_all(storage, name, &self.frame).map_err(|error| Failure::io("write", name, offset, error))?;
+        storage.sync(name).map_err(|error| Failure::io("sync", name, offset, error))?;
+        self.sequence += 1;
+        self.segment.bytes += self.frame.len() as u64;
+        let counts = &self.shared.counts;
+        // Relaxed, all: counters for reports.
+        counts.bytes.fetch_add(self.frame.len() as u64, Ordering::Relaxed);
+        counts.syncs.fetch_add(1, Ordering::Relaxed);
+        if let Some(last) = lock(&self.shared.files).segments.back_mut() {
+            last.bytes = self.segment.bytes;
+            last.bound = bound;
+        }
+        self.shared.note_space();
+        Ok(())
+    }
+
+    fn begin_segment(&mut self) -> Result<(), Failure> {
+        let header = SegmentHeader {
+            number: self.segment.number + 1,
+            salt: new_salt(),
+            previous_bytes: self.segment.bytes,
+            sequence: self.sequence,
+            floor: self.bound,
+        };
+        self.segment = OpenSegment::create(&*self.storage, &header, &[])
+            .map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
+        // Relaxed: a counter for reports.
+        self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
+        let state = SegmentState { number: header.number, bytes: self.segment.bytes, bound: self.bound };
+        lock(&self.shared.files).segments.push_back(state);
+        Ok(())
+    }
+
+    /// Ends the log with a frame that says that all before is durable.
+    fn write_close(&mut self) -> Result<(), Failure> {
+        self.frame.clear();
+        self.frame.resize(FRAME_HEADER, 0);
+        self.records = 0;
+        self.write_frame(FrameKind::Close, self.bound)
+    }
+}
+
+impl Shared {
+    /// Tells `admit` if the segments have as many bytes as they may.
+    pub(crate) fn note_space(&self) {
+        let full = lock(&self.files).space() > self.options.space_bytes_max;
+        // Release: pairs with the acquire in `Buffer::admit`.
+        if self.out_of_space.swap(full, Ordering::Release) && !full {
+            self.progress.notify_all();
+        }
+    }
+}
+
+impl Drop for Logger {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
+impl std::fmt::Debug for Logger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logger").field("segment", &self.segment.name).finish_non_exhaustive()
+    }
+}
+
+/// A number that cannot be foretold, so that nobody can make a value that looks like a frame; in a simulation always the
+/// same.
+pub(crate) fn new_salt() -> u64 {
+    use std::hash::BuildHasher;
+    if thread::is_simulated() { 1 } else { std::collections::hash_map::RandomState::new().hash_one(0_u64) }
+}

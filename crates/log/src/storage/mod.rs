@@ -1,0 +1,148 @@
+//! Storage of the log: a set of named files.
+//!
+//! [`Directory`] keeps them in a directory of the file system. [`Faulty`] keeps them in memory and does to them what
+//! devices and file systems do at their worst.
+
+mod directory;
+mod faulty;
+
+pub use directory::Directory;
+pub use faulty::{Fault, Faults, Faulty};
+
+use std::io;
+
+/// Named files, as the log needs them.
+///
+/// # What the log relies on
+///
+/// - Bytes of a file that were appended before a successful [`sync`](Self::sync) of it survive a loss of power
+///   unchanged. Bytes appended since may be there, partly there or garbage. An append never changes a sector (512
+///   bytes) that lies wholly before it.
+/// - The names that were valid before a successful [`sync_directory`](Self::sync_directory) survive. Each later
+///   creation, renaming or deletion survives whole or not at all.
+/// - A failed `append` may have appended any part. After a failed `sync` nothing is known of what was not synced before,
+///   and a later success says nothing about it. The log never uses such a file again, except for reading it.
+///
+/// Methods may be called from several threads at once; the log never has two calls at once that change one file.
+pub trait Storage: Send + Sync + 'static {
+    /// Claims the storage for one log.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::WouldBlock`] if another log has it.
+    fn lock(&self) -> io::Result<()>;
+
+    /// Ends the claim of [`lock`](Self::lock).
+    fn unlock(&self);
+
+    /// Creates an empty file. Empties it if it exists.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn create(&self, name: &str) -> io::Result<()>;
+
+    /// Appends a part of `bytes`, at least one byte unless there are none. Returns how many bytes were appended.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage; [`io::ErrorKind::StorageFull`] if there is no room. [`io::ErrorKind::Interrupted`] means
+    /// that nothing was appended.
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Makes the content of a file durable.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn sync(&self, name: &str) -> io::Result<()>;
+
+    /// Reads a part of a file from `offset`. Returns how many bytes were read: 0 at the file's end or if `into` is empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage; [`io::ErrorKind::NotFound`] if there is no such file.
+    fn read(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+
+    /// The number of bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage; [`io::ErrorKind::NotFound`] if there is no such file.
+    fn length(&self, name: &str) -> io::Result<u64>;
+
+    /// Gives a file another name. A file that had that name is deleted in the same step.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Deletes a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage; [`io::ErrorKind::NotFound`] if there is no such file.
+    fn delete(&self, name: &str) -> io::Result<()>;
+
+    /// The names of all files, in any order.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes the names of the files durable.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn sync_directory(&self) -> io::Result<()>;
+}
+
+/// Appends all of `bytes`, however many steps the storage makes of it.
+pub(crate) fn append_all(storage: &dyn Storage, name: &str, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match storage.append(name, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(appended) => bytes = bytes.get(appended..).unwrap_or_default(),
+            // Nothing was appended, so this is no retry of a failed write.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The number of times that something harmless (a read, a look at the names) is tried.
+const ATTEMPTS: u32 = 4;
+
+/// Calls `operation` until it succeeds, a few times at most. For operations that change nothing.
+pub(crate) fn with_retries<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut attempt = 1;
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Err(_) if attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+/// Reads until `into` is full or the file ends. Returns how many bytes were read. Retries errors.
+pub(crate) fn read_full(
+    storage: &dyn Storage,
+    name: &str,
+    offset: u64,
+    into: &mut [u8],
+) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        let read = with_retries(|| storage.read(name, offset + filled as u64, &mut into[filled..]))?;
+        if read == 0 {
+            break;
+        }
+        filled = (filled + read).min(into.len());
+    }
+    Ok(filled)
+}

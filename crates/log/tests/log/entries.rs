@@ -1,0 +1,128 @@
+//! Entries: written and read.
+
+use crate::engine::{bytes, delete, put, put_part};
+use hotrow_log::entry::{self, Change, Entry};
+use hotrow_log::{Buffer, Part};
+
+#[test]
+fn entries_of_any_lengths_come_back() {
+    let lengths = [0, 1, 127, 128, 255, 256, 300, 65_535, 65_536, 70_000];
+    for structure in [0, 127, 128, u32::MAX] {
+        let mut record = Vec::new();
+        let mut expected = Vec::new();
+        for key in lengths.map(|length| vec![1; length]) {
+            for value in lengths.map(|length| vec![2; length]) {
+                put(&mut record, structure, &key, &value);
+                expected.push((key.clone(), Some((Part::Whole, value.clone()))));
+                put_part(&mut record, structure, u32::MAX - 1, &key, &value);
+                expected.push((key.clone(), Some((Part::Group(u32::MAX - 1), value))));
+            }
+            delete(&mut record, structure, &key);
+            expected.push((key, None));
+        }
+        let mut found = entry::read(&record);
+        for (key, value) in &expected {
+            let change = match value {
+                None => Change::Delete,
+                Some((part, value)) => Change::Put(*part, value),
+            };
+            assert!(found.next() == Some(Ok(Entry { structure, key, change })));
+        }
+        assert_eq!(found.next(), None);
+    }
+}
+
+#[test]
+fn a_small_entry_has_five_bytes_beside_key_and_value() {
+    let mut record = Vec::new();
+    put(&mut record, 5, b"key", b"value");
+    assert_eq!(record, [0, 5, 3, b'k', b'e', b'y', 5, 0, b'v', b'a', b'l', b'u', b'e']);
+}
+
+#[test]
+fn an_entry_that_fails_leaves_the_record_as_it_was() {
+    let mut record = Vec::new();
+    put(&mut record, 5, b"key", b"value");
+    let before = record.clone();
+    let failing = |out: &mut Vec<u8>| {
+        out.extend_from_slice(b"half");
+        Err::<(), u8>(7)
+    };
+    let whole = |out: &mut Vec<u8>| {
+        out.extend_from_slice(&[0; 1000]);
+        Ok::<(), u8>(())
+    };
+    assert_eq!(entry::write(&mut record, 1, Part::Whole, failing, whole), Err(7));
+    assert_eq!(entry::write(&mut record, 1, Part::Group(3), whole, failing), Err(7));
+    assert_eq!(entry::delete(&mut record, 1, failing), Err(7));
+    assert_eq!(record, before);
+}
+
+#[test]
+fn arbitrary_bytes_are_read_to_their_end_without_a_panic() {
+    let seeds = std::env::var("HOTROW_FUZZ_SEEDS").map(|text| text.parse().expect("a number"));
+    let (mut whole, mut malformed) = (0, 0);
+    for seed in 0..seeds.unwrap_or(20_000_u64) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut record = Vec::new();
+        for _ in 0..random.usize(..4) {
+            let (key, value) = (vec![1; random.usize(..300)], vec![2; random.usize(..300)]);
+            match random.u8(..3) {
+                0 => put(&mut record, random.u32(..), &key, &value),
+                1 => put_part(&mut record, random.u32(..), random.u32(..), &key, &value),
+                _ => delete(&mut record, random.u32(..), &key),
+            }
+        }
+        for _ in 0..random.usize(..3) {
+            match random.u8(..3) {
+                0 => record.truncate(random.usize(..=record.len())),
+                1 => record.push(random.u8(..)),
+                _ if record.is_empty() => {}
+                _ => {
+                    let at = random.usize(..record.len());
+                    record[at] = random.u8(..);
+                }
+            }
+        }
+        let mut again = Vec::new();
+        let mut entries = entry::read(&record);
+        loop {
+            let start = entries.offset();
+            match entries.next() {
+                None => {
+                    whole += 1;
+                    break;
+                }
+                Some(Ok(found)) => {
+                    assert!(entries.offset() > start);
+                    match found.change {
+                        Change::Delete => {
+                            entry::delete(&mut again, found.structure, bytes(found.key)).unwrap()
+                        }
+                        Change::Put(part, value) => {
+                            let (key, value) = (bytes(found.key), bytes(value));
+                            entry::write(&mut again, found.structure, part, key, value).unwrap();
+                        }
+                    }
+                }
+                Some(Err(fault)) => {
+                    assert_eq!(fault.offset, start);
+                    assert_eq!(entries.next(), None);
+                    malformed += 1;
+                    break;
+                }
+            }
+        }
+        // Entries that were understood are understood again.
+        assert!(entry::read(&again).all(|found| found.is_ok()));
+    }
+    assert!(whole > 1_000 && malformed > 1_000, "{whole} whole, {malformed} malformed");
+}
+
+#[test]
+fn buffers_can_be_sent_to_other_threads() {
+    fn sendable<T: Send>() {}
+    sendable::<Buffer>();
+    sendable::<hotrow_log::WhenDurable>();
+    sendable::<hotrow_log::CheckpointWriter>();
+}

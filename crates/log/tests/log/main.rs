@@ -1,0 +1,9 @@
+//! Tests of the log through its public interface.
+
+mod checkpoints;
+mod damage;
+mod engine;
+mod entries;
+mod faults;
+mod power_loss;
+mod round_trips;
