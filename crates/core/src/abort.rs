@@ -1,5 +1,6 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
+use crate::durability::NotDurable;
 use crate::retained::MemoryLimit;
 use crate::worker;
 use std::fmt;
@@ -326,6 +327,14 @@ pub enum Misuse {
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
+    /// What a log or a checkpoint has recovered of a table cannot be read as the table's keys and rows.
+    #[error("{table}: {reason}")]
+    Malformed {
+        /// The table's name.
+        table: String,
+        /// What cannot be read, and why.
+        reason: String,
+    },
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.
     #[error("the session has no such mark any more")]
     UnknownMark,
@@ -395,6 +404,8 @@ pub enum Error<E = Abort> {
     MemoryLimit(Box<MemoryLimit>),
     /// The transaction of a [`Session`](crate::Session) was ended from outside, or because it idled for too long.
     Cancelled(Cancelled),
+    /// The log takes no more, so that the transaction was not begun; or it has committed, and is perhaps not durable.
+    NotDurable(NotDurable),
 }
 
 impl<E> Error<E> {
@@ -405,7 +416,7 @@ impl<E> Error<E> {
             Error::Conflict(_) | Error::Timeout(_) => true,
             Error::MemoryLimit(limit) => !limit.was_told,
             Error::Cancelled(cancelled) => cancelled.cause != CancelCause::Requested,
-            Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } => false,
+            Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } | Error::NotDurable(_) => false,
         }
     }
 
@@ -419,6 +430,7 @@ impl<E> Error<E> {
             Error::Panicked { message } => Error::Panicked { message },
             Error::MemoryLimit(limit) => Error::MemoryLimit(limit),
             Error::Cancelled(cancelled) => Error::Cancelled(cancelled),
+            Error::NotDurable(failure) => Error::NotDurable(failure),
         }
     }
 }
@@ -443,6 +455,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Panicked { message } => write!(f, "a part of the transaction panicked: {message}"),
             Error::MemoryLimit(limit) => write!(f, "memory limit: {limit}"),
             Error::Cancelled(cancelled) => write!(f, "cancelled: {cancelled}"),
+            Error::NotDurable(failure) => write!(f, "not durable: {failure}"),
         }
     }
 }

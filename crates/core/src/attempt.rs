@@ -5,6 +5,7 @@ use crate::arena::Arena;
 use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
 use crate::deferred::{Footprint, Intentions};
+use crate::durability::Logging;
 use crate::engine;
 use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Recorder};
@@ -123,6 +124,10 @@ pub struct Attempt<P: Protocol> {
     pub(crate) commits: Option<Arc<Commits<P>>>,
     /// The commit's stamp, once it is drawn.
     pub(crate) stamp: Option<CommitStamp>,
+    /// The worker's way to the log, if its engine has one.
+    pub(crate) logging: Option<Box<Logging>>,
+    /// The number of the snapshot on which its transaction has read; 0 if it has not.
+    pub(crate) snapshot_read: u64,
     /// The worker's word for its commits; `None` for a part that a thief runs.
     pub(crate) announcement: Option<Announcement>,
     /// The place of its piece in the transaction.
@@ -165,6 +170,7 @@ impl<P: Protocol> Attempt<P> {
         let announcement = Some(announcement);
         Self {
             slot: Some(slot),
+            logging: Logging::of(commits.as_deref()),
             commits,
             announcement,
             ..Self::with(Items::new(), StructureSet::new(), worker, local)
@@ -205,6 +211,8 @@ impl<P: Protocol> Attempt<P> {
             slot: None,
             commits: None,
             stamp: None,
+            logging: None,
+            snapshot_read: 0,
             announcement: None,
             piece: Piece::Whole,
             held_back: HeldBack::default(),
@@ -333,6 +341,7 @@ impl<P: Protocol> Attempt<P> {
         if !self.piece.is_later() {
             self.stamp = None;
         }
+        self.snapshot_read = 0;
         self.scout = None;
         self.scout_inserts = false;
         if P::ALLOWS_STEALING {
@@ -402,7 +411,8 @@ impl<P: Protocol> Attempt<P> {
     /// Ends the reading of a snapshot. Frees memory, and so may run users' code.
     #[cold]
     pub(crate) fn leave_snapshot(&mut self) {
-        self.snapshot = None;
+        let point = self.snapshot.take();
+        self.snapshot_read = point.map_or(0, |point| point.number());
     }
 
     /// Forgets all that it has done in a region that was aborted, and goes on as if it had begun just now. Most of it the abort has

@@ -54,6 +54,9 @@ pub trait Value: Clone + Send + Sync + 'static {
     /// The cell that holds a value of this type.
     type Cell: Cell<Self>;
 
+    /// The fields of an inline struct, in the order of declaration, as the derive macro knows them. None for other types.
+    const FIELDS: &'static [ValueField] = &[];
+
     /// The approximate number of bytes on the heap that the value owns beside its own, and that are freed with it. The
     /// limit and the reports of retained memory count them ([`RetainedMemory`](crate::RetainedMemory)).
     ///
@@ -67,6 +70,17 @@ pub trait Value: Clone + Send + Sync + 'static {
     fn heap_bytes(&self) -> usize {
         0
     }
+}
+
+/// A field of an inline struct: see [`Value::FIELDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueField {
+    /// The field's name.
+    pub name: &'static str,
+    /// The place of its first byte in the struct.
+    pub offset: usize,
+    /// The number of its bytes.
+    pub bytes: usize,
 }
 
 /// As [`Value::heap_bytes`], for the content of a container, of which only the type is known.

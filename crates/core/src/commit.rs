@@ -2,8 +2,9 @@
 //!
 //! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
 //!    nothing can fail.
-//! 2. [`CommitSteps`] run: a log, hooks. Then the values to be replaced are kept for snapshots (`snapshot`). A commit that
-//!    draws no stamp pays only one predictable branch.
+//! 2. Objects write the log's entries, [`CommitSteps`] run, and the values to be replaced are kept for snapshots
+//!    (`snapshot`). Then nothing can fail any more, and the record is appended to the worker's log
+//!    ([`WorkerLog`](crate::WorkerLog)). A commit that draws no stamp pays only one predictable branch.
 //! 3. [`Protocol::finish`] installs each write and releases everything.
 //!
 //! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and a write can be installed
@@ -12,8 +13,8 @@
 //! # The stamp
 //!
 //! A commit's [`CommitStamp`] is its place in the order of a log and of snapshots: *if one transaction must come after
-//! another, its stamp is not smaller*; with an order within the epoch, it is larger. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
-//! moments:
+//! another, its stamp is not smaller*; with an order within the epoch, it is larger. So the protocol draws it
+//! ([`Attempt::draw_stamp`]) in the first half, between two moments:
 //!
 //! - *after* everything to be written is locked, so that the next transaction to write or read these segments draws
 //!   later;
@@ -25,7 +26,9 @@
 //! `tictoc` serializes in logical time, which may contradict this order; while commits are stamped, it validates as `occ`
 //! does.
 
+use crate::abort::Misuse;
 use crate::attempt::{Attempt, WorkerId};
+use crate::durability::WorkerLog;
 use crate::item::{Flags, Item, ItemId};
 use crate::protocol::Protocol;
 use crossbeam_utils::CachePadded;
@@ -35,34 +38,48 @@ use hotrow_sync::atomic::{AtomicU64, Ordering};
 /// A commit's place in the order of log and snapshots: an epoch, which is a [snapshot's number](crate::Snapshot::number), and the
 /// order within it, where the engine has [`CommitSteps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommitStamp(u64);
-
-/// Bits of the order within an epoch. The order goes on from one epoch to the next.
-const ORDER_BITS: u32 = 40;
+pub struct CommitStamp {
+    epoch: u64,
+    order: u64,
+}
 
 impl CommitStamp {
-    /// The epoch.
-    pub fn epoch(self) -> u64 {
-        self.0 >> ORDER_BITS
+    /// Makes the stamp of a commit that a log has recovered.
+    pub fn new(epoch: u64, order: u64) -> Self {
+        Self { epoch, order }
     }
 
-    /// The order within the epoch.
+    /// The epoch.
+    pub fn epoch(self) -> u64 {
+        self.epoch
+    }
+
+    /// The order within the epoch, which goes on from one epoch to the next. 0 only where the engine has no steps.
     pub fn order(self) -> u64 {
-        self.0 & ((1 << ORDER_BITS) - 1)
+        self.order
     }
 }
 
 /// The steps between the halves of an engine's commits. Each is called once for a commit that writes, in the order of
-/// the methods. Nothing of the commit is installed then, and everything that it will write is locked. A panic rolls the
-/// transaction back.
+/// the methods. Nothing of the commit is installed then, and everything that it will write is locked.
 ///
 /// They must not begin a transaction, and must not wait for one.
 pub trait CommitSteps<P: Protocol>: Send + Sync + 'static {
-    /// Puts the writes into the worker's log buffer.
-    fn log(&self, _commit: &Committing<'_, P>) {}
-
-    /// Runs the transaction's own hooks.
+    /// Runs the transaction's own hooks. A panic rolls the transaction back.
     fn before_commit(&self, _commit: &Committing<'_, P>) {}
+
+    /// Learns that nothing can fail any more: the commit is going to install. It must not panic.
+    fn will_install(&self, _commit: &Committing<'_, P>) {}
+
+    /// True if commits are logged: the engine's workers call [`worker_log`](Self::worker_log).
+    fn has_log(&self) -> bool {
+        false
+    }
+
+    /// Makes a new worker's way to the log. `Some` if there is [one](Self::has_log).
+    fn worker_log(&self) -> Option<Box<dyn WorkerLog>> {
+        None
+    }
 }
 
 /// A commit between its halves.
@@ -97,15 +114,25 @@ pub(crate) struct Commits<P: Protocol> {
 
 impl<P: Protocol> Commits<P> {
     pub(crate) fn new(steps: Box<dyn CommitSteps<P>>) -> Arc<Self> {
-        Arc::new(Self { steps, order: CachePadded::new(AtomicU64::new(0)) })
+        Arc::new(Self { steps, order: CachePadded::new(AtomicU64::new(1)) })
     }
 
-    /// Runs the steps between the halves.
-    #[cold]
-    fn between_halves(&self, attempt: &Attempt<P>, stamp: CommitStamp) {
-        let commit = Committing { attempt, stamp };
-        self.steps.log(&commit);
-        self.steps.before_commit(&commit);
+    /// Draws the next order. After the epoch, so that of two commits of which one must come after the other that one's order is
+    /// larger, too.
+    pub(crate) fn draw(&self, epoch: u64) -> CommitStamp {
+        CommitStamp { epoch, order: self.order.fetch_add(1, Ordering::SeqCst) }
+    }
+
+    pub(crate) fn continue_after(&self, order: u64) {
+        self.order.store(order + 1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_log(&self) -> bool {
+        self.steps.has_log()
+    }
+
+    pub(crate) fn worker_log(&self) -> Option<Box<dyn WorkerLog>> {
+        self.steps.worker_log()
     }
 }
 
@@ -129,10 +156,8 @@ impl<P: Protocol> Attempt<P> {
     #[inline(never)]
     fn note_stamp(&mut self, epoch: u64) {
         if self.stamp.is_none() {
-            // After the epoch, so that of two commits of which one must come after the other that one's order is larger, too.
-            let order =
-                self.commits.as_ref().map_or(0, |commits| commits.order.fetch_add(1, Ordering::SeqCst));
-            self.stamp = Some(CommitStamp(epoch << ORDER_BITS | order & ((1 << ORDER_BITS) - 1)));
+            let unordered = CommitStamp { epoch, order: 0 };
+            self.stamp = Some(self.commits.as_ref().map_or(unordered, |commits| commits.draw(epoch)));
         }
     }
 
@@ -143,23 +168,51 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Runs the steps between the halves of a commit.
+    ///
+    /// # Errors
+    ///
+    /// If an object cannot be logged: the attempt cannot commit.
     #[inline(always)]
-    pub(crate) fn between_halves(&mut self) {
-        if self.stamp.is_some() {
-            self.between_halves_now();
-        }
+    pub(crate) fn between_halves(&mut self) -> Result<(), Misuse> {
+        if self.stamp.is_some() { self.between_halves_now() } else { Ok(()) }
     }
 
     #[cold]
     #[inline(never)]
-    fn between_halves_now(&mut self) {
+    fn between_halves_now(&mut self) -> Result<(), Misuse> {
         if self.items.writes().is_empty() {
-            return;
+            return Ok(());
         }
-        if let (Some(commits), Some(stamp)) = (self.commits.clone(), self.stamp) {
-            commits.between_halves(self, stamp);
+        if self.logging.is_some() {
+            self.write_entries()?;
+        }
+        let commits = self.commits.clone();
+        if let (Some(commits), Some(stamp)) = (&commits, self.stamp) {
+            commits.steps.before_commit(&Committing { attempt: self, stamp });
         }
         self.keep_versions();
+        // Nothing can fail from here on.
+        if let (Some(commits), Some(stamp)) = (&commits, self.stamp) {
+            commits.steps.will_install(&Committing { attempt: self, stamp });
+            if let Some(logging) = &mut self.logging
+                && !logging.entries.is_empty()
+            {
+                logging.log.append(stamp, &logging.entries);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the objects write the log's entries. A panic of users' code (of a row's serialization) rolls the transaction back.
+    fn write_entries(&mut self) -> Result<(), Misuse> {
+        let Self { items, logging: Some(logging), pin: Some(pin), .. } = self else { return Ok(()) };
+        logging.entries.clear();
+        for id in items.writes() {
+            let item = items.get(*id);
+            // SAFETY: the item has a pending write of its object, which is locked, as all that is written is.
+            unsafe { item.object().log(item, pin, &mut logging.entries) }.map_err(Misuse::Unsupported)?;
+        }
+        Ok(())
     }
 
     /// Ends what [`draw_stamp`](Self::draw_stamp) has begun: all is installed (`committed`), or nothing will be. A transaction

@@ -73,6 +73,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
     /// The steps between the halves of commits.
     pub(crate) commits: Option<Arc<Commits<P>>>,
+    pub(crate) has_log: bool,
     pub(crate) snapshots: Arc<Snapshots>,
     registry: Mutex<Registry<P>>,
 }
@@ -135,6 +136,7 @@ impl<P: Protocol> Engine<P> {
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
         let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
         let snapshots = Snapshots::new(commits.is_some());
+        let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
         let shared = Arc::new(Shared {
             id,
             protocol,
@@ -146,6 +148,7 @@ impl<P: Protocol> Engine<P> {
             limit,
             recorder,
             commits,
+            has_log,
             snapshots,
             registry,
         });
@@ -156,12 +159,6 @@ impl<P: Protocol> Engine<P> {
             name_memory(&**commits, || String::from("the clock of the stamps"));
         }
         Self { shared }
-    }
-
-    /// Begins the next [epoch](crate::CommitStamp::epoch) of commit stamps. Without steps between the halves of commits
-    /// there are stamps only while snapshots are in use.
-    pub fn advance_epoch(&self) {
-        self.shared.snapshots.advance();
     }
 
     /// Opens a snapshot: the state of all objects and tables at a moment that lies about a millisecond back at most.
@@ -237,7 +234,8 @@ impl<P: Protocol> Engine<P> {
     /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
     #[inline]
     pub fn allows_chopping(&self) -> bool {
-        P::ALLOWS_CHOPPING && self.shared.protocol.chops()
+        // A later piece would log values that its transaction's stamp is too old for.
+        P::ALLOWS_CHOPPING && !self.shared.has_log && self.shared.protocol.chops()
     }
 
     /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is

@@ -23,6 +23,7 @@ mod commit_time;
 mod commuting;
 mod counter;
 pub mod deferred;
+mod durability;
 mod engine;
 pub mod graph;
 mod hide_closure;
@@ -58,7 +59,7 @@ mod worker;
 
 pub use abort::{Abort, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason, RollbackReason};
 pub use attempt::{Attempt, WorkerId};
-pub use cell::{Boxed, Cell, Inline, Plain, Value};
+pub use cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use column::{Column, Columns};
 pub use commit::{CommitStamp, CommitSteps, Committing, OneByOne, Prepared};
 pub use commit_time::{Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges};
@@ -66,6 +67,7 @@ pub use commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
+pub use durability::{Durability, EpochClock, NotDurable, OutsideCommits, WorkerLog};
 pub use engine::{Engine, EngineId};
 pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items, TouchedSegment};

@@ -202,6 +202,21 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// As for [`install`](Self::install).
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>);
 
+    /// Appends the entries of the item's pending write to a log's record. Called at commit, before [`install`](Self::install),
+    /// if the engine has a log; an object that is not durable appends nothing. It may run users' code; after a panic the
+    /// transaction is rolled back.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the write cannot be logged: the transaction is refused.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn log(&self, _item: &Item<P>, _pin: &Pin, _entries: &mut Vec<u8>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Makes the item's pending changes to a version that was kept for snapshots, too. The item belongs to a later
     /// [piece](crate::Pieces) of a transaction, and a commit that comes after the transaction has changed the segment before. Pending
     /// writes of other kinds never meet that: they would conflict.

@@ -1,5 +1,7 @@
 //! Facts about a transaction that are known before it begins.
 
+use crate::durability::Durability;
+
 /// A transaction's declaration about itself. It may be empty, but must be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Profile {
@@ -11,6 +13,8 @@ pub struct Profile {
     /// The approximate number of records that it will touch; 0 if unknown. Some protocols give transactions with fewer
     /// records the right of way over those that began shortly before (plor §6.4); 0 counts as fewest.
     pub records: u32,
+    /// When its caller is told that it has committed.
+    pub durability: Durability,
 }
 
 /// The isolation of a transaction from others.
@@ -45,5 +49,10 @@ impl Profile {
     /// A transaction that writes nothing.
     pub const READ_ONLY: Profile = Profile { read_only: true, ..Profile::UNKNOWN };
     /// A transaction about which nothing is known.
-    pub const UNKNOWN: Profile = Profile { read_only: false, isolation: Isolation::Serializable, records: 0 };
+    pub const UNKNOWN: Profile = Profile {
+        read_only: false,
+        isolation: Isolation::Serializable,
+        records: 0,
+        durability: Durability::OfDatabase,
+    };
 }

@@ -443,13 +443,41 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// As for [`install`](Self::install); the item has pending changes of this segment.
     #[cold]
     unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(changed) = self.changed(item, pin) {
+                item.install_in(&self.cell, T::Cell::pend(changed), pin);
+            }
+        }
+    }
+
+    /// The value with the pending changes. `None` if users' code panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install_changes`](Self::install_changes).
+    unsafe fn changed(&self, item: &Item<P>, pin: &Pin) -> Option<T> {
         let snapshot = self.cell.load();
         // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
         // are of values of this type.
         unsafe {
             let changes = *item.payload::<CommitTimeChanges<T>>();
-            if let Some(changed) = changes.applied(|| T::Cell::view(&snapshot, pin).clone(), pin) {
-                item.install_in(&self.cell, T::Cell::pend(changed), pin);
+            changes.applied(|| T::Cell::view(&snapshot, pin).clone(), pin)
+        }
+    }
+
+    /// The value that the pending write will install, for the object's [`Object::log`]. `None` if it will install none, because
+    /// users' code panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    pub unsafe fn pending_value(item: &Item<P>, pin: &Pin) -> Option<T> {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            match item.tag() {
+                tag::VALUE => Some(T::Cell::pending(&*item.payload::<Pending<T>>()).clone()),
+                _ => Self::from_address(item.segment()).changed(item, pin),
             }
         }
     }

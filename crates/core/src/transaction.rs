@@ -5,6 +5,7 @@ use crate::abort::{Abort, Error, Misuse, Reason};
 use crate::attempt::{Attempt, ReadPath};
 use crate::counter::NamedCounters;
 use crate::deferred::{Execution, line_up_early};
+use crate::durability::NotDurable;
 use crate::engine::{EngineId, WorkerSlot};
 use crate::hide_closure;
 use crate::item::{Flags, ItemId, TouchedSegment};
@@ -78,6 +79,7 @@ impl AttemptOutcome {
             AttemptOutcome::RolledBack(reason) => Error::Rollback(reason),
             AttemptOutcome::Panicked(message) => Error::Panicked { message },
             AttemptOutcome::Told(told) => told.into(),
+            AttemptOutcome::NotDurable(failure) => Error::NotDurable(failure),
         })
     }
 }
@@ -97,6 +99,8 @@ pub(crate) enum AttemptOutcome {
     Panicked(String),
     /// It was told to end.
     Told(Told),
+    /// It has committed, and is perhaps not durable.
+    NotDurable(NotDurable),
 }
 
 /// The result of a read.

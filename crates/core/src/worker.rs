@@ -231,11 +231,13 @@ impl<P: Protocol> Worker<P> {
     ) -> Result<B::Output, Error<E>> {
         let inside = self.admit(&profile)?;
         let thread = inside.nesting.0;
-        match self.one_attempt(0, thread, profile, &mut body) {
+        let result = match self.one_attempt(0, thread, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
             Attempted::Aborted(lost) => self.resolve_again(lost, thread, profile, &mut body),
-        }
+        };
+        drop(inside);
+        self.acknowledge(result)
     }
 
     /// Makes the attempts after the first. The body is called through a pointer, and its result kept here.
@@ -290,6 +292,7 @@ impl<P: Protocol> Worker<P> {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
         self.may_begin(profile)?;
+        self.admit_to_log(profile)?;
         Ok(inside)
     }
 
@@ -588,6 +591,7 @@ impl<R, E: From<Abort>> Attempted<R, E> {
             AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
             AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
+            AttemptOutcome::NotDurable(failure) => Attempted::RolledBack(Error::NotDurable(failure)),
             // Even if the body has turned the token into another error: the intention has decided.
             AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(Error::Rollback(reason.into())),
             AttemptOutcome::Done => {

@@ -87,12 +87,14 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
         }
     };
     let groups = column_groups(input, facade)?;
+    let fields = fields(input, facade);
     let of_groups = groups.is_some().then(|| quote!(, Self));
     let too_aligned = format!("the alignment of `{name}` is above 8, the most that an inline value may have");
     Ok(quote! {
         #[automatically_derived]
         impl #facade::Value for #name {
             type Cell = #facade::cell::Inline<Self #of_groups>;
+            #fields
         }
 
         #groups
@@ -107,6 +109,28 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
             #no_padding
             ::core::assert!(::core::mem::align_of::<#name>() <= 8, #too_aligned);
         };
+    })
+}
+
+/// Generates `Value::FIELDS`. `None` for a type without named fields.
+fn fields(input: &DeriveInput, facade: &Path) -> Option<TokenStream> {
+    let Data::Struct(syn::DataStruct { fields: Fields::Named(fields), .. }) = &input.data else {
+        return None;
+    };
+    let name = &input.ident;
+    let fields = fields.named.iter().map(|field| {
+        let (member, ty) = (&field.ident, &field.ty);
+        let words = member.as_ref().map(syn::ext::IdentExt::unraw).map(|member| member.to_string());
+        quote! {
+            #facade::cell::ValueField {
+                name: #words,
+                offset: ::core::mem::offset_of!(#name, #member),
+                bytes: ::core::mem::size_of::<#ty>(),
+            }
+        }
+    });
+    Some(quote! {
+        const FIELDS: &'static [#facade::cell::ValueField] = &[#(#fields),*];
     })
 }
 

@@ -36,6 +36,11 @@ impl ReadPoint {
         Arc::new(Self { snapshots: snapshots.clone(), opened })
     }
 
+    /// The snapshot's number.
+    pub(crate) fn number(&self) -> u64 {
+        self.opened.number
+    }
+
     /// The moment in the history from which on its ranges were scanned.
     pub(crate) fn history(&self) -> u64 {
         self.opened.history
@@ -96,7 +101,7 @@ impl<P: Protocol> Snapshot<P> {
 
     /// The snapshot's number. Snapshots with greater numbers are later ones.
     pub fn number(&self) -> u64 {
-        self.point.opened.number
+        self.point.number()
     }
 
     /// An upper bound of the snapshot's age: all transactions that had committed that long ago are in it.

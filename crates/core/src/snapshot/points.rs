@@ -149,11 +149,27 @@ impl Snapshots {
         self.newest.load(Ordering::SeqCst)
     }
 
-    /// Advances the clock, without a point.
-    pub(crate) fn advance(&self) {
+    /// The clock's number.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.clock.load(Ordering::SeqCst)
+    }
+
+    /// Advances the clock, without a point, and waits for the commits that may have a smaller number. Returns the number.
+    pub(crate) fn advance(&self) -> u64 {
         // Not while a point is begun, whose number is the clock's next.
+        let pending = lock(&self.pending);
+        let number = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
+        drop(pending);
+        // As in `begin_point`.
+        fence(Ordering::SeqCst);
+        wait_for(&self.announced());
+        number
+    }
+
+    /// Sets the clock behind an epoch.
+    pub(crate) fn continue_after(&self, epoch: u64) {
         let _pending = lock(&self.pending);
-        self.clock.fetch_add(1, Ordering::SeqCst);
+        self.clock.fetch_max(epoch + 1, Ordering::SeqCst);
     }
 
     /// Admits transactions in pieces.

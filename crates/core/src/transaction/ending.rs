@@ -19,7 +19,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return self.give_up_passing_on();
         }
         self.close_committed(|_| ());
-        AttemptOutcome::Done
+        self.attempt.acknowledge()
     }
 
     /// Takes a result from an attempt that has committed, and closes it.
@@ -65,8 +65,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_on_snapshot() {
             return self.end_on_snapshot();
         }
-        if self.stop.is_none() && self.prepare() {
-            self.attempt.between_halves();
+        if self.stop.is_none() && self.prepare() && self.between_halves() {
             // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
             self.protocol.finish(Prepared::new(self.attempt));
@@ -89,6 +88,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return true;
         }
         false
+    }
+
+    /// Runs the steps between the halves. False if the attempt cannot commit.
+    #[inline(always)]
+    fn between_halves(&mut self) -> bool {
+        match self.attempt.between_halves() {
+            Ok(()) => true,
+            Err(misuse) => {
+                let _ = self.misuse(misuse);
+                false
+            }
+        }
     }
 
     /// Ends a transaction that has read on a snapshot: there is nothing to validate, and nothing to install.
