@@ -55,6 +55,10 @@ pub use hotrow_sync as sync;
 /// The contexts, which interpret procedures.
 pub use hotrow_tables::chopping;
 pub use hotrow_tables::context;
+/// Databases that survive the process: log, checkpoints, recovery.
+#[cfg(all(feature = "durable", not(loom)))]
+#[doc(inline)]
+pub use hotrow_tables::durable;
 #[doc(inline)]
 #[cfg(feature = "erased")]
 pub use hotrow_tables::erased;
@@ -70,11 +74,12 @@ pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
     Abort, Access, Addend, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp,
-    CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId,
-    Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts,
-    OpenSnapshot, OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy,
-    RollbackReason, Session, SessionMark, SessionOptions, Snapshot, SnapshotReport, Statistics, Value,
-    Variant, Variants, Worker, WorkerId, column, retained_bytes,
+    CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Durability, Engine,
+    EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit,
+    Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain, Profile, Protocol, Reason,
+    RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark, SessionOptions, Snapshot,
+    SnapshotReport, Statistics, Value, Variant, Variants, Worker, WorkerId, WorkerLog, column,
+    retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

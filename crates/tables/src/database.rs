@@ -4,6 +4,8 @@ use crate::catalog::Catalog;
 use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
 use crate::context::in_pieces::{InPieces, KeptResults, Stopped};
 use crate::context::{Deferring, Eager, Graph, Tracing};
+#[cfg(all(feature = "durable", not(loom)))]
+use crate::durable::{Durable, LogSettings};
 use crate::key::Key;
 use crate::procedure::Procedure;
 use crate::reference::{IndexRef, TableRef};
@@ -50,12 +52,28 @@ struct Shared<P: Protocol> {
     readers: AtomicU8,
     /// The procedures that are executed in pieces.
     chopping: OnceLock<ChoppingPlan>,
+    /// The log, and what was recovered.
+    #[cfg(all(feature = "durable", not(loom)))]
+    durable: OnceLock<Arc<Durable<P>>>,
+}
+
+/// A database that does not stay open because of this handle.
+#[cfg(all(feature = "durable", not(loom)))]
+pub(crate) struct WeakDatabase<P: Protocol>(hotrow_sync::Weak<Shared<P>>);
+
+#[cfg(all(feature = "durable", not(loom)))]
+impl<P: Protocol> WeakDatabase<P> {
+    pub(crate) fn upgrade(&self) -> Option<Database<P>> {
+        self.0.upgrade().map(|shared| Database { shared })
+    }
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
 pub struct DatabaseBuilder<P: Protocol = Occ> {
     variant: Option<String>,
-    policy: RetryPolicy,
+    pub(crate) policy: RetryPolicy,
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub(crate) log: LogSettings,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -72,7 +90,13 @@ impl<P: Protocol> DatabaseBuilder<P> {
     /// Chooses the protocol: in its first variant, unless [`variant`](Self::variant) names another one.
     #[must_use]
     pub fn protocol<Q: Protocol>(self) -> DatabaseBuilder<Q> {
-        DatabaseBuilder { variant: None, policy: self.policy, protocol: PhantomData }
+        DatabaseBuilder {
+            variant: None,
+            policy: self.policy,
+            #[cfg(all(feature = "durable", not(loom)))]
+            log: self.log,
+            protocol: PhantomData,
+        }
     }
 
     /// Chooses the variant of the protocol that has this name, such as `plor+dwa` or `wound-wait`.
@@ -95,14 +119,16 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// [`Misuse::NoSuchVariant`].
     pub fn open(self) -> Result<Database<P>, Error> {
-        let engine = match self.variant {
-            None => Engine::with_policy(self.policy),
-            Some(name) => Engine::named(&name, self.policy).ok_or_else(|| Misuse::NoSuchVariant {
-                name,
-                known: P::VARIANTS.iter().map(|variant| variant.name).collect(),
-            })?,
-        };
-        Ok(Database::on(&engine))
+        let options = self.protocol_options()?;
+        Ok(Database::on(&Engine::with_options(&options, self.policy)))
+    }
+
+    /// The options of the protocol's variant.
+    pub(crate) fn protocol_options(&self) -> Result<P::Options, Misuse> {
+        let known = || P::VARIANTS.iter().map(|variant| variant.name);
+        let name = self.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
+        P::options(name)
+            .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })
     }
 }
 
@@ -127,7 +153,13 @@ impl Database {
     /// # Ok::<(), hotrow_core::Error>(())
     /// ```
     pub fn builder() -> DatabaseBuilder {
-        DatabaseBuilder { variant: None, policy: RetryPolicy::default(), protocol: PhantomData }
+        DatabaseBuilder {
+            variant: None,
+            policy: RetryPolicy::default(),
+            #[cfg(all(feature = "durable", not(loom)))]
+            log: LogSettings::default(),
+            protocol: PhantomData,
+        }
     }
 }
 
@@ -156,7 +188,36 @@ impl<P: Protocol> Database<P> {
     pub fn on(engine: &Engine<P>) -> Self {
         let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
         let readers = AtomicU8::new(Isolation::StrictSnapshot as u8);
-        Self { shared: Arc::new(Shared { engine, catalog, hook, readers, chopping: OnceLock::new() }) }
+        let shared = Shared {
+            engine,
+            catalog,
+            hook,
+            readers,
+            chopping: OnceLock::new(),
+            #[cfg(all(feature = "durable", not(loom)))]
+            durable: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// An empty database on an engine with a log.
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub(crate) fn with_log(engine: &Engine<P>, durable: Durable<P>) -> Self {
+        let database = Self::on(engine);
+        assert!(database.shared.durable.set(Arc::new(durable)).is_ok(), "the database is new");
+        database
+    }
+
+    /// The log, if there is one.
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub(crate) fn durable(&self) -> Option<&Arc<Durable<P>>> {
+        self.shared.durable.get()
+    }
+
+    /// A handle that does not keep the database open.
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub(crate) fn downgrade(&self) -> WeakDatabase<P> {
+        WeakDatabase(Arc::downgrade(&self.shared))
     }
 
     /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread

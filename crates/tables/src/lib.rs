@@ -10,6 +10,8 @@ mod constraint;
 pub mod context;
 mod database;
 mod deferred;
+#[cfg(all(feature = "durable", not(loom)))]
+pub mod durable;
 mod enqueue;
 #[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;
@@ -19,6 +21,7 @@ mod groups;
 mod index;
 mod insertion;
 pub mod key;
+mod logging;
 mod map;
 mod operations;
 mod procedure;

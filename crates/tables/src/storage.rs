@@ -26,6 +26,7 @@ use crate::graveyard::Graveyard;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
+use crate::logging::RowLog;
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
@@ -313,6 +314,8 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     /// The group of a row, if the groups are queues.
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
+    /// The way to the log, if the table is durable.
+    pub(crate) row_log: Option<Arc<dyn RowLog<K, R, P>>>,
     /// The dead records that snapshots may see.
     pub(crate) graveyard: Arc<Graveyard>,
     /// The table's number in its database.
@@ -339,6 +342,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             groups,
             group_of: None,
             last_keys: LastKeys::new(),
+            row_log: None,
             graveyard,
             part: OnceLock::new(),
         }
@@ -515,6 +519,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise.
         unsafe { Self::keep_version(item, keeper) };
+    }
+
+    unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        // SAFETY: the caller's promise.
+        unsafe { self.log_write(item, pin, entries) }
     }
 
     unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {

@@ -6,6 +6,7 @@ use crate::database::Database;
 use crate::errors::BulkInsertError;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, Key, KeyBounds};
+use crate::logging::MakeDurable;
 use crate::queue::GroupOf;
 use crate::record::{GroupsOf, Record};
 use crate::reference::TableRef;
@@ -15,8 +16,8 @@ use crate::storage::{Index, KeyIndex, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
-    Protocol, Transaction, Value, Walk, Worker,
+    Abort, Columns, ContextAccess, Deferred, Durability, Engine, EpochBox, Error, Input, Misuse,
+    ObjectAccess, Pin, Profile, Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -48,7 +49,7 @@ use std::ops::{Bound, ControlFlow};
 /// ```
 pub struct Table<K: Key, R: Value, P: Protocol = Occ> {
     pub(crate) shared: Arc<EpochBox<Shared<K, R, P>>>,
-    engine: Engine<P>,
+    pub(crate) engine: Engine<P>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Clone for Table<K, R, P> {
@@ -79,6 +80,8 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     indexed: u32,
     rank: u16,
     group_of: Option<GroupOf<K>>,
+    /// Makes the table durable.
+    pub(crate) durable: Option<Box<dyn MakeDurable<K, R, P>>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<K, R, P> {
@@ -101,6 +104,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             indexed: 0,
             rank: u16::MAX,
             group_of: None,
+            durable: None,
         }
     }
 
@@ -297,14 +301,16 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes.
-    pub fn create(self) -> Result<Table<K, R, P>, Misuse> {
+    /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes. For a durable table whose database has
+    /// recovered rows of it: [`Misuse::OtherTypes`] if they have other types; [`Misuse::Malformed`] if one cannot be read, or is
+    /// refused by a constraint or an index.
+    pub fn create(mut self) -> Result<Table<K, R, P>, Misuse> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
         };
+        let is_one = self.immutable || !self.constraints.is_empty() || self.logs_rows_whole();
         let database = self.database;
-        let is_one = self.immutable || !self.constraints.is_empty();
         let indexed = if is_one { u32::MAX } else { self.indexed };
         let mut shared = Shared::new(&database, self.name, index, self.immutable);
         shared.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
@@ -314,8 +320,16 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         shared.group_of = self.group_of;
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
+        if let Some(durable) = &mut self.durable {
+            shared.set_log(durable.begin(&database, &shared)?);
+        }
         let engine = Engine::clone(&database);
         let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine };
+        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
+        let _ = self.slot.set(table.clone());
+        if let Some(durable) = &self.durable {
+            durable.load(&table)?;
+        }
         let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
         parts.push(Part::new(table.name(), table.clone()));
         let kept = table.clone();
@@ -323,8 +337,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         for (keep, id) in keep.into_iter().zip(database.catalog().add(parts)?) {
             keep(id);
         }
-        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
-        let _ = self.slot.set(table.clone());
+        if let Some(durable) = self.durable {
+            durable.end(&database, &table);
+        }
         Ok(table)
     }
 
@@ -648,6 +663,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
     /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
     ///
+    /// In a durable table the row is durable once the database was [flushed](crate::Database::flush).
+    ///
     /// A row inserted so while transactions run appears at once, as if it had always existed. A table with indexes inserts
     /// it in a transaction of the calling thread, so that the row and its entries appear together. (Where an index is
     /// [immutable](TableBuilder::immutable_secondary), no row may appear while transactions run.)
@@ -668,9 +685,17 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             || indexes.iter().any(|index| index.is_immutable())
             || self.engine.workers_max() == 1
         {
-            return self.shared.bulk_insert(key, row, &Pin::new());
+            let mut insert = |key, row| self.shared.bulk_insert(key, row, &Pin::new());
+            return match &self.shared.row_log {
+                None => insert(key, row),
+                Some(log) => log.load(&self.engine, key, row, &mut insert),
+            };
         }
-        let inserted = self.engine.transact(|tx| self.insert(tx, key.clone(), row.clone()));
+        // Whoever loads many rows flushes the log at the end.
+        let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
+        let inserted = self.engine.with_worker(|worker| {
+            worker.try_transact_as(profile, |tx| self.insert(tx, key.clone(), row.clone()))
+        });
         inserted.map_err(BulkInsertError::of)
     }
 

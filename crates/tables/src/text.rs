@@ -109,6 +109,45 @@ const fn greatest<const N: usize>() -> [u8; N] {
     bytes
 }
 
+#[cfg(feature = "durable")]
+impl<const N: usize> serde::Serialize for Text<N> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            return serializer.serialize_str(self.as_str());
+        }
+        // What is read is checked; what is written need not be.
+        serializer.serialize_bytes(self.as_bytes())
+    }
+}
+
+#[cfg(feature = "durable")]
+impl<'de, const N: usize> serde::Deserialize<'de> for Text<N> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<const N: usize>;
+
+        impl<const N: usize> serde::de::Visitor<'_> for Visitor<N> {
+            type Value = Text<N>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a string of at most {N} bytes")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, string: &str) -> Result<Text<N>, E> {
+                string.try_into().map_err(E::custom)
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text<N>, E> {
+                self.visit_str(str::from_utf8(bytes).map_err(E::custom)?)
+            }
+        }
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_str(Visitor)
+        } else {
+            deserializer.deserialize_bytes(Visitor)
+        }
+    }
+}
+
 impl<const N: usize> TryFrom<&str> for Text<N> {
     type Error = TextError;
 

@@ -57,6 +57,7 @@ pub(crate) use columns::change_columns;
 
 use crate::index::Keyed;
 use crate::key::{Key, put_name};
+use crate::logging::RowLog;
 use crate::record::{GroupsOf, Record, RecordKey, WordsOf};
 use crate::storage::{Shared, key_hash};
 use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
@@ -65,6 +66,7 @@ use hotrow_core::{
     Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
     Reason, Redo, SavedWrite, Saver, Segment, Value,
 };
+use hotrow_sync::Arc;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -78,8 +80,9 @@ pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     /// The groups that conflict apart, as [`groups_of`] numbers them.
     apart: u32,
     incarnations: AtomicU32,
+    /// The way to the log, if the table is durable.
+    pub(crate) row_log: Option<Arc<dyn RowLog<K, R, P>>>,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
-    _keys: PhantomData<fn() -> K>,
 }
 
 /// The segment of columns.
@@ -105,7 +108,7 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         let meta = ObjectMeta::new(engine, format!("{table}.parts"));
         meta.set_rank(rank);
         let incarnations = AtomicU32::new(0);
-        Some(Box::new(Self { meta, apart, incarnations, _parts: PhantomData, _keys: PhantomData }))
+        Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
     }
 
     /// The groups that conflict apart.
@@ -118,7 +121,7 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
     /// # Safety
     ///
     /// The segment is that of a part of this table's rows, and still in memory.
-    unsafe fn part<'a>(segment: NonNull<P::Header>) -> (&'a PartSegment<WordsOf<R>, P>, &'a K) {
+    pub(crate) unsafe fn part<'a>(segment: NonNull<P::Header>) -> (&'a PartSegment<WordsOf<R>, P>, &'a K) {
         // SAFETY: the caller's promise; the record notes where its key is, which lies beside the part.
         unsafe {
             let part = PartSegment::<WordsOf<R>, P>::at(segment);
@@ -282,6 +285,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: see above.
         unsafe { PartOf::<R, P>::keep(item, keeper) };
+    }
+
+    unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        // SAFETY: the caller's promise.
+        unsafe { self.log_write(item, pin, entries) }
     }
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {

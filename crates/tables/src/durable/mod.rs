@@ -1,0 +1,63 @@
+//! Durable databases: what is acknowledged is not lost.
+//!
+//! A database that is [opened at a directory](crate::DatabaseBuilder::open_at) logs the commits of its *durable* tables
+//! ([`TableBuilder::durable`](crate::TableBuilder::durable)), under every protocol, and finds their rows again when it is opened the next
+//! time. Other tables live in memory alone.
+//!
+//! ```
+//! use hotrow_tables::Database;
+//!
+//! # let directory = std::env::temp_dir().join(format!("hotrow-durable-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory)?;
+//! let db = Database::builder().open_at(&directory)?;
+//! let accounts = db.table::<u64, i64>("accounts").durable().create()?;
+//! db.transact(|tx| accounts.insert(tx, 7, 100))?;
+//! drop((accounts, db));
+//!
+//! let db = Database::builder().open_at(&directory)?;
+//! let accounts = db.table::<u64, i64>("accounts").durable().create()?;
+//! assert_eq!(db.transact(|tx| accounts.get(tx, &7))?, Some(100));
+//! assert!(db.table::<u64, String>("other").durable().create().is_ok());
+//! # drop((accounts, db));
+//! # std::fs::remove_dir_all(&directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When a commit is acknowledged
+//!
+//! A transaction that has committed releases its locks at once. Its caller is told when the log says so ([`Mode`]): with `Group`, when
+//! its record and those of all commits that it has read from are on the device; with `Async`, at once, and a crash may undo what was
+//! committed in the last interval, and then nothing that came before something undone is kept that came after. A transaction may ask for less
+//! ([`Durability::Buffered`](hotrow_core::Durability)), and whoever has something else to do takes a [`Ticket`].
+//!
+//! # Names and types
+//!
+//! A table is found again by its name. The log keeps the shape of its keys and rows (kinds of numbers, names and order of fields), and
+//! [`create`](crate::TableBuilder::create) refuses types of another shape before any row is read. Tables that the program does not
+//! make keep their rows, unread. Tables and [column groups](trait@hotrow_core::Value) may be added at any time.
+//!
+//! # What fails
+//!
+//! Once a write to the device has failed, nothing is acknowledged any more: transactions that write end with
+//! [`Error::NotDurable`](hotrow_core::Error). What was acknowledged before is there when the database is opened again.
+
+mod checkpoint;
+mod codec;
+mod error;
+mod fields;
+mod opening;
+mod shape;
+mod state;
+mod steps;
+mod table;
+mod ticket;
+
+pub use error::{CheckpointError, OpenError};
+pub use hotrow_log::{
+    DumpError, Failure, Mode, OpenReport, Options as LogOptions, Progress, Report as LogReport, TornTail,
+    VerifyReport, dump, storage, verify,
+};
+pub use ticket::Ticket;
+
+pub(crate) use opening::LogSettings;
+pub(crate) use state::Durable;

@@ -1,0 +1,170 @@
+//! Opening a database at a directory.
+
+use super::checkpoint::make_when_long;
+use super::error::{CheckpointError, OpenError};
+use super::state::{Durable, RecoveredRows};
+use super::steps::{ClockOfEngine, LogSteps};
+use super::storage::{Directory, Storage};
+use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
+use crate::database::{Database, DatabaseBuilder};
+use hotrow_core::{CommitStamp, Engine, NotDurable, Protocol};
+use hotrow_log::{Log, RecoveredRow};
+use hotrow_sync::{Arc, Mutex, lock, thread};
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// A function that is told how far recovery is.
+type OnProgress = dyn Fn(Progress) + Send + Sync;
+
+/// The properties of a database's log.
+#[derive(Default)]
+pub(crate) struct LogSettings {
+    options: LogOptions,
+    checkpoint_after: Option<u64>,
+    recovery_threads: Option<NonZeroUsize>,
+    on_progress: Option<Box<OnProgress>>,
+}
+
+impl fmt::Debug for LogSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogSettings").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol> DatabaseBuilder<P> {
+    /// Sets the options of the log: when commits are acknowledged, and how much room it takes.
+    #[must_use]
+    pub fn log(mut self, options: LogOptions) -> Self {
+        self.log.options = options;
+        self
+    }
+
+    /// Makes a [checkpoint](Database::checkpoint) by itself, on a thread of its own, whenever so many bytes were logged. Without it, or with
+    /// 0, only the program makes them.
+    #[must_use]
+    pub fn checkpoint_after(mut self, bytes: u64) -> Self {
+        self.log.checkpoint_after = (bytes > 0).then_some(bytes);
+        self
+    }
+
+    /// Sets the number of threads that recover; one for each of the machine's unless it is set.
+    #[must_use]
+    pub fn recovery_threads(mut self, threads: NonZeroUsize) -> Self {
+        self.log.recovery_threads = Some(threads);
+        self
+    }
+
+    /// Calls a function from time to time while the database recovers, for a progress bar.
+    #[must_use]
+    pub fn on_recovery(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.log.on_progress = Some(Box::new(tell));
+        self
+    }
+
+    /// Opens the database of a directory: an empty one for an empty directory, or for one that is made here. What was acknowledged is recovered, exactly,
+    /// and whatever its tables are named, [`create`](crate::TableBuilder::create) finds their rows. One process at a time has the
+    /// directory.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]; no file is changed then. What a crash has left of the last writes, which nobody was told of, is no error: it is cut
+    /// off, and [reported](Database::open_report).
+    pub fn open_at(self, directory: impl AsRef<Path>) -> Result<Database<P>, OpenError> {
+        let path = directory.as_ref();
+        let storage = Directory::new(path);
+        let storage = storage.map_err(|reason| OpenError::Directory { path: path.to_owned(), reason })?;
+        self.open_in(Arc::new(storage))
+    }
+
+    /// As [`open_at`](Self::open_at), for a storage that is no directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_at`](Self::open_at).
+    pub fn open_in(self, storage: Arc<dyn Storage>) -> Result<Database<P>, OpenError> {
+        let (options, policy) = (self.protocol_options()?, self.policy);
+        let LogSettings { options: log_options, checkpoint_after, recovery_threads, on_progress } = self.log;
+        let mode = log_options.mode;
+        let mut opened = Log::open(storage, log_options)?;
+        let recovered: Mutex<HashMap<u32, Arc<RecoveredRows>>> = Mutex::new(HashMap::new());
+        let catalog = opened.catalog().to_vec();
+        for entry in &catalog {
+            lock(&recovered).insert(entry.structure, Arc::new(RecoveredRows::new()));
+        }
+        let rows = lock(&recovered).clone();
+        let add = |row: RecoveredRow<'_>| {
+            if let Some(rows) = rows.get(&row.structure) {
+                rows.add(&row);
+            }
+        };
+        let tell = |progress| {
+            if let Some(tell) = &on_progress {
+                tell(progress);
+            }
+        };
+        let threads = recovery_threads.map_or_else(thread::parallelism, NonZeroUsize::get);
+        let threads = if thread::is_simulated() { 1 } else { threads };
+        let last = opened.replay(threads, &tell, &add)?;
+        let report = opened.report().clone();
+        let steps = LogSteps::default();
+        let engine = Engine::with_commit_steps(&options, policy, steps.clone());
+        engine.continue_after(CommitStamp::new(last.epoch, last.order));
+        let log = opened.start(Box::new(ClockOfEngine(engine.epoch_clock())))?;
+        steps.start(log.clone(), mode);
+        let durable = Durable::new(log, report, &catalog, rows);
+        let database = Database::with_log(&engine, durable);
+        if let Some(bytes) = checkpoint_after {
+            let weak = database.downgrade();
+            thread::spawn(move || make_when_long(&weak, bytes));
+        }
+        Ok(database)
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    /// Waits until everything that was committed before the call is on the device. In a database without a directory it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`NotDurable`], if the log has failed.
+    pub fn flush(&self) -> Result<(), NotDurable> {
+        self.with_the_log(Log::flush)
+    }
+
+    /// Writes everything to the device and ends the log: transactions that write are refused from now on. Dropping the last handle does
+    /// the same, but tells nobody if it fails.
+    ///
+    /// # Errors
+    ///
+    /// [`NotDurable`], if the log has failed.
+    pub fn close(&self) -> Result<(), NotDurable> {
+        self.with_the_log(Log::close)
+    }
+
+    fn with_the_log(&self, work: impl FnOnce(&Log) -> Result<(), Failure>) -> Result<(), NotDurable> {
+        let ended = self.durable().map_or(Ok(()), |durable| work(&durable.log));
+        ended.map_err(|failure| NotDurable { reason: failure.to_string(), has_committed: true })
+    }
+
+    /// Copies the database to another storage, while transactions run: a state that is at least as new as the call. Open it as any other.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError`]; what there is of the copy is useless then.
+    pub fn backup(&self, to: &dyn Storage) -> Result<(), CheckpointError> {
+        let durable = self.durable().ok_or(CheckpointError::NoLog)?;
+        Ok(durable.log.backup(to)?)
+    }
+
+    /// What the log has done so far. `None` in a database without a directory.
+    pub fn log_report(&self) -> Option<LogReport> {
+        self.durable().map(|durable| durable.log.report())
+    }
+
+    /// What was found when the database was opened. `None` in a database without a directory.
+    pub fn open_report(&self) -> Option<&OpenReport> {
+        self.durable().map(|durable| &durable.report)
+    }
+}

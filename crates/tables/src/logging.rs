@@ -1,0 +1,145 @@
+//! What the commits of a durable table write to its database's log.
+//!
+//! Whoever inserts a row logs it whole, and whoever deletes one logs its key. Whoever changes an inline row logs the fields that have
+//! changed, one by one; the locks that the commit holds decide between the changes of a field, whether the row is one segment or
+//! [split](crate::split). Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
+//! (`durable`).
+//!
+//! Changes at the commit are logged by their results, which the lock makes final.
+
+use crate::database::Database;
+use crate::errors::BulkInsertError;
+use crate::index::Keyed;
+use crate::key::Key;
+use crate::record::{GroupsOf, Pending, Record};
+use crate::split::{PartOf, SplitRows};
+use crate::storage::{Shared, tag};
+use crate::table::{Table, TableBuilder};
+use hotrow_core::{Cell, CommitTimeChanges, Engine, Item, Misuse, Pin, Protocol, Value};
+use hotrow_sync::Arc;
+
+/// Writes a table's rows to records of the log. What cannot be written is an error.
+pub(crate) trait RowLog<K: Key, R: Value, P: Protocol>: Send + Sync {
+    /// Appends a row.
+    fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String>;
+
+    /// Appends what has changed of a row.
+    fn put_changes(&self, entries: &mut Vec<u8>, key: &K, before: &R, after: &R) -> Result<(), String>;
+
+    /// Appends the fields of a column group, which `put` copies to a row.
+    fn put_group(
+        &self,
+        entries: &mut Vec<u8>,
+        key: &K,
+        group: usize,
+        put: &dyn Fn(&mut R),
+    ) -> Result<(), String>;
+
+    /// Appends a row's deletion.
+    fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String>;
+
+    /// Inserts a row by a function, outside of transactions, and logs it.
+    fn load(
+        &self,
+        engine: &Engine<P>,
+        key: K,
+        row: R,
+        insert: &mut dyn FnMut(K, R) -> Result<(), BulkInsertError>,
+    ) -> Result<(), BulkInsertError>;
+}
+
+/// How a table that is being made becomes durable.
+pub(crate) trait MakeDurable<K: Key, R: Value, P: Protocol> {
+    /// True if changes are logged by fields, so that segments of a row can be logged apart.
+    fn logs_fields(&self) -> bool;
+
+    /// Registers the table with the database's log, and checks that what was recovered of it has its types. `None` if the database
+    /// has no log.
+    fn begin(
+        &mut self,
+        database: &Database<P>,
+        table: &Shared<K, R, P>,
+    ) -> Result<Option<Arc<dyn RowLog<K, R, P>>>, Misuse>;
+
+    /// Inserts what was recovered of the table.
+    fn load(&self, table: &Table<K, R, P>) -> Result<(), Misuse>;
+
+    /// Ends the table's recovery: checkpoints write its rows from now on.
+    fn end(self: Box<Self>, database: &Database<P>, table: &Table<K, R, P>);
+}
+
+impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
+    /// True if the log of the table knows rows only, not their fields.
+    pub(crate) fn logs_rows_whole(&self) -> bool {
+        self.durable.as_ref().is_some_and(|durable| !durable.logs_fields())
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Sets the way to the log. The table is new.
+    pub(crate) fn set_log(&mut self, log: Option<Arc<dyn RowLog<K, R, P>>>) {
+        self.split.iter_mut().for_each(|split| split.row_log = log.clone());
+        self.row_log = log;
+    }
+
+    /// Appends the entries of an item's pending write.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::log`](hotrow_core::Object::log).
+    pub(crate) unsafe fn log_write(
+        &self,
+        item: &Item<P>,
+        pin: &Pin,
+        entries: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(log) = &self.row_log else { return Ok(()) };
+        // SAFETY: items of this object are for its records, which live until the attempt ends.
+        let record = unsafe { Record::<K, R, P>::at(item.segment()) };
+        let key = record.key();
+        match item.tag() {
+            // SAFETY: an update has a payload of this type. The caller holds the lock, so that nothing is installed.
+            tag::UPDATE => unsafe {
+                log.put_changes(entries, key, record.row(), R::Cell::pending(&*item.payload::<Pending<R>>()))
+            },
+            tag::CHANGES => {
+                let snapshot = record.load();
+                // SAFETY: the tag says what the payload is. The caller holds the lock, so that the copy is whole; the row is present,
+                // and the pin was pinned before.
+                let changed = unsafe {
+                    let changes = *item.payload::<CommitTimeChanges<R>>();
+                    changes.applied(|| snapshot.row(pin).clone(), pin)
+                };
+                // Users' code that panics changes nothing.
+                // SAFETY: as above.
+                changed.map_or(Ok(()), |row| log.put_changes(entries, key, unsafe { record.row() }, &row))
+            }
+            // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
+            tag::INSERTED => log.put(entries, key, unsafe { record.row() }),
+            tag::DELETE => log.delete(entries, key),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
+    /// As [`Shared::log_write`], for a part.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::log`](hotrow_core::Object::log).
+    pub(crate) unsafe fn log_write(
+        &self,
+        item: &Item<P>,
+        pin: &Pin,
+        entries: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(log) = &self.row_log else { return Ok(()) };
+        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock.
+        let ((part, key), value) =
+            unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
+        // The deletion of the record says all.
+        let Some(value) = value.filter(|value| value.is_present()) else { return Ok(()) };
+        log.put_group(entries, key, part.group(), &|row| value.put::<R, GroupsOf<R>>(row, part.group()))
+    }
+}
