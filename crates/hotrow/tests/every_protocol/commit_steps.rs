@@ -14,7 +14,7 @@ fn engine<P: Protocol>(steps: impl CommitSteps<P>) -> Engine<P> {
 }
 
 #[test]
-fn a_commit_that_writes_is_logged_then_hooked_with_one_stamp() {
+fn a_commit_that_writes_is_hooked_then_installed_with_one_stamp() {
     for_each_protocol!(1, |P| {
         let notes = Notes::default();
         let engine = engine::<P>(notes.clone());
@@ -27,12 +27,12 @@ fn a_commit_that_writes_is_logged_then_hooked_with_one_stamp() {
             engine.transact(|tx| number.set(tx, round).and_then(|()| rows.upsert(tx, 7, round))).unwrap();
             let noted = notes.take();
             let steps: Vec<_> = noted.iter().map(|note| (note.step, note.writes)).collect();
-            assert_eq!(steps, [("log", 2), ("before commit", 2)]);
+            assert_eq!(steps, [("before commit", 2), ("install", 2)]);
             assert!(noted.iter().all(|note| note.stamp == noted[0].stamp));
             let stamp = noted[0].stamp;
             assert!(last.is_none_or(|last: CommitStamp| last < stamp && last.epoch() + 1 == stamp.epoch()));
             last = Some(stamp);
-            engine.advance_epoch();
+            engine.epoch_clock().advance();
         }
         engine.transact(|tx| number.get(tx)).unwrap();
         let rolled_back =

@@ -4,7 +4,7 @@ use hotrow::sync::{Arc, Mutex, lock};
 use hotrow::{CommitStamp, CommitSteps, Committing, Engine, Protocol, TBox, Worker};
 use std::collections::HashMap;
 
-/// A double of a log and a hook, which write down that they were called.
+/// A double of the steps, which write down that they were called.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<Note>>>);
 
@@ -28,12 +28,12 @@ impl Notes {
 }
 
 impl<P: Protocol> CommitSteps<P> for Notes {
-    fn log(&self, commit: &Committing<'_, P>) {
-        self.note("log", commit);
-    }
-
     fn before_commit(&self, commit: &Committing<'_, P>) {
         self.note("before commit", commit);
+    }
+
+    fn will_install(&self, commit: &Committing<'_, P>) {
+        self.note("install", commit);
     }
 }
 
@@ -81,7 +81,7 @@ impl<P: Protocol> Chain<P> {
 /// copied a number between its change and the next.
 pub(crate) fn judge<P: Protocol>(notes: &[Note], seen: Vec<Seen>) {
     let mut stamps: HashMap<u32, Vec<CommitStamp>> = HashMap::new();
-    for note in notes.iter().filter(|note| note.step == "log") {
+    for note in notes.iter().filter(|note| note.step == "install") {
         stamps.entry(note.worker).or_default().push(note.stamp);
     }
     let (changed, copied): (Vec<_>, Vec<_>) = seen.into_iter().partition(|seen| seen.changes);

@@ -1,0 +1,203 @@
+//! Names, types and shapes of durable tables; tickets, checkpoints and backups.
+
+use crate::killed::Scratch;
+use crate::ledger::{Ledger, nothing_acknowledged};
+use crate::power::open;
+use crate::support::choose;
+use hotrow::durable::storage::Faulty;
+use hotrow::durable::{CheckpointError, Mode, OpenError};
+use hotrow::sync::atomic::{AtomicBool, Ordering};
+use hotrow::sync::thread;
+use hotrow::{Database, Durability, Misuse, Occ, Profile, Protocol, Value, column};
+use serde::{Deserialize, Serialize};
+use std::future::IntoFuture;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+fn reopened<P: Protocol>(storage: &Arc<Faulty>) -> Database<P> {
+    choose(P::VARIANTS[0].name);
+    open(storage.clone(), Mode::Group)
+}
+
+#[test]
+fn other_types_are_refused_before_anything_is_read() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, (u32, String)>("rows").durable().create().unwrap();
+    db.transact(|tx| rows.insert(tx, 1, (2, "three".into()))).unwrap();
+    drop((rows, db));
+    let db: Database<Occ> = reopened(&storage);
+    let refused = db.table::<u64, (u64, String)>("rows").durable().create().unwrap_err();
+    assert!(matches!(&refused, Misuse::OtherTypes { name, .. } if name == "rows"), "{refused}");
+    assert!(refused.to_string().contains("u32"), "{refused}");
+    assert!(db.table::<u32, (u32, String)>("rows").durable().create().is_err());
+    let rows = db.table::<u64, (u32, String)>("rows").durable().hash(1).create().unwrap();
+    assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some((2, "three".to_owned())));
+    assert!(matches!(
+        db.table::<u64, (u32, String)>("rows").durable().create(),
+        Err(Misuse::NameTaken { .. })
+    ));
+}
+
+#[test]
+fn tables_that_the_program_does_not_make_keep_their_rows() {
+    let storage = Arc::new(Faulty::new(1));
+    for round in 0..3u64 {
+        let db: Database<Occ> = reopened(&storage);
+        let other = db.table::<u64, u64>("other").durable().create().unwrap();
+        if round == 0 {
+            let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+            db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
+            db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 5)).unwrap();
+        }
+        db.transact(|tx| other.insert(tx, round, round)).unwrap();
+        db.checkpoint().unwrap();
+    }
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Counted { name: 7, count: 5 }));
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[value(inline)]
+struct Counted {
+    name: u64,
+    #[value(group = "count")]
+    count: u64,
+}
+
+/// As [`Counted`], without groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[value(inline)]
+struct Plain {
+    name: u64,
+    count: u64,
+}
+
+#[test]
+fn column_groups_may_be_changed() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
+    db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 5)).unwrap();
+    drop((rows, db));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, Plain>("rows").durable().create().unwrap();
+    assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Plain { name: 7, count: 5 }));
+}
+
+#[test]
+fn a_change_logs_the_fields_that_it_changes() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, String>("whole").durable().create().unwrap();
+    let fields = db.table::<u64, Plain>("fields").durable().create().unwrap();
+    db.transact(|tx| {
+        rows.insert(tx, 1, "x".repeat(4_000))?;
+        fields.insert(tx, 1, Plain { name: u64::MAX, count: 0 })
+    })
+    .unwrap();
+    let bytes_of = |change: &dyn Fn()| {
+        db.flush().unwrap();
+        let before = db.log_report().unwrap().bytes_written;
+        change();
+        db.flush().unwrap();
+        db.log_report().unwrap().bytes_written - before
+    };
+    let whole = bytes_of(&|| db.transact(|tx| rows.update(tx, &1, |row| row.push('y'))).unwrap());
+    let field = bytes_of(&|| db.transact(|tx| fields.update(tx, &1, |row| row.count = 1)).unwrap());
+    let nothing = bytes_of(&|| db.transact(|tx| fields.update(tx, &1, |row| row.count = 1)).unwrap());
+    assert!(nothing < field && field < whole, "{nothing} {field} {whole}");
+}
+
+#[test]
+fn a_database_without_a_directory_has_tables_that_are_not_durable() {
+    let db = Database::open().unwrap();
+    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let ((), ticket) = db.transact_with_ticket(|tx| rows.insert(tx, 1, 1)).unwrap();
+    assert!(ticket.is_durable() && ticket.wait().is_ok());
+    assert!(matches!(db.checkpoint(), Err(CheckpointError::NoLog)));
+    assert!(db.flush().is_ok() && db.close().is_ok());
+}
+
+#[test]
+fn a_ticket_is_waited_for_without_a_thread() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    for number in 0..20 {
+        let (seen, ticket) = db
+            .transact_with_ticket(|tx| {
+                rows.insert(tx, number, number)?;
+                rows.get(tx, &number)
+            })
+            .unwrap();
+        assert_eq!(seen, Some(number));
+        let mut future = pin!(ticket.clone().into_future());
+        let mut context = Context::from_waker(Waker::noop());
+        while future.as_mut().poll(&mut context).is_pending() {
+            thread::sleep(Duration::from_micros(50));
+        }
+        assert!(ticket.is_durable());
+    }
+    let mut done = pin!(db.ticket(0).into_future());
+    assert_eq!(done.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())));
+}
+
+#[test]
+fn a_buffered_transaction_does_not_wait() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let mut worker = db.worker().unwrap();
+    let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
+    worker.try_transact_as(profile, |tx| rows.insert(tx, 1, 1)).unwrap();
+    let before = worker.epoch();
+    assert!(before > 0);
+    // One that has read from it and asks for durability waits for both.
+    assert_eq!(worker.transact(|tx| rows.get(tx, &1)).unwrap(), Some(1));
+    assert!(db.durable_epoch() >= before);
+}
+
+#[test]
+fn a_backup_of_a_running_database_is_one_state() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let ledger = Ledger::open(&db);
+    let (acknowledged, must_end) = (nothing_acknowledged(2), AtomicBool::new(false));
+    for round in 0..6 {
+        let copy = Arc::new(Faulty::new(2));
+        thread::scope(|scope| {
+            let running = scope.spawn(|| ledger.run(round, &acknowledged, &must_end, &|_, _| ()));
+            thread::sleep(Duration::from_millis(3));
+            if round % 2 == 1 {
+                db.checkpoint().unwrap();
+            }
+            let told: Vec<_> = acknowledged.iter().map(|last| last.load(Ordering::SeqCst)).collect();
+            db.backup(&*copy).unwrap();
+            must_end.store(true, Ordering::Relaxed);
+            running.join().unwrap();
+            let restored: Database<Occ> = reopened(&copy);
+            Ledger::open(&restored).check(&told);
+        });
+        must_end.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn one_process_at_a_time_has_a_directory() {
+    let scratch = Scratch::new("directory");
+    let first = Database::builder().open_at(&scratch.0).unwrap();
+    let second = Database::builder().open_at(&scratch.0).unwrap_err();
+    assert!(second.to_string().contains(&*scratch.0.to_string_lossy()), "{second}");
+    drop(first);
+    assert!(Database::builder().open_at(&scratch.0).is_ok());
+    let file = scratch.0.join("a file");
+    std::fs::write(&file, "no database").unwrap();
+    let refused = Database::builder().open_at(&file).unwrap_err();
+    assert!(matches!(refused, OpenError::Directory { .. }), "{refused}");
+    assert!(Database::builder().open_at(scratch.0.join("new")).is_ok());
+}
