@@ -32,6 +32,8 @@ pub(crate) enum Request {
     Compare(BenchPlan),
     /// Chops a workload's procedures.
     Chop(crate::chop::ChopPlan),
+    /// Looks at the log of a durable database.
+    Log(crate::log::LogPlan),
     /// Lists protocols, workloads and machines.
     List(Format),
     /// Checks a recorded history.
@@ -158,6 +160,7 @@ fn command() -> Command {
                 ),
         )
         .subcommand(crate::chop::command())
+        .subcommand(crate::log::command())
         .subcommand(
             ListArguments::augment_args(Command::new("list"))
                 .about(if cfg!(feature = "sim") {
@@ -260,6 +263,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         #[cfg(not(feature = "sim"))]
         "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
+        "log" => Ok(Request::Log(crate::log::plan(matches)?)),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {

@@ -11,6 +11,8 @@ mod fidelity;
 mod history;
 mod host;
 mod list;
+mod log;
+mod log_directory;
 mod plot;
 #[cfg(feature = "sim")]
 mod profile;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "sim")]
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
         Ok(Request::Chop(plan)) => chop::run(&plan),
+        Ok(Request::Log(plan)) => log::run(&plan),
         Ok(Request::List(format)) => list::print(format).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),

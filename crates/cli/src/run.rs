@@ -6,12 +6,13 @@ use crate::arguments::{BenchPlan, Format, Part};
 use crate::error::{CommandError, verdict};
 use crate::history;
 use crate::host::ThisHost;
+use crate::log_directory::LogDirectory;
 use crate::plot::{self, Curve, Plot, PlotRequest};
 use crate::progress::Progress;
 use crate::summary;
 use crate::text::print;
 use crate::whole_file::WholeFile;
-use hotrow_workloads::{On, RunOutcome, RunReport, RunSpec, prepare_and_run};
+use hotrow_workloads::{LogSpec, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
 use std::io;
 
 /// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
@@ -125,11 +126,13 @@ fn run_all(
 /// Makes one run in this process.
 fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, CommandError> {
     let (info, threads) = plan.protocols[part.protocol];
+    let directory = LogDirectory::new(plan)?;
     let spec = RunSpec {
         workload: plan.workload.clone(),
         protocol: info.name.to_owned(),
         on: On::Threads(plan.settings(threads, part.round)),
         think: plan.think,
+        log: LogSpec { mode: plan.durability, directory: directory.path().to_owned() },
         record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
     };
     let (workload, round) = (plan.workload.info().name, part.round + 1);
@@ -138,7 +141,7 @@ fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, 
     // Opened before the run, which would be useless if the file cannot be opened.
     let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
     let RunOutcome { report, history, .. } = prepare_and_run(&spec, host, &progress)?;
-    drop(progress);
+    drop((progress, directory));
     if let (Some(file), Some(history)) = (history_file, history) {
         file.write(&history)?;
     }

@@ -257,6 +257,7 @@ mod with_simulator {
             host: &ThisHost,
         ) -> Result<VirtualRun, CommandError> {
             let spec = RunSpec {
+                log: LogSpec::default(),
                 workload: self.workload.clone(),
                 protocol: protocol.name.to_owned(),
                 on: On::Cores(Box::new(VirtualSettings {

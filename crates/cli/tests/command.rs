@@ -48,7 +48,11 @@ fn bad_input_gets_one_line_and_status_2() {
             &["compare", "nothing"],
             "unknown workload \"nothing\"; there are: tpcc, ycsb, articles, tables32, array, tickets, hashtable",
         ),
-        (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, chop, list"),
+        (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, chop, log, list"),
+        (
+            &["bench", "ycsb", "--durability", "group"],
+            "--durability is for workloads with durable tables, and ycsb has none",
+        ),
         (&["chop", "array"], "the transactions of array are no procedures, so they cannot be chopped"),
         (&["chop", "tpcc", "--refine", "much"], "[possible values: default, snapshots, full]"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),

@@ -12,7 +12,7 @@ use crate::options::{OptionError, OptionInfo, OptionValues};
 use crate::run::{BaselineRun, RunOutcome, RunSpec, run_defined};
 use crate::workload::Workload;
 use hotrow::chopping::Chopping;
-use hotrow::{Engine, Protocol};
+use hotrow::{Database, Protocol};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -30,6 +30,8 @@ pub struct WorkloadInfo {
     /// True if all its transactions are procedures. A run can then delay each of their operations
     /// ([`Workload::database_of_procedures`]).
     pub runs_procedures: bool,
+    /// True if its tables are [durable](hotrow::TableBuilder::durable), so that a run can log its commits.
+    pub is_durable: bool,
     /// Options of the workload.
     pub options: &'static [OptionInfo],
     /// Baselines of the workload.
@@ -89,14 +91,14 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
     /// Estimates the memory in use for the data once they are loaded, in bytes.
     fn data_bytes_estimate(&self) -> u64;
 
-    /// Loads the data into a new engine, with up to `threads` threads.
+    /// Loads the data into a new database, with up to `threads` threads.
     ///
     /// # Errors
     ///
     /// [`BenchError`] if the data could not be loaded.
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         threads: usize,
         seed: u64,
         observer: &dyn Observer,

@@ -1,8 +1,9 @@
 //! Errors that end a benchmark.
 
 use crate::options::OptionError;
-use hotrow::Misuse;
+use hotrow::durable::OpenError;
 use hotrow::protocols::UnknownProtocol;
+use hotrow::{Misuse, NotDurable};
 
 /// Reason why a run could not begin or did not complete.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,12 @@ pub enum BenchError {
     /// The data could not be loaded.
     #[error("loading failed: {0}")]
     Load(String),
+    /// The database could not be opened in its directory.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The log failed.
+    #[error("the log failed: {0}")]
+    NotDurable(NotDurable),
     /// A transaction failed with an error that its workload does not expect.
     #[error("a {kind} transaction failed on worker {worker}: {message}")]
     Transaction {

@@ -9,6 +9,7 @@ mod definition;
 mod error;
 mod latency;
 mod loading;
+mod log;
 mod measure;
 mod observer;
 mod options;
@@ -22,6 +23,7 @@ pub use error::BenchError;
 pub use hotrow::{Counter, CounterValue};
 pub use latency::{Latencies, LatencyDistribution, LatencySummary};
 pub use loading::load_parts;
+pub use log::{LogMode, LogSpec};
 #[cfg(feature = "sim")]
 pub use measure::simulated::VirtualSettings;
 pub use measure::{Counts, KindCounts, Measurement, Settings, measure};

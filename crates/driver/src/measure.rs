@@ -14,13 +14,15 @@
 
 use crate::error::BenchError;
 use crate::latency::Latencies;
+use crate::log::LogMode;
 use crate::observer::Observer;
 use crate::workload::{End, Workload};
+use acknowledging::Acknowledging;
 use hotrow::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hotrow::sync::clock::{self, Instant};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, lock, thread};
-use hotrow::{Engine, NamedCounts, Protocol, Reason, Statistics, Worker};
+use hotrow::{Database, NamedCounts, Protocol, Reason, Statistics, Worker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -98,6 +100,7 @@ impl Counts {
         worker: &mut Worker<P>,
         client: &mut W::Client,
         is_measured: bool,
+        acknowledging: Option<&mut Acknowledging<'_, P>>,
     ) -> Result<bool, (usize, String)> {
         if is_measured && self.before.is_none() {
             self.before = Some(worker.statistics());
@@ -115,12 +118,17 @@ impl Counts {
             self.attempts_max = self.attempts_max.max(aborts + 1);
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
-            if ran.end == End::Committed {
+            if ran.end == End::Committed && acknowledging.is_none() {
                 kind.commits += 1;
                 kind.latencies.record(end - begin);
-            } else {
+            } else if ran.end != End::Committed {
                 kind.rollbacks += 1;
             }
+        }
+        if let Some(acknowledging) = acknowledging {
+            let counted = (ran.end == End::Committed && is_measured).then_some((ran.kind, begin));
+            let ended = acknowledging.after(worker.epoch(), counted, &mut self.kinds);
+            ended.map_err(|failure| (ran.kind, failure.to_string()))?;
         }
         Ok(ran.end == End::Committed)
     }
@@ -246,9 +254,10 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// [`BenchError::Transaction`] and [`BenchError::Panicked`] for what ended the run early;
 /// [`BenchError::Thread`] if the system has no thread.
 pub fn measure<P: Protocol, W: Workload<P>>(
-    engine: &Engine<P>,
+    database: &Database<P>,
     workload: &W,
     settings: &Settings,
+    log: LogMode,
     observer: &dyn Observer,
 ) -> Result<(Measurement<W::Client>, Worker<P>), BenchError> {
     let threads = settings.threads;
@@ -258,12 +267,14 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     let mut crew = Vec::with_capacity(threads);
     for number in 0..threads {
         let client = workload.client(number, threads, settings.seed);
-        crew.push(Mutex::new(Some((engine.worker()?, client))));
+        crew.push(Mutex::new(Some((log.worker(database)?, client))));
     }
     let kinds = workload.kinds();
     let run = |control: &Control, number: usize| {
         let (worker, client) = lock(&crew[number]).take().expect("each thread has its own");
-        let (worker, client, counts) = work(control, workload, kinds, number, worker, client);
+        let acknowledging = log.is_acknowledged_later().then(|| Acknowledging::new(database));
+        let crew_member = (worker, client, acknowledging);
+        let (worker, client, counts) = work(control, workload, kinds, number, crew_member);
         *lock(&crew[number]) = Some((worker, client));
         counts
     };
@@ -357,8 +368,7 @@ fn work<P: Protocol, W: Workload<P>>(
     workload: &W,
     kinds: &'static [&'static str],
     number: usize,
-    mut worker: Worker<P>,
-    mut client: W::Client,
+    (mut worker, mut client, mut acknowledging): (Worker<P>, W::Client, Option<Acknowledging<'_, P>>),
 ) -> (Worker<P>, W::Client, Counts) {
     let _end = EndIfPanicking(control);
     let mut counts = Counts::new(kinds.len());
@@ -366,7 +376,7 @@ fn work<P: Protocol, W: Workload<P>>(
     control.wait_for_start();
     while !control.is(Phase::Over) {
         let is_measured = control.is(Phase::Measured);
-        match counts.run_one(workload, &mut worker, &mut client, is_measured) {
+        match counts.run_one(workload, &mut worker, &mut client, is_measured, acknowledging.as_mut()) {
             Ok(committed) => {
                 commits += u64::from(committed);
                 control.commits[number].0.store(commits, Ordering::Relaxed);
@@ -376,6 +386,11 @@ fn work<P: Protocol, W: Workload<P>>(
                 break;
             }
         }
+    }
+    if let Some(acknowledging) = &mut acknowledging
+        && let Err(failure) = acknowledging.finish(&mut counts.kinds)
+    {
+        control.fail(BenchError::NotDurable(failure));
     }
     counts.count_measured(&worker);
     (worker, client, counts)
@@ -391,6 +406,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     }
 }
 
+mod acknowledging;
 #[cfg(feature = "sim")]
 pub(crate) mod simulated;
 #[cfg(test)]

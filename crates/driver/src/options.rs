@@ -64,6 +64,12 @@ pub enum OptionError {
         /// Name of the baseline.
         baseline: String,
     },
+    /// The workload's tables are not durable.
+    #[error("--durability is for workloads with durable tables, and {workload} has none")]
+    NothingDurable {
+        /// Name of the workload.
+        workload: &'static str,
+    },
     /// The option does not admit this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {

@@ -3,6 +3,7 @@
 use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 use crate::error::BenchError;
 use crate::latency::Latencies;
+use crate::log::{LogMode, LogSpec};
 #[cfg(feature = "sim")]
 use crate::measure::simulated::{self, VirtualSettings};
 use crate::measure::{Counts, Measurement, Settings, measure};
@@ -13,7 +14,7 @@ use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
-use hotrow::{Engine, Protocol, RetryPolicy, Serial};
+use hotrow::{Database, Engine, Protocol, Serial};
 use std::time::Duration;
 
 /// One run: what to run, under which protocol, how.
@@ -28,6 +29,8 @@ pub struct RunSpec {
     /// A delay before each operation of a procedure, as if operations came over a network (plor §6.2.2); zero for
     /// none. The thread sleeps for it, on Linux at least some 60 µs longer; in a simulation it is exact.
     pub think: Duration,
+    /// The log of its commits.
+    pub log: LogSpec,
     /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
     pub record_bytes_max: Option<usize>,
 }
@@ -114,6 +117,9 @@ pub fn prepare_and_run(
     if !spec.think.is_zero() && !info.runs_procedures {
         return Err(OptionError::NoProcedures { workload: info.name }.into());
     }
+    if spec.log.mode != LogMode::None && !info.is_durable {
+        return Err(OptionError::NothingDurable { workload: info.name }.into());
+    }
     spec.workload.run(spec, host, observer)
 }
 
@@ -140,10 +146,11 @@ impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
     type Output = Result<RunOutcome, BenchError>;
 
     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
-        let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
         let Run { spec, observer, .. } = self.run;
-        let workload = self.options.load(&engine, spec.on.loaders(), spec.on.seed(), observer)?;
-        self.run.measure(&engine, engine.protocol(), workload)
+        let database: Database<P> = spec.log.open(name)?;
+        let workload = self.options.load(&database, spec.on.loaders(), spec.on.seed(), observer)?;
+        spec.log.loaded(&database)?;
+        self.run.measure(&database, database.protocol(), workload)
     }
 }
 
@@ -169,10 +176,13 @@ impl BaselineRun<'_> {
         if run.spec.record_bytes_max.is_some() {
             return only("record");
         }
+        if run.spec.log.mode != LogMode::None {
+            return only("durability");
+        }
         run.observer.loading(0, 1);
         let workload = load();
         run.observer.loading(1, 1);
-        run.measure(&Engine::new(), &run.spec.protocol, workload)
+        run.measure(&Database::on(&Engine::new()), &run.spec.protocol, workload)
     }
 }
 
@@ -189,7 +199,7 @@ impl Run<'_> {
     /// Runs a workload that is loaded, and reports. `protocol` is the name for the report.
     fn measure<P: Protocol, W: Workload<P>>(
         self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         protocol: &str,
         workload: W,
     ) -> Result<RunOutcome, BenchError> {
@@ -203,15 +213,15 @@ impl Run<'_> {
         // (What the process of a simulation takes says nothing, and is not the same in each.)
         let resident = || if spec.on.is_virtual() { 0 } else { host.resident_bytes() };
         let resident_bytes_loaded = resident();
-        let payload_bytes_loaded = workload.payload_bytes(&mut engine.worker()?);
-        let recording = spec.record_bytes_max.map(|bytes| engine.record_history(bytes)).transpose()?;
+        let payload_bytes_loaded = workload.payload_bytes(&mut database.worker()?);
+        let recording = spec.record_bytes_max.map(|bytes| database.record_history(bytes)).transpose()?;
         #[cfg(feature = "sim")]
         let mut profile = None;
         let (measurement, mut worker) = match &spec.on {
-            On::Threads(settings) => measure(engine, workload, settings, observer)?,
+            On::Threads(settings) => measure(database, workload, settings, spec.log.mode, observer)?,
             #[cfg(feature = "sim")]
             On::Cores(settings) => {
-                let (measurement, worker, found) = simulated::measure(engine, workload, settings)?;
+                let (measurement, worker, found) = simulated::measure(database, workload, settings)?;
                 profile = found;
                 (measurement, worker)
             }
@@ -220,7 +230,7 @@ impl Run<'_> {
         let resident_bytes_end = resident();
         let retained_bytes_end = if spec.on.is_virtual() { 0 } else { hotrow::retained_bytes() };
         let payload_bytes_end = workload.payload_bytes(&mut worker);
-        let hot_rows = engine.hot_keys(HOT_ROWS).into_iter();
+        let hot_rows = database.hot_keys(HOT_ROWS).into_iter();
         let hot_rows = hot_rows
             .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
             .collect();
@@ -274,6 +284,9 @@ impl Results {
         let mut options = spec.workload.to_json();
         if !spec.think.is_zero() {
             options.insert(String::from("think_us"), (spec.think.as_micros() as u64).into());
+        }
+        if spec.log.mode != LogMode::None {
+            options.insert(String::from("durability"), spec.log.mode.name().into());
         }
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();

@@ -2,7 +2,7 @@
 
 use super::Stress;
 use super::objects::Objects;
-use hotrow::{Engine, Protocol};
+use hotrow::{Database, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, WorkloadDefinition, WorkloadInfo,
     WorkloadOptions,
@@ -56,6 +56,7 @@ impl WorkloadDefinition for StressOptions {
         summary: "random operations on a few hot keys of every kind of object, to be recorded and checked",
         source: "Hotrow's own",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo {
                 name: "keys",
@@ -130,13 +131,13 @@ impl WorkloadDefinition for StressOptions {
     /// Makes the objects, with half of the rows.
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Stress<P>, BenchError> {
         observer.loading(0, 1);
-        let objects = Objects::new(engine, self.keys);
+        let objects = Objects::new(database, self.keys);
         observer.loading(1, 1);
         Ok(Stress { objects, options: *self })
     }

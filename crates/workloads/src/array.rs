@@ -3,7 +3,7 @@
 mod mutexes;
 
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Protocol, TArray, Worker};
+use hotrow::{Database, Protocol, TArray, Worker};
 use hotrow_driver::{
     BaselineRun, BenchError, Check, End, Observer, OptionError, OptionInfo, OptionValues, Ran, RunOutcome,
     Workload, WorkloadDefinition, WorkloadInfo,
@@ -62,6 +62,7 @@ impl WorkloadDefinition for ArrayOptions {
         summary: "reads and increments of random elements of an array of integers",
         source: "sto §5.1",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo { name: "size", value: "N", default: "1000000", summary: "Elements, from 1 to 10^12" },
             OptionInfo {
@@ -103,13 +104,13 @@ impl WorkloadDefinition for ArrayOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Array<P>, BenchError> {
         observer.loading(0, 1);
-        let array = TArray::named(engine, "array", self.size, |_| 0);
+        let array = TArray::named(database, "array", self.size, |_| 0);
         observer.loading(1, 1);
         Ok(Array { array, options: *self })
     }

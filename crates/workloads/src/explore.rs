@@ -258,7 +258,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
     look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
     // One thread loads; with several, their race would decide the addresses of the data.
-    let workload = options.load(engine, 1, drawn.seed, &Unobserved).expect("small data can be loaded");
+    let workload =
+        options.load(&Database::on(engine), 1, drawn.seed, &Unobserved).expect("small data can be loaded");
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
         .map(|core| {

@@ -6,7 +6,7 @@ use hotrow_driver::{BenchError, Unobserved, WorkloadDefinition};
 
 /// Loads a small database, on which nothing else runs.
 pub(crate) fn load_small<W: WorkloadDefinition>(options: &W) -> Result<W::Loaded<Serial>, BenchError> {
-    options.load(&Engine::<Serial>::new(), 1, 1, &Unobserved)
+    options.load(&Database::on(&Engine::<Serial>::new()), 1, 1, &Unobserved)
 }
 
 /// Traces a procedure.

@@ -4,9 +4,10 @@ use super::{Format, Refusal, shortened, workload};
 use crate::host::ThisHost;
 use crate::plot::{PlotArguments, PlotRequest};
 use crate::text;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args, FromArgMatches as _};
 use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol, find};
-use hotrow_workloads::{BaselineInfo, OptionError, Settings, WorkloadOptions};
+use hotrow_workloads::{BaselineInfo, LogMode, OptionError, Settings, WorkloadOptions};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -27,6 +28,10 @@ pub(crate) struct BenchPlan {
     pub(crate) left_out: Vec<(&'static ProtocolInfo, Vec<usize>)>,
     /// The delay before each operation.
     pub(crate) think: Duration,
+    /// When transactions count as committed.
+    pub(crate) durability: LogMode,
+    /// The directory in which each run has its log, in a new directory of its own.
+    pub(crate) log_directory: Option<PathBuf>,
     /// The number of runs of each protocol.
     pub(crate) repeat: u32,
     /// The output format.
@@ -128,6 +133,14 @@ pub(super) struct RunArguments {
     repeat: u32,
     #[command(flatten)]
     think: ThinkArguments,
+    /// When a transaction counts as committed: "none" without a log; "async" at once, and the log is written every 10 ms;
+    /// "group" when it is on the device, while its worker goes on; "sync" when it is on the device, and its worker waits
+    #[arg(long, value_name = "MODE", default_value = "none", value_parser = log_mode(), hide_possible_values = true)]
+    durability: LogMode,
+    /// An existing directory on the device for the logs; each run makes a directory in it, and removes it at the end
+    /// [default: the system's for temporary files]
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
     /// Output format: "table", or "json" for one object per run and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
@@ -140,6 +153,13 @@ pub(super) struct RunArguments {
     /// Make one run and report it to the process that has started this one
     #[arg(long = Part::OPTION, hide = true)]
     part: Option<Part>,
+}
+
+/// Parses the name of a mode of the log.
+fn log_mode() -> impl TypedValueParser<Value = LogMode> {
+    let of = |name: String| LogMode::ALL.into_iter().find(|mode| mode.name() == name);
+    PossibleValuesParser::new(LogMode::ALL.map(LogMode::name))
+        .map(move |name| of(name).expect("clap accepts no other name"))
 }
 
 /// The option to delay operations.
@@ -182,6 +202,10 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     }
     let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, part, .. } =
         arguments;
+    let (durability, log_directory) = (arguments.durability, arguments.log_dir);
+    if durability != LogMode::None && !workload.info().is_durable {
+        return Err(OptionError::NothingDurable { workload: name }.into());
+    }
     let runs = protocols.len() * repeat as usize;
     if record.is_some() && runs != 1 {
         return Err(Refusal::Message(format!(
@@ -198,6 +222,8 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
         several_threads: threads.len() > 1,
         left_out,
         think,
+        durability,
+        log_directory,
         repeat,
         format,
         record,

@@ -62,9 +62,9 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         let mut counts = Counts::new(kinds.len());
         while !hotrow_sim::should_stop() {
             let is_measured = *warmup <= Duration::from_nanos(hotrow_sim::now());
-            counts.run_one(workload, &mut worker, &mut client, is_measured).map_err(|(kind, message)| {
-                BenchError::Transaction { kind: kinds[kind], worker: core, message }
-            })?;
+            counts.run_one(workload, &mut worker, &mut client, is_measured, None).map_err(
+                |(kind, message)| BenchError::Transaction { kind: kinds[kind], worker: core, message },
+            )?;
         }
         counts.count_measured(&worker);
         Ok::<_, BenchError>((worker, client, counts))

@@ -5,7 +5,7 @@ use crate::observer::Unobserved;
 use crate::workload::{Check, Ran};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::sync::atomic::AtomicU64;
-use hotrow::{Abort, Error, RetryPolicy, TBox};
+use hotrow::{Abort, Engine, Error, RetryPolicy, TBox};
 
 /// Behaviour of the toy's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,8 @@ impl Visitor for Run<'_> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let toy = Toy { counter: TBox::new(&engine, 0u64), mood: self.mood };
         let settings = Settings { threads: self.threads, measured: self.measured, ..SETTINGS };
-        let (measurement, mut worker) = measure(&engine, &toy, &settings, self.observer)?;
+        let (measurement, mut worker) =
+            measure(&Database::on(&engine), &toy, &settings, LogMode::None, self.observer)?;
         let Measurement { elapsed, counts, clients } = measurement;
         assert_eq!(clients.len(), self.threads);
         let checks = toy.checks(&mut worker, clients);

@@ -5,7 +5,7 @@ use super::procedures::{AddComment, ArticleTables, GetArticle, GetComments, Upda
 use super::rows::{Article, Comment, User};
 use crate::traces::{self, trace};
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Engine, Isolation, Protocol};
+use hotrow::{Database, Isolation, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, load_parts, name_of,
@@ -45,6 +45,7 @@ impl WorkloadDefinition for ArticlesOptions {
         summary: "users read articles and comment on them; a few articles get most of the attention",
         source: "H-Store, dbx-tc §6.7",
         runs_procedures: true,
+        is_durable: false,
         options: &[
             OptionInfo {
                 name: "articles",
@@ -103,12 +104,11 @@ impl WorkloadDefinition for ArticlesOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Articles<P>, BenchError> {
-        let database = Database::on(engine);
         database.set_readers_isolation(self.readers);
         let Self { articles: count, users: user_count, comments: each, .. } = *self;
         let articles = database.table("ARTICLES").hash(count as usize).create().expect("a new name");
@@ -132,8 +132,8 @@ impl WorkloadDefinition for ArticlesOptions {
             users: users.reference(),
             comments: comments.reference(),
         };
-        traces::chop_if_allowed(self, &database)?;
-        Ok(Articles { database, tables, options: *self })
+        traces::chop_if_allowed(self, database)?;
+        Ok(Articles { database: database.clone(), tables, options: *self })
     }
 
     fn chopping(&self, refinement: Refinement) -> Option<Result<Chopping, BenchError>> {

@@ -2,7 +2,7 @@
 
 use super::{equal, ran};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, ConcurrentMap, Engine, Protocol, TBoostedMap, THashMap, Transaction, Worker};
+use hotrow::{Abort, ConcurrentMap, Database, Protocol, TBoostedMap, THashMap, Transaction, Worker};
 use hotrow_driver::{
     BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
     WorkloadInfo,
@@ -79,6 +79,7 @@ impl WorkloadDefinition for HashtableOptions {
         summary: "reads and writes of random keys of a hash table, transactional or boosted",
         source: "sto §5.3",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo { name: "keys", value: "N", default: "1000000", summary: "Keys, from 1 to 10^12" },
             OptionInfo {
@@ -119,13 +120,13 @@ impl WorkloadDefinition for HashtableOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Hashtable<P>, BenchError> {
         const STEP: u64 = 1 << 16;
-        let mut map = THashMap::new(engine);
+        let mut map = THashMap::new(database);
         let inner = papaya::HashMap::new();
         for first in (0..self.keys).step_by(STEP as usize) {
             observer.loading(first, self.keys);
@@ -140,7 +141,7 @@ impl WorkloadDefinition for HashtableOptions {
         observer.loading(self.keys, self.keys);
         let form = match self.table {
             Table::HashMap => Form::HashMap(map),
-            Table::Boosted => Form::Boosted(TBoostedMap::named(engine, "boosted map", Inner(inner), LOCKS)),
+            Table::Boosted => Form::Boosted(TBoostedMap::named(database, "boosted map", Inner(inner), LOCKS)),
         };
         Ok(Hashtable { form, options: *self })
     }

@@ -3,7 +3,7 @@
 use super::heap::Heap;
 use super::{equal, ran};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Protocol, TPriorityQueue, Transaction, Worker};
+use hotrow::{Abort, Database, Protocol, TPriorityQueue, Transaction, Worker};
 use hotrow_driver::{
     BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
     WorkloadInfo,
@@ -66,6 +66,7 @@ impl WorkloadDefinition for PriorityQueueOptions {
         summary: "pushes to a priority queue, and pops of its top three",
         source: "sto §5.5",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo {
                 name: "size",
@@ -112,7 +113,7 @@ impl WorkloadDefinition for PriorityQueueOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         seed: u64,
         observer: &dyn Observer,
@@ -122,8 +123,8 @@ impl WorkloadDefinition for PriorityQueueOptions {
         let elements: Vec<_> = (0..self.size).map(|_| random.below(BOUND)).collect();
         let sum = elements.iter().map(|element| i128::from(*element)).sum();
         let form = match self.queue {
-            Queue::PriorityQueue => Form::PriorityQueue(TPriorityQueue::with_elements(engine, elements)),
-            Queue::Heap => Form::Heap(Heap::new(engine, elements.into_iter())),
+            Queue::PriorityQueue => Form::PriorityQueue(TPriorityQueue::with_elements(database, elements)),
+            Queue::Heap => Form::Heap(Heap::new(database, elements.into_iter())),
         };
         observer.loading(1, 1);
         Ok(PriorityQueue { form, sum, options: *self })

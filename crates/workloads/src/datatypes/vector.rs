@@ -2,7 +2,7 @@
 
 use super::{equal, ran};
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Protocol, TVector, Worker};
+use hotrow::{Database, Protocol, TVector, Worker};
 use hotrow_driver::{
     BenchError, Check, Observer, OptionError, OptionInfo, OptionValues, Ran, Workload, WorkloadDefinition,
     WorkloadInfo,
@@ -54,6 +54,7 @@ impl WorkloadDefinition for VectorOptions {
         summary: "tests of a vector's length, pushes, pops and searches",
         source: "sto §5.5",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo {
                 name: "ops",
@@ -92,13 +93,13 @@ impl WorkloadDefinition for VectorOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Vector<P>, BenchError> {
         observer.loading(0, 1);
-        let vector = TVector::with_elements(engine, 0..self.size as u64);
+        let vector = TVector::with_elements(database, 0..self.size as u64);
         let vector = if self.predicates { vector } else { vector.exact() };
         observer.loading(1, 1);
         Ok(Vector { vector, options: *self })

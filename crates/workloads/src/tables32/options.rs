@@ -4,7 +4,7 @@ use super::procedure::{IncrementProcedure, Integers};
 use super::{Tables32, fill};
 use crate::traces;
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Engine, Protocol};
+use hotrow::{Database, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, WorkloadDefinition, WorkloadInfo,
 };
@@ -35,6 +35,7 @@ impl WorkloadDefinition for Tables32Options {
         summary: "increments of a random record in each of 32 tables; one hot record in the first is high contention",
         source: "stealdb §4.2",
         runs_procedures: true,
+        is_durable: false,
         options: &[
             OptionInfo { name: "tables", value: "N", default: "32", summary: "Tables, from 1 to 1000" },
             OptionInfo {
@@ -78,20 +79,19 @@ impl WorkloadDefinition for Tables32Options {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tables32<P>, BenchError> {
-        let database = Database::on(engine);
         let tables: Vec<Integers> = (0..self.tables)
             .map(|number| {
                 let table = database.table(format!("integers{number}")).create().expect("a new name");
                 table.reference()
             })
             .collect();
-        fill(&database, &tables, self.records, threads, observer)?;
-        Ok(Tables32 { database, tables, options: *self })
+        fill(database, &tables, self.records, threads, observer)?;
+        Ok(Tables32 { database: database.clone(), tables, options: *self })
     }
 }
 

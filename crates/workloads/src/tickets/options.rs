@@ -5,7 +5,7 @@ use super::mutex::{ONE_MUTEX, OneMutex};
 use super::procedures::{Cancel, Event, Report, Reserve, TicketTables};
 use crate::traces;
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Engine, Protocol};
+use hotrow::{Database, Protocol};
 use hotrow_driver::{
     BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, RunOutcome,
     WorkloadDefinition, WorkloadInfo,
@@ -39,6 +39,7 @@ impl WorkloadDefinition for TicketsOptions {
         summary: "reservations and cancellations of an event's seats: one hot row and an insertion; reports that must add up",
         source: "Hotrow's own",
         runs_procedures: true,
+        is_durable: true,
         options: &[
             OptionInfo {
                 name: "events",
@@ -88,19 +89,18 @@ impl WorkloadDefinition for TicketsOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tickets<P>, BenchError> {
         observer.loading(0, 1);
-        let database = Database::on(engine);
-        let events = database.table("events").create().expect("a new name");
+        let events = database.table("events").durable().create().expect("a new name");
         (0..self.events).for_each(|number| _ = events.bulk_insert(number, Event::default()));
-        let tickets = database.table("tickets").create().expect("a new name");
+        let tickets = database.table("tickets").durable().create().expect("a new name");
         let tables = TicketTables { events: events.reference(), tickets: tickets.reference() };
         observer.loading(1, 1);
-        Ok(Tickets { database, tables, options: *self })
+        Ok(Tickets { database: database.clone(), tables, options: *self })
     }
 
     fn run_baseline(&self, name: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {

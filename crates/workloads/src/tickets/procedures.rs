@@ -3,10 +3,11 @@
 
 use super::TicketKey;
 use hotrow::{Context, Direction, KeyRange, Procedure, Profile, TableRef, Value};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// An event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Value)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Value, Serialize, Deserialize)]
 #[value(inline)]
 #[repr(C)]
 pub struct Event {
@@ -19,7 +20,7 @@ pub struct Event {
 }
 
 /// A ticket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
 #[value(inline)]
 #[repr(C)]
 pub struct Ticket {

@@ -7,7 +7,7 @@ use super::{Tpcc, tables};
 use crate::traces;
 use hotrow::chopping::Chopping;
 use hotrow::sync::clock;
-use hotrow::{Engine, Isolation, Protocol};
+use hotrow::{Database, Isolation, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, name_of,
@@ -83,6 +83,7 @@ impl WorkloadDefinition for TpccOptions {
         summary: "orders and payments at warehouses; one warehouse for all threads is high contention",
         source: "TPC-C, revision 5.11",
         runs_procedures: true,
+        is_durable: true,
         options: &[
             OptionInfo {
                 name: "warehouses",
@@ -163,20 +164,20 @@ impl WorkloadDefinition for TpccOptions {
     /// Loads the initial population (clause 4.3.3).
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         threads: usize,
         seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tpcc<P>, BenchError> {
-        let (database, tables) = tables::create(engine, self);
+        let tables = tables::create(database, self);
         database.set_readers_isolation(self.readers);
         let population = Population::new(self.scale, seed, 1);
         // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
-        tables::load(&database, &tables, population, warehouses, threads, observer)?;
-        traces::chop_if_allowed(self, &database)?;
-        Ok(Tpcc { database, tables, options: *self, population, begin: clock::now() })
+        tables::load(database, &tables, population, warehouses, threads, observer)?;
+        traces::chop_if_allowed(self, database)?;
+        Ok(Tpcc { database: database.clone(), tables, options: *self, population, begin: clock::now() })
     }
 }
 

@@ -7,7 +7,7 @@ use super::schema::{
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
 use super::{Ranks, TpccOptions};
-use hotrow::{Database, Engine, IndexRef, Key, Protocol, Table, TableRef, Value, column};
+use hotrow::{Database, IndexRef, Key, Protocol, Table, TableRef, Value, column};
 use hotrow_driver::{BenchError, Observer, load_parts};
 
 /// The tables and secondary indexes, by their references in procedures.
@@ -39,12 +39,11 @@ pub struct Tables {
 
 /// Makes the tables. Those that transactions scan are ordered, the others hashed: clauses 2.6.2.2, 2.7.4.2 and
 /// 2.8.2.2 scan ORDER, NEW-ORDER and ORDER-LINE.
-pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> (Database<P>, Tables) {
+pub(super) fn create<P: Protocol>(database: &Database<P>, options: &TpccOptions) -> Tables {
     let Scale { items, customers_per_district, .. } = options.scale;
     let warehouses = options.warehouses as usize;
     let districts = warehouses * usize::from(DISTRICTS_PER_WAREHOUSE);
     let customers = districts * usize::from(customers_per_district);
-    let database = Database::on(engine);
 
     let rank = |tuned: u16| match options.ranks {
         Ranks::Tuned => tuned,
@@ -52,26 +51,35 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     };
     // With equal ranks, a commit takes the locks of rows in the order in which their tables are made here. Delivery
     // needs this order: rows of NEW-ORDER, ORDER and ORDER-LINE give it keys and values for the tables that follow.
-    let warehouse = database.table("WAREHOUSE").hash(warehouses).rank(rank(7)).create().expect("a new name");
-    let district = database.table("DISTRICT").hash(districts).rank(rank(6)).create().expect("a new name");
+    let warehouse =
+        database.table("WAREHOUSE").hash(warehouses).rank(rank(7)).durable().create().expect("a new name");
+    let district =
+        database.table("DISTRICT").hash(districts).rank(rank(6)).durable().create().expect("a new name");
     let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
         DistrictKey { warehouse: *warehouse, district: *district }.group()
     };
-    let new_order = database.table("NEW-ORDER").rank(rank(2)).queues(group_of).create().expect("a new name");
+    let new_order =
+        database.table("NEW-ORDER").rank(rank(2)).queues(group_of).durable().create().expect("a new name");
     let mut order = database.table("ORDER").rank(rank(3));
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
-    let order = order.create().expect("a new name");
-    let order_line = database.table("ORDER-LINE").rank(rank(4)).create().expect("a new name");
+    let order = order.durable().create().expect("a new name");
+    let order_line = database.table("ORDER-LINE").rank(rank(4)).durable().create().expect("a new name");
     let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
     let name = (column!(Customer, last), column!(Customer, first));
     let by_name = customer.immutable_secondary_on("by_name", name, CustomerByNameKey::of);
-    let customer = customer.create().expect("a new name");
-    let history = database.table("HISTORY").hash(customers).create().expect("a new name");
-    let item = database.table("ITEM").hash(items as usize).immutable().create().expect("a new name");
-    let stock =
-        database.table("STOCK").hash(warehouses * items as usize).rank(rank(1)).create().expect("a new name");
+    let customer = customer.durable().create().expect("a new name");
+    let history = database.table("HISTORY").hash(customers).durable().create().expect("a new name");
+    let item =
+        database.table("ITEM").hash(items as usize).immutable().durable().create().expect("a new name");
+    let stock = database
+        .table("STOCK")
+        .hash(warehouses * items as usize)
+        .rank(rank(1))
+        .durable()
+        .create()
+        .expect("a new name");
 
-    let tables = Tables {
+    Tables {
         warehouse: warehouse.reference(),
         district: district.reference(),
         customer: customer.reference(),
@@ -83,8 +91,7 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
         order_line: order_line.reference(),
         item: item.reference(),
         stock: stock.reference(),
-    };
-    (database, tables)
+    }
 }
 
 /// Unit of loading, for one thread.

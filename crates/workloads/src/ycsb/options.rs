@@ -4,7 +4,7 @@ use super::rows::{SHORT_BYTES_MAX, STANDARD_BYTES};
 use super::{Records, Ycsb, fill};
 use crate::traces;
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Engine, Isolation, Protocol};
+use hotrow::{Database, Isolation, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, invalid, name_of,
@@ -134,6 +134,7 @@ impl WorkloadDefinition for YcsbOptions {
         summary: "small and big transactions of reads and writes of records, some of them hot",
         source: "YCSB, plor §6.1",
         runs_procedures: true,
+        is_durable: false,
         options: &[
             OptionInfo {
                 name: "preset",
@@ -244,19 +245,18 @@ impl WorkloadDefinition for YcsbOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Ycsb<P>, BenchError> {
-        let database = Database::on(engine);
         database.set_readers_isolation(self.readers);
         let table = match self.value_bytes {
-            ..=SHORT_BYTES_MAX => Records::Short(fill(&database, self, threads, observer)?),
-            STANDARD_BYTES => Records::Standard(fill(&database, self, threads, observer)?),
-            _ => Records::Long(fill(&database, self, threads, observer)?),
+            ..=SHORT_BYTES_MAX => Records::Short(fill(database, self, threads, observer)?),
+            STANDARD_BYTES => Records::Standard(fill(database, self, threads, observer)?),
+            _ => Records::Long(fill(database, self, threads, observer)?),
         };
-        Ok(Ycsb { database, table, options: *self })
+        Ok(Ycsb { database: database.clone(), table, options: *self })
     }
 }
 

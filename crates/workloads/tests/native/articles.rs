@@ -2,7 +2,7 @@
 
 use crate::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::{Engine, Isolation, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_workloads::articles::ArticlesOptions;
 use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
 
@@ -21,7 +21,8 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions, lose } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let workload = options.load(&engine, 1, 7, &Unobserved).expect("few articles can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("few articles can be loaded");
         let mut clients = run_clients(&engine, &workload, threads, transactions, |_, ran| match ran.end {
             End::Committed => {}
             other => panic!("{}: {other:?} under {name}", workload.kinds()[ran.kind]),

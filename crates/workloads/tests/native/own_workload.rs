@@ -2,9 +2,9 @@
 
 use hotrow::protocols::PROTOCOLS;
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Protocol, TArray, Worker};
+use hotrow::{Database, Protocol, TArray, Worker};
 use hotrow_workloads::{
-    BenchError, Check, End, Host, Machine, Observer, On, OptionError, OptionInfo, OptionValues, Ran,
+    BenchError, Check, End, Host, LogSpec, Machine, Observer, On, OptionError, OptionInfo, OptionValues, Ran,
     RunOutcome, RunSpec, Settings, Unobserved, Workload, WorkloadDefinition, WorkloadInfo, WorkloadOptions,
     prepare_and_run,
 };
@@ -27,6 +27,7 @@ impl WorkloadDefinition for TransferOptions {
         summary: "moves money between accounts",
         source: "this test",
         runs_procedures: false,
+        is_durable: false,
         options: &[
             OptionInfo { name: "accounts", value: "N", default: "8", summary: "Accounts, from 2 to 1000" },
             OptionInfo { name: "first-balance", value: "N", default: "100", summary: "Balances at first" },
@@ -46,12 +47,12 @@ impl WorkloadDefinition for TransferOptions {
 
     fn load<P: Protocol>(
         &self,
-        engine: &Engine<P>,
+        database: &Database<P>,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Transfers<P>, BenchError> {
-        let balances = TArray::named(engine, "balances", self.accounts as usize, |_| self.first_balance);
+        let balances = TArray::named(database, "balances", self.accounts as usize, |_| self.first_balance);
         observer.loading(1, 1);
         Ok(Transfers { balances, first_balance: self.first_balance })
     }
@@ -125,6 +126,7 @@ impl Host for Nowhere {
 fn spec(workload: WorkloadOptions, protocol: &str, threads: usize) -> RunSpec {
     let settings = Settings { threads, warmup: Duration::ZERO, measured: Duration::from_millis(20), seed: 7 };
     RunSpec {
+        log: LogSpec::default(),
         workload,
         protocol: protocol.to_owned(),
         on: On::Threads(settings),

@@ -2,7 +2,7 @@
 
 use crate::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::{Engine, OperationKind, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, OperationKind, Protocol, RetryPolicy};
 use hotrow_workloads::tables32::Tables32Options;
 use hotrow_workloads::tables32::procedure::IncrementProcedure;
 use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
@@ -21,7 +21,8 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let workload = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 2, 7, &Unobserved).expect("records can be loaded");
         let clients = run_clients(&engine, &workload, threads, transactions, |_, ran| {
             assert_eq!((ran.end, ran.kind), (End::Committed, 0));
         });
@@ -61,7 +62,8 @@ impl Visitor for Damage {
     fn visit<P: Protocol>(self, name: &str) -> Vec<bool> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 3, records: 10, hot_records: 1 };
-        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
         let client = run_client(&workload, &mut worker, workload.client(0, 1, 3), 20, |_, ran| {
             assert_eq!(ran.end, End::Committed);
@@ -111,7 +113,8 @@ impl Visitor for TraceOperations {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 3, records: 10, hot_records: 10 };
-        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("records can be loaded");
         let procedure = IncrementProcedure { tables: workload.tables(), keys: &[7, 3, 5] };
         let mut worker = engine.worker().expect("the first");
         let trace = workload.database().trace_on(&mut worker, &procedure).expect("nobody else is there");
@@ -142,7 +145,8 @@ impl Visitor for Draw {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 2, records: 6, hot_records: 2 };
-        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("records can be loaded");
         let mut client = workload.client(0, 1, 3);
         let mut drawn = [[0; 6]; 2];
         for _ in 0..300 {

@@ -3,7 +3,7 @@
 use crate::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::atomic::{AtomicUsize, Ordering};
-use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, Protocol, RetryPolicy};
 use hotrow_workloads::tickets::TicketsOptions;
 use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
 
@@ -23,7 +23,8 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
         let Self { options, threads, transactions, lose } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let workload = options.load(&engine, 1, 7, &Unobserved).expect("few events can be loaded");
+        let workload =
+            options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("few events can be loaded");
         let rollbacks = AtomicUsize::new(0);
         let mut clients = run_clients(&engine, &workload, threads, transactions, |_, ran| match ran.end {
             End::Committed => {}

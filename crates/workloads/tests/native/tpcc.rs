@@ -3,7 +3,7 @@
 use crate::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::atomic::{AtomicUsize, Ordering};
-use hotrow::{Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
 };
@@ -27,7 +27,7 @@ const OPTIONS: TpccOptions = TpccOptions {
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
-    OPTIONS.load(engine, 2, 7, &Unobserved).expect("the population is consistent")
+    OPTIONS.load(&Database::on(engine), 2, 7, &Unobserved).expect("the population is consistent")
 }
 
 /// Runs `transactions` on each of `threads` workers and returns the names of the checks that failed.

@@ -2,7 +2,7 @@
 
 use crate::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::{Abort, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
+use hotrow::{Abort, Database, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};
 use hotrow_workloads::ycsb::rows::{Long, Row};
 use hotrow_workloads::ycsb::{Preset, Records, YcsbOptions};
@@ -22,7 +22,7 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let ycsb = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&Database::on(&engine), 2, 7, &Unobserved).expect("records can be loaded");
         let clients = run_clients(&engine, &ycsb, threads, transactions, |client, ran| {
             assert_eq!((ran.end, ran.kind), (End::Committed, client.is_big().into()));
         });
@@ -83,7 +83,7 @@ impl Visitor for Damage {
     fn visit<P: Protocol>(self, name: &str) -> Vec<bool> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 16, value_bytes: BYTES, ..YcsbOptions::of(Preset::F) };
-        let ycsb = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
         let client = run_client(&ycsb, &mut worker, ycsb.client(0, 1, 3), 200, |_, ran| {
             assert_eq!(ran.end, End::Committed);
@@ -119,7 +119,7 @@ impl Visitor for TraceOperations {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 10, value_bytes: 8, ..YcsbOptions::of(Preset::A) };
-        let ycsb = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&Database::on(&engine), 1, 7, &Unobserved).expect("records can be loaded");
         let Records::Short(table) = ycsb.table() else { panic!("values are short") };
         let operations = [(7, Action::ReadModifyWrite), (3, Action::Read), (5, Action::BlindWrite)]
             .map(|(key, action)| Operation { key, action });

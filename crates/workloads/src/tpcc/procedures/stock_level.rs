@@ -33,7 +33,7 @@ impl Procedure for StockLevelProcedure {
     fn profile(&self) -> Profile {
         /// One district, and the lines and stock rows of 20 orders of 10 lines.
         const RECORDS: u32 = 1 + 2 * 10 * LAST_ORDERS;
-        Profile { read_only: true, isolation: self.isolation, records: RECORDS }
+        Profile { read_only: true, isolation: self.isolation, records: RECORDS, ..Profile::UNKNOWN }
     }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<u32>, C::Stop> {

@@ -2,17 +2,18 @@
 
 use super::{DISTRICTS_PER_WAREHOUSE, Order};
 use hotrow::{Key, Text};
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// Primary key of WAREHOUSE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct WarehouseKey {
     /// `W_ID`.
     pub warehouse: u16,
 }
 
 /// Primary key of DISTRICT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct DistrictKey {
     /// `D_W_ID`.
     pub warehouse: u16,
@@ -28,7 +29,7 @@ impl DistrictKey {
 }
 
 /// Primary key of CUSTOMER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct CustomerKey {
     /// `C_W_ID`.
     pub warehouse: u16,
@@ -41,7 +42,7 @@ pub struct CustomerKey {
 /// Secondary key of CUSTOMER: by last name, in the order of first names (clauses 2.5.2.2 and 2.6.2.2).
 ///
 /// Customers of the same name come in the order of their primary keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct CustomerByNameKey {
     /// `C_W_ID`.
     pub warehouse: u16,
@@ -68,7 +69,7 @@ impl CustomerByNameKey {
 
 /// Key of HISTORY, which has no primary key in the specification (clause 1.3.1): the worker that made the payment,
 /// and the payment's number among that worker's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct HistoryKey {
     /// The worker, below [`HistoryKey::LOADERS`].
     pub worker: u32,
@@ -90,7 +91,7 @@ impl HistoryKey {
 }
 
 /// Primary key of NEW-ORDER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct NewOrderKey {
     /// `NO_W_ID`.
     pub warehouse: u16,
@@ -110,7 +111,7 @@ impl NewOrderKey {
 }
 
 /// Primary key of ORDER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct OrderKey {
     /// `O_W_ID`.
     pub warehouse: u16,
@@ -121,7 +122,7 @@ pub struct OrderKey {
 }
 
 /// Secondary key of ORDER: the customer whose order it is (clause 2.6.2.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct OrderByCustomerKey {
     /// `O_W_ID`.
     pub warehouse: u16,
@@ -145,7 +146,7 @@ impl OrderByCustomerKey {
 }
 
 /// Primary key of ORDER-LINE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct OrderLineKey {
     /// `OL_W_ID`.
     pub warehouse: u16,
@@ -176,14 +177,14 @@ impl OrderLineKey {
 }
 
 /// Primary key of ITEM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct ItemKey {
     /// `I_ID`.
     pub item: u32,
 }
 
 /// Primary key of STOCK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
 pub struct StockKey {
     /// `S_W_ID`.
     pub warehouse: u16,

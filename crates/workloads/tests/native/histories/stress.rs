@@ -5,7 +5,7 @@ use hotrow::protocols::{Visitor, for_each_protocol, with_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, Protocol, RetryPolicy};
 use hotrow_check::Report;
 use hotrow_workloads::stress::StressOptions;
 use hotrow_workloads::{End, Unobserved, Workload, WorkloadDefinition as _};
@@ -49,7 +49,7 @@ impl Batch {
             options.snapshot_share = 0.0;
         }
         let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
-        let stress = options.load(&engine, threads, seed, &Unobserved).unwrap();
+        let stress = options.load(&Database::on(&engine), threads, seed, &Unobserved).unwrap();
         let recording = engine.record_history(BOUND).unwrap();
         let clients = thread::scope(|scope| {
             let started: Vec<_> = (0..threads)
