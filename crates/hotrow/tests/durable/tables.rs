@@ -60,6 +60,22 @@ fn tables_that_the_program_does_not_make_keep_their_rows() {
     assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Counted { name: 7, count: 5 }));
 }
 
+#[test]
+fn a_checkpoint_keeps_changes_of_rows_that_the_program_does_not_read() {
+    let storage = Arc::new(Faulty::new(1));
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
+    db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 500)).unwrap();
+    drop((rows, db));
+    let db: Database<Occ> = reopened(&storage);
+    db.checkpoint().unwrap();
+    drop(db);
+    let db: Database<Occ> = reopened(&storage);
+    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Counted { name: 7, count: 500 }));
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
 #[value(inline)]
 struct Counted {

@@ -1,6 +1,7 @@
 //! Checkpoints: all rows of a snapshot, beside transactions.
 
 use super::error::CheckpointError;
+use super::state::{Durable, RecoveredRows};
 use super::table::TableLog;
 use crate::database::{Database, WeakDatabase};
 use crate::index::{Direction, Keyed};
@@ -140,31 +141,18 @@ impl<P: Protocol> Database<P> {
     /// [`CheckpointError`]; the last checkpoint and the log are still there then.
     pub fn checkpoint(&self) -> Result<u64, CheckpointError> {
         let durable = self.durable().ok_or(CheckpointError::NoLog)?;
-        let one_at_a_time = lock(&durable.checkpoint);
-        let result = self.checkpoint_now();
-        drop(one_at_a_time);
-        result
+        let _one_at_a_time = lock(&durable.checkpoint);
+        self.checkpoint_now(durable)
     }
 
-    fn checkpoint_now(&self) -> Result<u64, CheckpointError> {
-        let durable = self.durable().ok_or(CheckpointError::NoLog)?;
+    fn checkpoint_now(&self, durable: &Durable<P>) -> Result<u64, CheckpointError> {
         let snapshot = self.snapshot_strict().map_err(Error::Misuse)?;
         let to_write = durable.to_write();
         let mut writer = durable.log.begin_checkpoint(snapshot.number())?;
-        for (structure, rows) in &to_write.unread {
-            for list in 0..rows.lists() {
-                let mut entries = Vec::new();
-                rows.for_each_of(list, |row| {
-                    put_raw(&mut entries, *structure, LogPart::Whole, row.key, row.value);
-                    for (part, value) in &row.parts {
-                        put_raw(&mut entries, *structure, LogPart::Group(*part), row.key, value);
-                    }
-                    put_when_full(&mut writer, &mut entries)
-                })?;
-                put_all(&mut writer, &mut entries)?;
-            }
-        }
         let mut sink = |entries: &mut Vec<u8>| put_all(&mut writer, entries);
+        for (structure, rows) in &to_write.unread {
+            put_unread(*structure, rows, &mut sink)?;
+        }
         self.with_worker(|worker| {
             let written =
                 to_write.tables.iter().try_for_each(|table| table.put_rows(worker, &snapshot, &mut sink));
@@ -174,20 +162,32 @@ impl<P: Protocol> Database<P> {
     }
 }
 
-/// Writes a row that was recovered and that nobody has read.
-fn put_raw(entries: &mut Vec<u8>, structure: u32, part: LogPart, key: &[u8], value: &[u8]) {
+/// Writes the rows of a table that were recovered and that nobody has read.
+fn put_unread(structure: u32, rows: &RecoveredRows, sink: Sink<'_>) -> Result<(), CheckpointError> {
+    if let Some(fault) = rows.fault() {
+        return Err(CheckpointError::Row { table: rows.table.clone(), reason: fault.clone() });
+    }
+    let mut entries = Vec::new();
+    for list in 0..rows.lists() {
+        rows.for_each_of(list, |key, row| {
+            put_raw(&mut entries, structure, key, row);
+            if entries.len() < CHUNK_BYTES { Ok(()) } else { sink(&mut entries) }
+        })?;
+    }
+    sink(&mut entries)
+}
+
+/// Appends a row as it is.
+fn put_raw(entries: &mut Vec<u8>, structure: u32, key: &[u8], row: &[u8]) {
     let put = |bytes: &[u8], to: &mut Vec<u8>| {
         to.extend_from_slice(bytes);
         Ok::<(), std::convert::Infallible>(())
     };
-    let written = entry::write(entries, structure, part, |to| put(key, to), |to| put(value, to));
+    let written = entry::write(entries, structure, LogPart::Whole, |to| put(key, to), |to| put(row, to));
     written.unwrap_or_else(|never| match never {});
 }
 
-fn put_when_full(writer: &mut CheckpointWriter, entries: &mut Vec<u8>) -> Result<(), CheckpointError> {
-    if entries.len() < CHUNK_BYTES { Ok(()) } else { put_all(writer, entries) }
-}
-
+/// Writes entries, and forgets them.
 fn put_all(writer: &mut CheckpointWriter, entries: &mut Vec<u8>) -> Result<(), CheckpointError> {
     if !entries.is_empty() {
         writer.put(entries)?;
@@ -214,7 +214,7 @@ pub(super) fn make_when_long<P: Protocol>(database: &WeakDatabase<P>, after_byte
         last = written;
         // Somebody else is making one.
         if let Some(_one_at_a_time) = try_lock(&durable.checkpoint) {
-            let _ = database.checkpoint_now();
+            let _ = database.checkpoint_now(durable);
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) struct Codec<K, R> {
     pub(super) put_key: Put<K>,
     pub(super) put_row: Put<R>,
     pub(super) get_key: Get<K>,
-    pub(super) get_row: GetRow<R>,
+    pub(super) get_row: Get<R>,
     /// Writes some fields of a row; `None` if rows are written whole.
     pub(super) put_fields: Option<PutFields<R>>,
     /// The shapes of both.
@@ -20,8 +20,6 @@ pub(super) struct Codec<K, R> {
 
 type Put<T> = fn(&T, &mut Vec<u8>) -> Result<(), String>;
 type Get<T> = fn(&[u8]) -> Result<T, String>;
-/// With the fields that are newer, if rows are not written whole.
-type GetRow<R> = fn(&[u8], &[(u32, &[u8])]) -> Result<R, String>;
 type PutFields<R> = fn(&R, u64, PutField<'_>) -> Result<(), String>;
 
 impl<K, R> Clone for Codec<K, R> {
@@ -37,7 +35,7 @@ impl<K: Serialize + DeserializeOwned, R: Value + Serialize + DeserializeOwned> C
             put_key: put::<K>,
             put_row: put::<R>,
             get_key: get::<K>,
-            get_row: get_whole::<R>,
+            get_row: get::<R>,
             put_fields: None,
             shape: || format!("key: {}\nrow: {}", shape_of::<K>(), shape_of::<R>()),
         };
@@ -88,8 +86,4 @@ fn get<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
         Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn get_whole<R: DeserializeOwned>(bytes: &[u8], newer: &[(u32, &[u8])]) -> Result<R, String> {
-    if newer.is_empty() { get(bytes) } else { Err(String::from("a part of it was logged alone")) }
 }

@@ -49,34 +49,58 @@ pub(super) fn for_each_field<R: Serialize>(row: &R, fields: u64, put: PutField<'
 
 /// Appends a whole row.
 pub(super) fn put_row<R: Serialize>(row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
-    for_each_field(row, u64::MAX, &mut |_, write| {
-        let at = bytes.len();
-        bytes.push(0);
-        write(bytes)?;
-        let length = bytes.len() - at - 1;
-        if length < usize::from(LONG) {
-            bytes[at] = length as u8;
-        } else {
-            bytes[at] = LONG;
-            bytes.splice(at + 1..at + 1, (length as u32).to_le_bytes());
-        }
-        Ok(())
-    })
+    for_each_field(row, u64::MAX, &mut |_, write| put_field(bytes, write))
+}
+
+/// Appends a field behind its length.
+fn put_field(
+    bytes: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
+    let at = bytes.len();
+    bytes.push(0);
+    write(bytes)?;
+    let length = bytes.len() - at - 1;
+    if length < usize::from(LONG) {
+        bytes[at] = length as u8;
+    } else {
+        bytes[at] = LONG;
+        bytes.splice(at + 1..at + 1, (length as u32).to_le_bytes());
+    }
+    Ok(())
 }
 
 /// The first byte of a length that has four bytes.
 const LONG: u8 = 255;
 
-/// Reads a row, of which some fields are newer than those in `bytes`.
-pub(super) fn get_row<R: DeserializeOwned>(bytes: &[u8], newer: &[(u32, &[u8])]) -> Result<R, String> {
-    let (mut fields, mut rest) = (Vec::new(), bytes);
-    while !rest.is_empty() {
-        fields.push(take(&mut rest).ok_or("a field ends behind the row")?);
-    }
+/// Reads a row.
+pub(super) fn get_row<R: DeserializeOwned>(bytes: &[u8]) -> Result<R, String> {
+    R::deserialize(FieldsOf(split(bytes)?.into_iter())).map_err(|failure| failure.to_string())
+}
+
+/// Puts newer fields in the place of those of a row.
+pub(super) fn with_newer(row: &[u8], newer: &[(u32, &[u8])]) -> Result<Vec<u8>, String> {
+    let mut fields = split(row)?;
     for (number, field) in newer {
         *fields.get_mut(*number as usize).ok_or("there is no such field")? = field;
     }
-    R::deserialize(FieldsOf(fields.into_iter())).map_err(|failure| failure.to_string())
+    let mut bytes = Vec::with_capacity(row.len());
+    for field in fields {
+        put_field(&mut bytes, |bytes| {
+            bytes.extend_from_slice(field);
+            Ok(())
+        })?;
+    }
+    Ok(bytes)
+}
+
+/// The fields of a row.
+fn split(row: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let (mut fields, mut rest) = (Vec::new(), row);
+    while !rest.is_empty() {
+        fields.push(take(&mut rest).ok_or("a field ends behind the row")?);
+    }
+    Ok(fields)
 }
 
 fn take<'r>(rest: &mut &'r [u8]) -> Option<&'r [u8]> {

@@ -9,7 +9,7 @@ use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
 use crate::database::{Database, DatabaseBuilder};
 use hotrow_core::{CommitStamp, Engine, NotDurable, Protocol};
 use hotrow_log::{Log, RecoveredRow};
-use hotrow_sync::{Arc, Mutex, lock, thread};
+use hotrow_sync::{Arc, thread};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -88,12 +88,9 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let LogSettings { options: log_options, checkpoint_after, recovery_threads, on_progress } = self.log;
         let mode = log_options.mode;
         let mut opened = Log::open(storage, log_options)?;
-        let recovered: Mutex<HashMap<u32, Arc<RecoveredRows>>> = Mutex::new(HashMap::new());
         let catalog = opened.catalog().to_vec();
-        for entry in &catalog {
-            lock(&recovered).insert(entry.structure, Arc::new(RecoveredRows::new()));
-        }
-        let rows = lock(&recovered).clone();
+        let rows = catalog.iter().map(|entry| (entry.structure, Arc::new(RecoveredRows::new(&entry.name))));
+        let rows: HashMap<_, _> = rows.collect();
         let add = |row: RecoveredRow<'_>| {
             if let Some(rows) = rows.get(&row.structure) {
                 rows.add(&row);

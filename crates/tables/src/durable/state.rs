@@ -1,10 +1,13 @@
 //! A database's log, its durable tables, and the rows that no table has claimed yet.
 
 use super::checkpoint::PutRows;
+use super::fields::with_newer;
+use foldhash::fast::FixedState;
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
-use hotrow_sync::{Arc, Mutex, lock};
+use hotrow_sync::{Arc, Mutex, OnceLock, lock};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// The state of a durable database.
 pub(crate) struct Durable<P: Protocol> {
@@ -107,32 +110,32 @@ const LISTS: usize = 16;
 
 /// The rows of a table, as bytes.
 pub(super) struct RecoveredRows {
+    pub(super) table: String,
     lists: [Mutex<Vec<u8>>; LISTS],
-}
-
-/// A row of them.
-pub(super) struct RawRow<'r> {
-    pub(super) key: &'r [u8],
-    pub(super) value: &'r [u8],
-    /// Newer parts of it.
-    pub(super) parts: Vec<(u32, &'r [u8])>,
+    /// A fault of a row, if one has newer fields that do not fit it.
+    fault: OnceLock<String>,
 }
 
 impl RecoveredRows {
-    pub(super) fn new() -> Self {
-        Self { lists: std::array::from_fn(|_| Mutex::new(Vec::new())) }
+    pub(super) fn new(table: &str) -> Self {
+        let lists = std::array::from_fn(|_| Mutex::new(Vec::new()));
+        Self { table: table.to_owned(), lists, fault: OnceLock::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row, with the fields that are newer in their places.
     pub(super) fn add(&self, row: &RecoveredRow<'_>) {
-        let list = row.key.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-        let mut bytes = lock(&self.lists[(list % LISTS as u64) as usize]);
-        put_bytes(&mut bytes, row.key);
-        put_bytes(&mut bytes, row.value);
-        bytes.extend((row.overlays.len() as u32).to_le_bytes());
-        for (part, value) in row.overlays {
-            bytes.extend(part.to_le_bytes());
-            put_bytes(&mut bytes, value);
+        let RecoveredRow { key, value, overlays, .. } = *row;
+        let mut bytes = lock(&self.lists[(FixedState::default().hash_one(key) % LISTS as u64) as usize]);
+        put_bytes(&mut bytes, key);
+        if overlays.is_empty() {
+            return put_bytes(&mut bytes, value);
+        }
+        match with_newer(value, overlays) {
+            Ok(whole) => put_bytes(&mut bytes, &whole),
+            Err(reason) => {
+                put_bytes(&mut bytes, value);
+                self.fault.get_or_init(|| reason);
+            }
         }
     }
 
@@ -140,19 +143,21 @@ impl RecoveredRows {
         LISTS
     }
 
-    /// Visits the rows of one of the [lists](Self::lists) until a visit fails.
+    /// The reason for which a row cannot be read, if one was recovered that does not hold together.
+    pub(super) fn fault(&self) -> Option<&String> {
+        self.fault.get()
+    }
+
+    /// Visits keys and rows of one of the [lists](Self::lists) until a visit fails.
     pub(super) fn for_each_of<E>(
         &self,
         list: usize,
-        mut visit: impl FnMut(RawRow<'_>) -> Result<(), E>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let bytes = lock(&self.lists[list]);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
-            let (key, value) = (take_bytes(&mut rest), take_bytes(&mut rest));
-            let parts = (0..take_number(&mut rest)).map(|_| (take_number(&mut rest), take_bytes(&mut rest)));
-            let parts = parts.collect();
-            visit(RawRow { key, value, parts })?;
+            visit(take_bytes(&mut rest), take_bytes(&mut rest))?;
         }
         Ok(())
     }
@@ -163,15 +168,9 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend(bytes);
 }
 
-fn take_number(rest: &mut &[u8]) -> u32 {
-    let (number, more) = rest.split_first_chunk().expect("written by `add`");
-    *rest = more;
-    u32::from_le_bytes(*number)
-}
-
 fn take_bytes<'r>(rest: &mut &'r [u8]) -> &'r [u8] {
-    let length = take_number(rest) as usize;
-    let (bytes, more) = rest.split_at(length);
+    let (length, more) = rest.split_first_chunk().expect("written by `put_bytes`");
+    let (bytes, more) = more.split_at(u32::from_le_bytes(*length) as usize);
     *rest = more;
     bytes
 }

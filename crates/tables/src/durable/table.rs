@@ -3,7 +3,7 @@
 use super::checkpoint::RowsOfTable;
 use super::codec::Codec;
 use super::fields::{changed_fields, fields_in};
-use super::state::{Durable, RawRow, RecoveredRows};
+use super::state::{Durable, RecoveredRows};
 use crate::database::Database;
 use crate::errors::BulkInsertError;
 use crate::key::Key;
@@ -174,7 +174,11 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
 
     fn load(&self, table: &Table<K, R, P>) -> Result<(), Misuse> {
         let Some(Begun { log, recovered: Some(rows), .. }) = &self.begun else { return Ok(()) };
-        let insert = |row: RawRow<'_>| insert(table, log, &row);
+        let malformed = |reason| Misuse::Malformed { table: table.name().to_owned(), reason };
+        if let Some(fault) = rows.fault() {
+            return Err(malformed(fault.clone()));
+        }
+        let insert = |key: &[u8], row: &[u8]| insert(table, log, key, row);
         let some = |first: usize, step: usize| {
             (first..rows.lists()).step_by(step).try_for_each(|list| rows.for_each_of(list, insert))
         };
@@ -191,10 +195,7 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
                 })
             }),
         };
-        match failed {
-            Some(reason) => Err(Misuse::Malformed { table: table.name().to_owned(), reason }),
-            None => Ok(()),
-        }
+        failed.map_or(Ok(()), |reason| Err(malformed(reason)))
     }
 
     fn end(self: Box<Self>, _: &Database<P>, table: &Table<K, R, P>) {
@@ -208,11 +209,11 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
 fn insert<K: Key, R: Value, P: Protocol>(
     table: &Table<K, R, P>,
     log: &TableLog<K, R, P>,
-    raw: &RawRow<'_>,
+    key: &[u8],
+    row: &[u8],
 ) -> Result<(), String> {
-    let key = (log.codec.get_key)(raw.key).map_err(|reason| format!("a key cannot be read: {reason}"))?;
-    let row = (log.codec.get_row)(raw.value, &raw.parts);
-    let row = row.map_err(|reason| format!("row {key:?} cannot be read: {reason}"))?;
+    let key = (log.codec.get_key)(key).map_err(|reason| format!("a key cannot be read: {reason}"))?;
+    let row = (log.codec.get_row)(row).map_err(|reason| format!("row {key:?} cannot be read: {reason}"))?;
     log.any_row.get_or_init(|| row.clone());
     table.shared.bulk_insert(key, row, &Pin::new()).map_err(|refused| refused.to_string())
 }
