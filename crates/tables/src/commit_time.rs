@@ -201,12 +201,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             return;
         }
-        let snapshot = record.load();
-        // SAFETY: as above; the row is present, and the pin was pinned before.
+        // SAFETY: as above.
         unsafe {
-            if let Some(changed) = changes.applied(|| snapshot.row(pin).clone(), pin) {
+            if let Some(changed) = Self::changed(item, record, pin) {
                 item.install_in(record.cell(), R::Cell::pend(changed), pin);
             }
+        }
+    }
+
+    /// The row with the pending changes. `None` if users' code panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install_changes`](Self::install_changes).
+    pub(crate) unsafe fn changed(item: &Item<P>, record: &Record<K, R, P>, pin: &Pin) -> Option<R> {
+        let snapshot = record.load();
+        // SAFETY: the caller's promise; nothing is installed meanwhile, so that the copy is whole. The row is present, and the
+        // pin was pinned before.
+        unsafe {
+            let changes = *item.payload::<CommitTimeChanges<R>>();
+            changes.applied(|| snapshot.row(pin).clone(), pin)
         }
     }
 

@@ -37,6 +37,7 @@ mod table;
 mod text;
 mod trace;
 mod unique;
+mod walk;
 
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{BulkInsertError, ConstraintViolated, DuplicateKey, KeyExists, MissingRow};

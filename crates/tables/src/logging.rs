@@ -1,7 +1,7 @@
-//! What the commits of a durable table write to its database's log.
+//! The writes of a durable table's commits to its database's log.
 //!
-//! Whoever inserts a row logs it whole, and whoever deletes one logs its key. Whoever changes an inline row logs the fields that have
-//! changed, one by one; the locks that the commit holds decide between the changes of a field, whether the row is one segment or
+//! An insertion logs the row whole, and a deletion its key. A change of an inline row logs the fields that have changed, one by
+//! one; the locks that the commit holds decide between the changes of a field, whether the row is one segment or
 //! [split](crate::split). Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
 //! (`durable`).
 //!
@@ -15,10 +15,10 @@ use crate::record::{GroupsOf, Pending, Record};
 use crate::split::{PartOf, SplitRows};
 use crate::storage::{Shared, tag};
 use crate::table::{Table, TableBuilder};
-use hotrow_core::{Cell, CommitTimeChanges, Engine, Item, Misuse, Pin, Protocol, Value};
-use hotrow_sync::Arc;
+use hotrow_core::{Cell, Engine, Item, Misuse, Pin, Protocol, Value};
+use std::sync::Arc;
 
-/// Writes a table's rows to records of the log. What cannot be written is an error.
+/// Writes a table's rows to records of the log. A row that cannot be written is an error.
 pub(crate) trait RowLog<K: Key, R: Value, P: Protocol>: Send + Sync {
     /// Appends a row.
     fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String>;
@@ -58,14 +58,14 @@ pub(crate) trait MakeDurable<K: Key, R: Value, P: Protocol> {
     fn begin(
         &mut self,
         database: &Database<P>,
-        table: &Shared<K, R, P>,
+        table: &str,
     ) -> Result<Option<Arc<dyn RowLog<K, R, P>>>, Misuse>;
 
     /// Inserts what was recovered of the table.
     fn load(&self, table: &Table<K, R, P>) -> Result<(), Misuse>;
 
     /// Ends the table's recovery: checkpoints write its rows from now on.
-    fn end(self: Box<Self>, database: &Database<P>, table: &Table<K, R, P>);
+    fn end(self: Box<Self>, table: &Table<K, R, P>);
 }
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
@@ -102,18 +102,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::UPDATE => unsafe {
                 log.put_changes(entries, key, record.row(), R::Cell::pending(&*item.payload::<Pending<R>>()))
             },
-            tag::CHANGES => {
-                let snapshot = record.load();
-                // SAFETY: the tag says what the payload is. The caller holds the lock, so that the copy is whole; the row is present,
-                // and the pin was pinned before.
-                let changed = unsafe {
-                    let changes = *item.payload::<CommitTimeChanges<R>>();
-                    changes.applied(|| snapshot.row(pin).clone(), pin)
-                };
-                // Users' code that panics changes nothing.
+            // SAFETY: the tag says what the payload is; the caller holds the lock. Users' code that panics changes nothing.
+            tag::CHANGES => unsafe { Self::changed(item, record, pin) }
                 // SAFETY: as above.
-                changed.map_or(Ok(()), |row| log.put_changes(entries, key, unsafe { record.row() }, &row))
-            }
+                .map_or(Ok(()), |row| log.put_changes(entries, key, unsafe { record.row() }, &row)),
             // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => log.put(entries, key, unsafe { record.row() }),
             tag::DELETE => log.delete(entries, key),

@@ -4,7 +4,7 @@ use crate::catalog::{Part, PartId};
 use crate::constraint::Constraint;
 use crate::database::Database;
 use crate::errors::BulkInsertError;
-use crate::index::{Direction, Keyed};
+use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::logging::MakeDurable;
 use crate::queue::GroupOf;
@@ -12,17 +12,17 @@ use crate::record::{GroupsOf, Record};
 use crate::reference::TableRef;
 use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
 use crate::split::SplitRows;
-use crate::storage::{Index, KeyIndex, Shared};
+use crate::storage::{Index, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
     Abort, Columns, ContextAccess, Deferred, Durability, Engine, EpochBox, Error, Input, Misuse,
-    ObjectAccess, Pin, Profile, Protocol, Transaction, Value, Walk, Worker,
+    ObjectAccess, Pin, Profile, Protocol, Transaction, Value, Worker,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// A table: rows of type `R` under keys of type `K`.
 ///
@@ -321,7 +321,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
         if let Some(durable) = &mut self.durable {
-            shared.set_log(durable.begin(&database, &shared)?);
+            shared.set_log(durable.begin(&database, shared.meta.name())?);
         }
         let engine = Engine::clone(&database);
         let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine };
@@ -338,7 +338,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             keep(id);
         }
         if let Some(durable) = self.durable {
-            durable.end(&database, &table);
+            durable.end(&table);
         }
         Ok(table)
     }
@@ -375,9 +375,6 @@ impl std::ops::Add for TableMemory {
         }
     }
 }
-
-/// The number of rows that one transaction of [`Table::for_each`] reads.
-const BATCH: usize = if cfg!(test) { 3 } else { 512 };
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// The table's reference, by which procedures name it.
@@ -691,85 +688,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 Some(log) => log.load(&self.engine, key, row, &mut insert),
             };
         }
-        // Whoever loads many rows flushes the log at the end.
+        // The log is flushed when many rows are loaded.
         let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
         let inserted = self.engine.with_worker(|worker| {
             worker.try_transact_as(profile, |tx| self.insert(tx, key.clone(), row.clone()))
         });
         inserted.map_err(BulkInsertError::of)
-    }
-
-    /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch
-    /// is one consistent state; the whole is not. A hash index visits rows in no order.
-    ///
-    /// While it lasts, the walk over a hash index prevents the freeing of all memory that any transaction of the
-    /// process retires, and is [reported](hotrow_core::Engine::retained_memory).
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::transact`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
-    pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
-        self.for_each_row(worker, &mut visit)
-    }
-
-    /// Does the work of [`for_each`](Self::for_each), compiled once for all visitors.
-    fn for_each_row(&self, worker: &mut Worker<P>, visit: &mut dyn FnMut(&K, &R)) -> Result<u64, Error> {
-        let mut rows: u64 = 0;
-        match self.shared.index.keys() {
-            KeyIndex::Ordered(_) => {
-                let mut next = Bound::Unbounded;
-                loop {
-                    let range = (next, Bound::Unbounded);
-                    let mut batch = Vec::new();
-                    run_erased(worker, &mut |tx| {
-                        batch = self.collect(tx, range.clone(), Direction::Ascending, BATCH)?;
-                        Ok(())
-                    })?;
-                    batch.iter().for_each(|(key, row)| visit(key, row));
-                    rows += batch.len() as u64;
-                    match batch.last() {
-                        Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
-                        _ => return Ok(rows),
-                    }
-                }
-            }
-            KeyIndex::Hash(index) => {
-                let walk = Walk::new(&self.shared.meta);
-                let mut failed = None;
-                let mut keys: Vec<K> = Vec::new();
-                let mut flush = |keys: &mut Vec<K>| -> Result<(), Error> {
-                    walk.may_go_on().map_err(Error::MemoryLimit)?;
-                    let mut batch = Vec::with_capacity(keys.len());
-                    run_erased(worker, &mut |tx| {
-                        batch.clear();
-                        for key in keys.iter() {
-                            if let Some(row) = self.get(tx, key)? {
-                                batch.push((key.clone(), row));
-                            }
-                        }
-                        Ok(())
-                    })?;
-                    rows += batch.len() as u64;
-                    batch.iter().for_each(|(key, row)| visit(key, row));
-                    keys.clear();
-                    Ok(())
-                };
-                index.for_each_bucket(walk.pin().guard(), &mut |records| {
-                    for key in records {
-                        // SAFETY: found in the index under a pinned epoch.
-                        keys.push(unsafe { key.as_ref() }.key().clone());
-                    }
-                    if keys.len() >= BATCH && failed.is_none() {
-                        failed = flush(&mut keys).err();
-                    }
-                });
-                if failed.is_none() {
-                    failed = flush(&mut keys).err();
-                }
-                failed.map_or(Ok(()), Err)?;
-                Ok(rows)
-            }
-        }
     }
 
     /// Returns the table's memory use. It counts all rows, so it takes time.
@@ -786,13 +710,4 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             index_bytes: self.shared.memory_bytes() as u64,
         })
     }
-}
-
-/// Runs a transaction through a pointer, so that all that makes attempts is compiled once for each protocol, and not for
-/// each table.
-fn run_erased<P: Protocol>(
-    worker: &mut Worker<P>,
-    body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
-) -> Result<(), Error> {
-    worker.transact(body)
 }

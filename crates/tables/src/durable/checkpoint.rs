@@ -4,22 +4,15 @@ use super::error::CheckpointError;
 use super::state::{Durable, RecoveredRows};
 use super::table::TableLog;
 use crate::database::{Database, WeakDatabase};
-use crate::index::{Direction, Keyed};
 use crate::key::Key;
-use crate::record::Record;
-use crate::storage::KeyIndex;
 use crate::table::Table;
-use hotrow_core::{Error, Protocol, Snapshot, Value, Walk, Worker};
+use hotrow_core::{Error, Protocol, Snapshot, Value, Worker};
 use hotrow_log::{CheckpointWriter, Part as LogPart, entry};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::{Arc, lock, try_lock};
-use std::ops::Bound;
 
-/// The bytes of rows that are written at once.
+/// The bytes of unread rows that are written at once.
 const CHUNK_BYTES: usize = 1 << 18;
-
-/// The rows that one transaction on the snapshot reads.
-const BATCH: usize = 512;
 
 /// Writes the entries of rows.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> Result<(), CheckpointError>;
@@ -36,68 +29,8 @@ pub(super) trait PutRows<P: Protocol>: Send + Sync {
 }
 
 pub(super) struct RowsOfTable<K: Key, R: Value, P: Protocol> {
-    table: Table<K, R, P>,
-    log: Arc<TableLog<K, R, P>>,
-}
-
-impl<K: Key, R: Value, P: Protocol> RowsOfTable<K, R, P> {
-    pub(super) fn new(table: Table<K, R, P>, log: Arc<TableLog<K, R, P>>) -> Self {
-        Self { table, log }
-    }
-
-    fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), CheckpointError> {
-        let table = || self.table.name().to_owned();
-        self.log.put_row(entries, key, row).map_err(|reason| CheckpointError::Row { table: table(), reason })
-    }
-
-    /// Writes the rows of an ordered table.
-    fn put_in_order(
-        &self,
-        worker: &mut Worker<P>,
-        snapshot: &Snapshot<P>,
-        sink: Sink<'_>,
-    ) -> Result<(), CheckpointError> {
-        let (mut next, mut entries) = (Bound::Unbounded, Vec::new());
-        loop {
-            let range = (next, Bound::Unbounded);
-            let batch = worker.transact_on(snapshot, |tx| {
-                self.table.collect(tx, range.clone(), Direction::Ascending, BATCH)
-            })?;
-            for (key, row) in &batch {
-                self.put(&mut entries, key, row)?;
-            }
-            sink(&mut entries)?;
-            match batch.last() {
-                Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Writes the rows of these keys, and forgets the keys.
-    fn put_keys(
-        &self,
-        worker: &mut Worker<P>,
-        snapshot: &Snapshot<P>,
-        keys: &mut Vec<K>,
-        sink: Sink<'_>,
-    ) -> Result<(), CheckpointError> {
-        let mut entries = Vec::new();
-        for keys in keys.chunks(BATCH) {
-            let rows = worker.transact_on(snapshot, |tx| {
-                let found = keys.iter().map(|key| Ok((key, self.table.get(tx, key)?)));
-                found.collect::<Result<Vec<_>, _>>()
-            })?;
-            for (key, row) in rows {
-                if let Some(row) = row {
-                    self.put(&mut entries, key, &row)?;
-                }
-            }
-            sink(&mut entries)?;
-        }
-        keys.clear();
-        Ok(())
-    }
+    pub(super) table: Table<K, R, P>,
+    pub(super) log: Arc<TableLog<K, R, P>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
@@ -107,28 +40,15 @@ impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
         snapshot: &Snapshot<P>,
         sink: Sink<'_>,
     ) -> Result<(), CheckpointError> {
-        let shared = &self.table.shared;
-        let KeyIndex::Hash(index) = shared.index.keys() else {
-            return self.put_in_order(worker, snapshot, sink);
-        };
-        let (walk, mut keys, mut ended) = (Walk::new(&shared.meta), Vec::new(), Ok(()));
-        // SAFETY: found in the index or the graveyard under a pinned epoch.
-        let key_of = |record: std::ptr::NonNull<Record<K, R, P>>| unsafe { record.as_ref() }.key().clone();
-        index.for_each_bucket(walk.pin().guard(), &mut |records| {
-            // SAFETY: the index holds keys of records of these types.
-            keys.extend(records.iter().map(|key| key_of(unsafe { Record::of_key(*key) })));
-            if keys.len() >= BATCH && ended.is_ok() {
-                ended = walk.may_go_on().map_err(|limit| Error::MemoryLimit(limit).into());
-                if ended.is_ok() {
-                    ended = self.put_keys(worker, snapshot, &mut keys, sink);
-                }
+        let mut entries = Vec::new();
+        self.table.for_each_on(worker, snapshot, &mut |batch| {
+            for (key, row) in batch {
+                let put = self.log.put_row(&mut entries, key, row);
+                let table = || self.table.name().to_owned();
+                put.map_err(|reason| CheckpointError::Row { table: table(), reason })?;
             }
-        });
-        ended?;
-        // After the index: a record that it did not have any more is here. A key that was in both is written twice, with one row.
-        let buried = shared.graveyard.find((Bound::Unbounded, Bound::Unbounded));
-        keys.extend(buried.into_iter().map(|record| key_of(record.cast())));
-        self.put_keys(worker, snapshot, &mut keys, sink)
+            sink(&mut entries)
+        })
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn fields_in<R: Value>(first: usize, bytes: usize) -> u64 {
     fields.fold(0, |all, (at, field)| all | u64::from(is_in(field.offset, field.bytes)) << at)
 }
 
-/// What `put` makes of each field, for which it is called with the number and a function that appends its bytes.
+/// A function that is called with each field's number and a function that appends its bytes.
 pub(super) type PutField<'p> =
     &'p mut dyn FnMut(u32, &dyn Fn(&mut Vec<u8>) -> Result<(), String>) -> Result<(), String>;
 

@@ -26,9 +26,9 @@
 //! # When a commit is acknowledged
 //!
 //! A transaction that has committed releases its locks at once. Its caller is told when the log says so ([`Mode`]): with `Group`, when
-//! its record and those of all commits that it has read from are on the device; with `Async`, at once, and a crash may undo what was
-//! committed in the last interval, and then nothing that came before something undone is kept that came after. A transaction may ask for less
-//! ([`Durability::Buffered`](hotrow_core::Durability)), and whoever has something else to do takes a [`Ticket`].
+//! its record and those of all commits that it has read from are on the device; with `Async`, at once, and a crash may undo the commits
+//! of the last interval, from some commit on. A transaction may ask for less ([`Durability::Buffered`](hotrow_core::Durability)). With a
+//! [`Ticket`] a thread does something else meanwhile.
 //!
 //! # Names and types
 //!

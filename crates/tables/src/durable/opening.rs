@@ -63,14 +63,14 @@ impl<P: Protocol> DatabaseBuilder<P> {
         self
     }
 
-    /// Opens the database of a directory: an empty one for an empty directory, or for one that is made here. What was acknowledged is recovered, exactly,
-    /// and whatever its tables are named, [`create`](crate::TableBuilder::create) finds their rows. One process at a time has the
-    /// directory.
+    /// Opens the database of a directory: an empty one for an empty directory, or for one that is made here. All acknowledged commits
+    /// are recovered, and [`create`](crate::TableBuilder::create) finds the rows of a table by its name. One process at a time has
+    /// the directory.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]; no file is changed then. What a crash has left of the last writes, which nobody was told of, is no error: it is cut
-    /// off, and [reported](Database::open_report).
+    /// [`OpenError`]; no file is changed then. Remains of the last writes before a crash, of which nobody was told, are no error: they
+    /// are cut off, and [reported](Database::open_report).
     pub fn open_at(self, directory: impl AsRef<Path>) -> Result<Database<P>, OpenError> {
         let path = directory.as_ref();
         let storage = Directory::new(path);
@@ -155,12 +155,12 @@ impl<P: Protocol> Database<P> {
         Ok(durable.log.backup(to)?)
     }
 
-    /// What the log has done so far. `None` in a database without a directory.
+    /// The log's counts so far. `None` in a database without a directory.
     pub fn log_report(&self) -> Option<LogReport> {
         self.durable().map(|durable| durable.log.report())
     }
 
-    /// What was found when the database was opened. `None` in a database without a directory.
+    /// The findings at the opening of the database. `None` in a database without a directory.
     pub fn open_report(&self) -> Option<&OpenReport> {
         self.durable().map(|durable| &durable.report)
     }

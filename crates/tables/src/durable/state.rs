@@ -29,7 +29,7 @@ struct Tables<P: Protocol> {
     made: Vec<Arc<dyn PutRows<P>>>,
 }
 
-/// What a checkpoint has to write.
+/// The content of a checkpoint.
 pub(super) struct ToWrite<P: Protocol> {
     pub(super) tables: Vec<Arc<dyn PutRows<P>>>,
     pub(super) unread: Vec<(u32, Arc<RecoveredRows>)>,
@@ -85,7 +85,7 @@ impl<P: Protocol> Durable<P> {
         drop(rows);
     }
 
-    /// What a checkpoint has to write, of which a snapshot was opened before: a table that is made later has no earlier commits.
+    /// The content of a checkpoint whose snapshot was opened before: a table that is made later has no earlier commits.
     pub(super) fn to_write(&self) -> ToWrite<P> {
         let tables = lock(&self.tables);
         let unread = tables.recovered.iter().map(|(structure, rows)| (*structure, rows.clone())).collect();
@@ -94,7 +94,7 @@ impl<P: Protocol> Durable<P> {
 }
 
 impl<P: Protocol> Drop for Durable<P> {
-    /// Writes what is buffered. Whoever wants to know if that succeeds calls [`close`](crate::Database::close) before.
+    /// Writes all buffered commits. [`close`](crate::Database::close) does the same, and tells if it failed.
     fn drop(&mut self) {
         let _ = self.log.close();
     }

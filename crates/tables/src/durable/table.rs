@@ -9,7 +9,6 @@ use crate::errors::BulkInsertError;
 use crate::key::Key;
 use crate::logging::{MakeDurable, RowLog};
 use crate::record::GroupsOf;
-use crate::storage::Shared;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::column_groups::ColumnGroups;
 use hotrow_core::{Engine, Error, Misuse, OutsideCommits, Pin, Protocol, Value};
@@ -67,20 +66,12 @@ impl<K: Key, R: Value, P: Protocol> TableLog<K, R, P> {
         if fields == 0 {
             return Ok(());
         }
-        let mut key_bytes = Vec::with_capacity(KEY_BYTES);
-        (self.codec.put_key)(key, &mut key_bytes)?;
         put_fields(row, fields, &mut |field, write| {
-            let key = |bytes: &mut Vec<u8>| {
-                bytes.extend_from_slice(&key_bytes);
-                Ok(())
-            };
+            let key = |bytes: &mut Vec<u8>| (self.codec.put_key)(key, bytes);
             entry::write(entries, self.structure, LogPart::Group(field), key, write)
         })
     }
 }
-
-/// The bytes that most keys take.
-const KEY_BYTES: usize = 32;
 
 /// Checks that a record is not too long.
 fn fits(entries: &[u8]) -> Result<(), String> {
@@ -129,7 +120,7 @@ impl<K: Key, R: Value, P: Protocol> RowLog<K, R, P> for TableLog<K, R, P> {
         row: R,
         insert: &mut dyn FnMut(K, R) -> Result<(), BulkInsertError>,
     ) -> Result<(), BulkInsertError> {
-        let failed = |error| BulkInsertError::Transaction(error);
+        let failed = BulkInsertError::Transaction;
         let mut written = Vec::new();
         self.put(&mut written, &key, &row)
             .map_err(|reason| failed(Error::Misuse(Misuse::Unsupported(reason))))?;
@@ -158,14 +149,13 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
     fn begin(
         &mut self,
         database: &Database<P>,
-        table: &Shared<K, R, P>,
+        table: &str,
     ) -> Result<Option<Arc<dyn RowLog<K, R, P>>>, Misuse> {
         let Some(durable) = database.durable().cloned() else { return Ok(None) };
-        let name = table.meta.name();
-        if database.names().iter().any(|other| other == name) {
-            return Err(Misuse::NameTaken { name: name.to_owned() });
+        if database.names().iter().any(|other| other == table) {
+            return Err(Misuse::NameTaken { name: table.to_owned() });
         }
-        let (structure, recovered) = durable.register(name, (self.codec.shape)())?;
+        let (structure, recovered) = durable.register(table, (self.codec.shape)())?;
         let (any_row, outside) = (OnceLock::new(), Mutex::new(None));
         let log = Arc::new(TableLog { structure, codec: self.codec, any_row, outside });
         self.begun = Some(Begun { log: log.clone(), recovered, durable });
@@ -198,10 +188,10 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
         failed.map_or(Ok(()), |reason| Err(malformed(reason)))
     }
 
-    fn end(self: Box<Self>, _: &Database<P>, table: &Table<K, R, P>) {
+    fn end(self: Box<Self>, table: &Table<K, R, P>) {
         let Some(Begun { log, durable, .. }) = self.begun else { return };
         let structure = log.structure;
-        durable.claim(structure, Arc::new(RowsOfTable::new(table.clone(), log)));
+        durable.claim(structure, Arc::new(RowsOfTable { table: table.clone(), log }));
     }
 }
 

@@ -66,10 +66,10 @@ use hotrow_core::{
     Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
     Reason, Redo, SavedWrite, Saver, Segment, Value,
 };
-use hotrow_sync::Arc;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The segment of a group.
 pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;

@@ -1,0 +1,106 @@
+//! Walks over all rows of a table, in batches that are one transaction each.
+
+use crate::index::{Direction, Keyed};
+use crate::key::Key;
+use crate::record::Record;
+use crate::storage::KeyIndex;
+use crate::table::Table;
+use hotrow_core::{Abort, Error, Protocol, Snapshot, Transaction, Value, Walk, Worker};
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+/// The number of rows that one transaction reads.
+const BATCH: usize = if cfg!(test) { 3 } else { 512 };
+
+/// The body of a transaction that reads a batch.
+type Body<'b, P> = dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort> + 'b;
+
+impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
+    /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch
+    /// is one consistent state; the whole is not. A hash index visits rows in no order.
+    ///
+    /// While it lasts, the walk over a hash index prevents the freeing of all memory that any transaction of the
+    /// process retires, and is [reported](hotrow_core::Engine::retained_memory).
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::transact`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
+    pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
+        let mut rows = 0;
+        // Through pointers, so that all that makes attempts is compiled once for each protocol, and not for each table.
+        self.for_each_batch::<Error>(&mut |body| worker.transact(body), false, &mut |batch| {
+            rows += batch.len() as u64;
+            batch.iter().for_each(|(key, row)| visit(key, row));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Visits all rows that a snapshot sees, a few hundred at a time. A hash index may show a row twice.
+    pub(crate) fn for_each_on<E: From<Error>>(
+        &self,
+        worker: &mut Worker<P>,
+        snapshot: &Snapshot<P>,
+        visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.for_each_batch(&mut |body| worker.transact_on(snapshot, body), true, visit)
+    }
+
+    /// `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
+    fn for_each_batch<E: From<Error>>(
+        &self,
+        run: &mut dyn FnMut(&mut Body<'_, P>) -> Result<(), Error>,
+        buried: bool,
+        visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut batch = Vec::new();
+        let KeyIndex::Hash(index) = self.shared.index.keys() else {
+            let mut next = Bound::Unbounded;
+            loop {
+                let range = (next, Bound::Unbounded);
+                run(&mut |tx| {
+                    batch = self.collect(tx, range.clone(), Direction::Ascending, BATCH)?;
+                    Ok(())
+                })?;
+                visit(&batch)?;
+                match batch.last() {
+                    Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
+                    _ => return Ok(()),
+                }
+            }
+        };
+        let walk = Walk::new(&self.shared.meta);
+        let (mut keys, mut ended): (Vec<K>, Result<(), E>) = (Vec::new(), Ok(()));
+        let mut flush = |keys: &mut Vec<K>| -> Result<(), E> {
+            walk.may_go_on().map_err(Error::MemoryLimit)?;
+            run(&mut |tx| {
+                batch.clear();
+                for key in keys.iter() {
+                    if let Some(row) = self.get(tx, key)? {
+                        batch.push((key.clone(), row));
+                    }
+                }
+                Ok(())
+            })?;
+            keys.clear();
+            visit(&batch)
+        };
+        index.for_each_bucket(walk.pin().guard(), &mut |records| {
+            // SAFETY: found in the index under a pinned epoch.
+            keys.extend(records.iter().map(|key| unsafe { key.as_ref() }.key().clone()));
+            if keys.len() >= BATCH && ended.is_ok() {
+                ended = flush(&mut keys);
+            }
+        });
+        ended?;
+        if buried {
+            // After the index: a record that it did not have any more is here.
+            let records = self.shared.graveyard.find((Bound::Unbounded, Bound::Unbounded));
+            keys.extend(records.into_iter().map(|record: NonNull<()>| {
+                // SAFETY: a record of this table, found in its graveyard under the walk's pin.
+                unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()
+            }));
+        }
+        flush(&mut keys)
+    }
+}
