@@ -327,12 +327,12 @@ pub enum Misuse {
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
-    /// What a log or a checkpoint has recovered of a table cannot be read as the table's keys and rows.
+    /// Keys and rows that a log or a checkpoint has recovered of a table cannot be read as its types.
     #[error("{table}: {reason}")]
     Malformed {
         /// The table's name.
         table: String,
-        /// What cannot be read, and why.
+        /// The part that cannot be read, and the reason.
         reason: String,
     },
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.

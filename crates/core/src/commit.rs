@@ -186,21 +186,25 @@ impl<P: Protocol> Attempt<P> {
         if self.logging.is_some() {
             self.write_entries()?;
         }
-        let commits = self.commits.clone();
-        if let (Some(commits), Some(stamp)) = (&commits, self.stamp) {
-            commits.steps.before_commit(&Committing { attempt: self, stamp });
+        if let Some((steps, commit)) = self.committing() {
+            steps.before_commit(&commit);
         }
         self.keep_versions();
         // Nothing can fail from here on.
-        if let (Some(commits), Some(stamp)) = (&commits, self.stamp) {
-            commits.steps.will_install(&Committing { attempt: self, stamp });
-            if let Some(logging) = &mut self.logging
-                && !logging.entries.is_empty()
-            {
-                logging.log.append(stamp, &logging.entries);
-            }
+        if let Some((steps, commit)) = self.committing() {
+            steps.will_install(&commit);
+        }
+        if let (Some(logging), Some(stamp)) = (&mut self.logging, self.stamp)
+            && !logging.entries.is_empty()
+        {
+            logging.log.append(stamp, &logging.entries);
         }
         Ok(())
+    }
+
+    /// The engine's steps, and the commit between its halves.
+    fn committing(&self) -> Option<(&dyn CommitSteps<P>, Committing<'_, P>)> {
+        Some((&*self.commits.as_ref()?.steps, Committing { attempt: self, stamp: self.stamp? }))
     }
 
     /// Has the objects write the log's entries. A panic of users' code (of a row's serialization) rolls the transaction back.

@@ -92,7 +92,7 @@ impl<P: Protocol> Attempt<P> {
             (Some(stamp), _) => stamp.epoch(),
             // It has seen the commits with stamps below its number.
             (None, number @ 1..) => number - 1,
-            // What it has read was stamped before now.
+            // All that it has read was stamped before now.
             (None, 0) => {
                 self.announcement.as_ref().map_or(0, |announcement| announcement.snapshots().epoch())
             }
@@ -233,11 +233,6 @@ impl<P: Protocol> Engine<P> {
     /// The clock of the stamps of its commits.
     pub fn epoch_clock(&self) -> EpochClock {
         EpochClock(self.shared.snapshots.clone())
-    }
-
-    /// True if its commits are logged.
-    pub fn has_log(&self) -> bool {
-        self.shared.has_log
     }
 
     /// Goes on behind a stamp, which a log has recovered. Call it before any transaction.
