@@ -149,6 +149,26 @@ trait Piece: Sync {
     ) -> Result<(), OpenError>;
 }
 
+/// Calls `found` with the place of each entry, of which the first one's is given. `corrupt` makes the error of an entry that
+/// cannot be read.
+#[inline]
+fn for_each_entry(
+    bytes: &[u8],
+    first: usize,
+    corrupt: &dyn Fn(usize, String) -> OpenError,
+    mut found: impl FnMut(usize, &Entry<'_>) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    let mut entries = entry::read(bytes);
+    loop {
+        let at = first + entries.offset();
+        match entries.next() {
+            None => return Ok(()),
+            Some(Ok(entry)) => found(at, &entry)?,
+            Some(Err(fault)) => return Err(corrupt(at, format!("an entry {}", fault.reason))),
+        }
+    }
+}
+
 impl Piece for Frame {
     fn bytes(&self) -> usize {
         self.records().len()
@@ -177,18 +197,17 @@ impl Piece for Frame {
                 return Err(self.corrupt(file, at, format!("a record of epoch {epoch} is not in its place")));
             }
             let entries_at = range.end - rest.len() - record.entries.len();
-            let mut entries = entry::read(record.entries);
-            loop {
-                let at = entries_at + entries.offset();
-                match entries.next() {
-                    None => break,
-                    Some(Ok(entry)) if epoch >= epoch_min => found(record.stamp, at, &entry),
-                    Some(Ok(_)) => {}
-                    Some(Err(fault)) => {
-                        return Err(self.corrupt(file, at, format!("an entry {}", fault.reason)));
+            for_each_entry(
+                record.entries,
+                entries_at,
+                &|at, reason| self.corrupt(file, at, reason),
+                |at, entry| {
+                    if epoch >= epoch_min {
+                        found(record.stamp, at, entry);
                     }
-                }
-            }
+                    Ok(())
+                },
+            )?;
             records += 1;
             bytes = rest;
         }
@@ -215,20 +234,14 @@ impl Piece for super::checkpoint::Block {
         if crc32c::crc32c(&buffer[range.clone()]) != self.header.checksum {
             return Err(self.corrupt(file, self.at, "the checksum of the block is wrong"));
         }
-        let mut entries = entry::read(&buffer[range.clone()]);
-        loop {
-            let at = range.start + entries.offset();
-            match entries.next() {
-                None => return Ok(()),
-                Some(Ok(entry)) if matches!(entry.change, Change::Put(Part::Whole, _)) => {
-                    found(Stamp::default(), at, &entry);
-                }
-                Some(Ok(_)) => return Err(self.corrupt(file, at, "an entry is not that of a whole row")),
-                Some(Err(fault)) => {
-                    return Err(self.corrupt(file, at, format!("an entry {}", fault.reason)));
-                }
+        let corrupt = |at, reason| self.corrupt(file, at, reason);
+        for_each_entry(&buffer[range.clone()], range.start, &corrupt, |at, entry| {
+            if !matches!(entry.change, Change::Put(Part::Whole, _)) {
+                return Err(corrupt(at, "an entry is not that of a whole row".into()));
             }
-        }
+            found(Stamp::default(), at, entry);
+            Ok(())
+        })
     }
 }
 
