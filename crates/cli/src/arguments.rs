@@ -263,7 +263,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         #[cfg(not(feature = "sim"))]
         "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
-        "log" => Ok(Request::Log(crate::log::plan(matches)?)),
+        "log" => Ok(Request::Log(crate::log::plan(matches))),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {

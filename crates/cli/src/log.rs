@@ -1,6 +1,5 @@
 //! `hotrow log`: looks at the files of a durable database, and changes none.
 
-use crate::arguments::Refusal;
 use crate::error::CommandError;
 use crate::text;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -9,7 +8,7 @@ use hotrow::durable::{DumpError, dump, verify};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// What to do with the files.
+/// The work on the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Verify,
@@ -34,7 +33,7 @@ pub(crate) fn command() -> Command {
     Command::new("log")
         .about("Checks or prints the log of a durable database")
         .after_help(
-            "The exit status is 1 if the files are damaged. What a crash has left of the last writes, which nobody was told of, is no \
+            "The exit status is 1 if the files are damaged. Remains of the last writes before a crash, of which nobody was told, are no \
              damage.\n\nExample:\n  hotrow log verify data",
         )
         .subcommand_required(true)
@@ -46,12 +45,11 @@ pub(crate) fn command() -> Command {
         )
 }
 
-pub(crate) fn plan(matches: &ArgMatches) -> Result<LogPlan, Refusal> {
+pub(crate) fn plan(matches: &ArgMatches) -> LogPlan {
     let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
     let work = if name == "dump" { Work::Dump } else { Work::Verify };
-    let directory = matches.try_get_one::<PathBuf>("directory");
-    let directory = directory.map_err(|error| Refusal::Message(error.to_string()))?;
-    Ok(LogPlan { work, directory: directory.expect("clap requires it").clone() })
+    let directory = matches.get_one::<PathBuf>("directory").expect("clap requires it");
+    LogPlan { work, directory: directory.clone() }
 }
 
 pub(crate) fn run(plan: &LogPlan) -> Result<(), CommandError> {

@@ -12,7 +12,6 @@ mod history;
 mod host;
 mod list;
 mod log;
-mod log_directory;
 mod plot;
 #[cfg(feature = "sim")]
 mod profile;

@@ -6,14 +6,14 @@ use crate::arguments::{BenchPlan, Format, Part};
 use crate::error::{CommandError, verdict};
 use crate::history;
 use crate::host::ThisHost;
-use crate::log_directory::LogDirectory;
 use crate::plot::{self, Curve, Plot, PlotRequest};
 use crate::progress::Progress;
 use crate::summary;
 use crate::text::print;
 use crate::whole_file::WholeFile;
-use hotrow_workloads::{LogSpec, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
-use std::io;
+use hotrow_workloads::{LogMode, LogSpec, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
+use std::{env, io};
+use tempfile::TempDir;
 
 /// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
 pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
@@ -126,13 +126,14 @@ fn run_all(
 /// Makes one run in this process.
 fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, CommandError> {
     let (info, threads) = plan.protocols[part.protocol];
-    let directory = LogDirectory::new(plan)?;
+    let directory = log_directory(plan)?;
+    let path = directory.as_ref().map(|directory| directory.path().to_owned());
     let spec = RunSpec {
         workload: plan.workload.clone(),
         protocol: info.name.to_owned(),
         on: On::Threads(plan.settings(threads, part.round)),
         think: plan.think,
-        log: LogSpec { mode: plan.durability, directory: directory.path().to_owned() },
+        log: LogSpec { mode: plan.durability, directory: path.unwrap_or_default() },
         record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
     };
     let (workload, round) = (plan.workload.info().name, part.round + 1);
@@ -146,6 +147,17 @@ fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, 
         file.write(&history)?;
     }
     Ok(report)
+}
+
+/// Makes the directory of a run's log, if it has one. It is removed with all that is in it when the value is dropped.
+fn log_directory(plan: &BenchPlan) -> Result<Option<TempDir>, CommandError> {
+    if plan.durability == LogMode::None {
+        return Ok(None);
+    }
+    let parent = plan.log_directory.clone().unwrap_or_else(env::temp_dir);
+    let made = tempfile::Builder::new().prefix("hotrow-log-").tempdir_in(&parent);
+    let made = made.map_err(|reason| CommandError::File(format!("{}: {reason}", parent.display())))?;
+    Ok(Some(made))
 }
 
 fn in_json(report: &RunReport) -> io::Result<String> {

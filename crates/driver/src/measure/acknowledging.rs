@@ -50,17 +50,14 @@ impl<'d, P: Protocol> Acknowledging<'d, P> {
     }
 
     fn count(&mut self, kinds: &mut [KindCounts]) {
-        let is_first_durable = |(epoch, ..): &(u64, usize, Instant)| *epoch <= self.database.durable_epoch();
-        if !self.waiting.front().is_some_and(is_first_durable) {
-            return;
-        }
-        let (durable, now) = (self.database.durable_epoch(), clock::now());
-        while let Some((epoch, kind, begin)) = self.waiting.front()
-            && *epoch <= durable
-        {
-            kinds[*kind].commits += 1;
-            kinds[*kind].latencies.record(now - *begin);
-            self.waiting.pop_front();
+        let durable = self.database.durable_epoch();
+        let count = self.waiting.iter().take_while(|(epoch, ..)| *epoch <= durable).count();
+        if count > 0 {
+            let now = clock::now();
+            for (_, kind, begin) in self.waiting.drain(..count) {
+                kinds[kind].commits += 1;
+                kinds[kind].latencies.record(now - begin);
+            }
         }
     }
 }

@@ -32,7 +32,7 @@
 //!
 //! # Limits
 //!
-//! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution, and not
+//! Data live in the memory of one process; tables are durable if they are made so (`durable`, with the feature of that name). There is no network, no SQL, no distribution, and not
 //! yet a way to wait in a transaction until something changes.
 //!
 //! # Versions

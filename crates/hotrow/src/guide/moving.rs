@@ -53,7 +53,8 @@
 //!
 //! A tree or a column family is a [`Table`]; keys and rows are types instead of bytes, so that nothing is encoded and decoded.
 //! There are no separate read and write transactions, and writers do not wait in line for one write lock. A transaction
-//! that loses a conflict runs again by itself. What Hotrow does not have: durability. Data are gone when the process ends.
+//! that loses a conflict runs again by itself. Data are gone when the process ends, but for tables that are
+//! made durable (feature `durable`).
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

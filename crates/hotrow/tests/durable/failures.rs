@@ -38,7 +38,7 @@ fn fail(fault: Fault, after: u64, seed: u64) {
         }
         assert!(db.flush().is_err() && db.checkpoint().is_err());
     }
-    // What is in memory can still be read, but nobody is told of it as if it were durable.
+    // Rows in memory can still be read, but nobody is told of them as if they were durable.
     let profile = Profile { durability: Durability::Buffered, ..Profile::READ_ONLY };
     let mut worker = db.worker().unwrap();
     assert!(worker.try_transact_as::<_, hotrow::Abort>(profile, |tx| sequence.get(tx, &0)).is_ok());

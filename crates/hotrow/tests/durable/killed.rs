@@ -7,32 +7,15 @@ use hotrow::durable::{LogOptions, Mode};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, Occ, Plor};
+use std::env;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use std::{env, fs};
 
 /// The variable that makes this test's process the one to be killed, in this directory.
 const DIRECTORY: &str = "HOTROW_KILLED_IN";
 const THREADS: usize = 3;
-
-/// A directory of the test, which is removed at the end.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Self {
-        let path = env::temp_dir().join(format!("hotrow-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn options() -> LogOptions {
     LogOptions { mode: Mode::Group, segment_bytes: 1 << 18, ..LogOptions::default() }
@@ -66,13 +49,13 @@ fn killed_processes_lose_nothing_acknowledged() {
         run_until_killed(Path::new(&directory));
         return;
     }
-    let scratch = Scratch::new("killed");
+    let scratch = tempfile::tempdir().unwrap();
     let mut acknowledged = vec![0; THREADS];
     let mut commits = 0;
     for kill in 0..crashes(8) {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "killed::killed_processes_lose_nothing_acknowledged", "--nocapture"])
-            .env(DIRECTORY, &scratch.0)
+            .env(DIRECTORY, scratch.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -89,7 +72,7 @@ fn killed_processes_lose_nothing_acknowledged() {
             }
         }
         choose("occ");
-        let db = Database::builder().protocol::<Occ>().log(options()).open_at(&scratch.0).unwrap();
+        let db = Database::builder().protocol::<Occ>().log(options()).open_at(scratch.path()).unwrap();
         commits = Ledger::open(&db).check(&acknowledged);
         db.close().unwrap();
     }

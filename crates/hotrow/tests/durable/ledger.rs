@@ -46,14 +46,14 @@ pub(crate) struct Ledger<P: Protocol> {
     odd: Table<String, u64, P>,
 }
 
-/// What each thread was told: the number of its last acknowledged transaction.
+/// The number of each thread's last acknowledged transaction.
 pub(crate) type Acknowledged = Arc<Vec<AtomicU64>>;
 
 pub(crate) fn nothing_acknowledged(threads: usize) -> Acknowledged {
     Arc::new((0..threads).map(|_| AtomicU64::new(0)).collect())
 }
 
-/// What was acknowledged so far.
+/// The numbers so far.
 pub(crate) fn now(acknowledged: &Acknowledged) -> Vec<u64> {
     acknowledged.iter().map(|last| last.load(Ordering::SeqCst)).collect()
 }

@@ -1,6 +1,5 @@
 //! Names, types and shapes of durable tables; tickets, checkpoints and backups.
 
-use crate::killed::Scratch;
 use crate::ledger::{Ledger, nothing_acknowledged};
 use crate::power::open;
 use crate::support::choose;
@@ -205,15 +204,15 @@ fn a_backup_of_a_running_database_is_one_state() {
 
 #[test]
 fn one_process_at_a_time_has_a_directory() {
-    let scratch = Scratch::new("directory");
-    let first = Database::builder().open_at(&scratch.0).unwrap();
-    let second = Database::builder().open_at(&scratch.0).unwrap_err();
-    assert!(second.to_string().contains(&*scratch.0.to_string_lossy()), "{second}");
+    let scratch = tempfile::tempdir().unwrap();
+    let first = Database::builder().open_at(scratch.path()).unwrap();
+    let second = Database::builder().open_at(scratch.path()).unwrap_err();
+    assert!(second.to_string().contains(&*scratch.path().to_string_lossy()), "{second}");
     drop(first);
-    assert!(Database::builder().open_at(&scratch.0).is_ok());
-    let file = scratch.0.join("a file");
+    assert!(Database::builder().open_at(scratch.path()).is_ok());
+    let file = scratch.path().join("a file");
     std::fs::write(&file, "no database").unwrap();
     let refused = Database::builder().open_at(&file).unwrap_err();
     assert!(matches!(refused, OpenError::Directory { .. }), "{refused}");
-    assert!(Database::builder().open_at(scratch.0.join("new")).is_ok());
+    assert!(Database::builder().open_at(scratch.path().join("new")).is_ok());
 }
