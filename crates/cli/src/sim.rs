@@ -51,7 +51,8 @@ mod with_simulator {
     use hotrow_sim::Machine;
     use hotrow_sim::profile::ProfileReport;
     use hotrow_workloads::{
-        On, RunOutcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
+        LogSpec, On, RunOutcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions,
+        prepare_and_run,
     };
     use serde::Serialize;
     use std::io;

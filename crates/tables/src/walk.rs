@@ -5,7 +5,7 @@ use crate::key::Key;
 use crate::record::Record;
 use crate::storage::KeyIndex;
 use crate::table::Table;
-use hotrow_core::{Abort, Error, Protocol, Snapshot, Transaction, Value, Walk, Worker};
+use hotrow_core::{Abort, Error, Protocol, Transaction, Value, Walk, Worker};
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -37,10 +37,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     }
 
     /// Visits all rows that a snapshot sees, a few hundred at a time. A hash index may show a row twice.
+    #[cfg(all(feature = "durable", not(loom)))]
     pub(crate) fn for_each_on<E: From<Error>>(
         &self,
         worker: &mut Worker<P>,
-        snapshot: &Snapshot<P>,
+        snapshot: &hotrow_core::Snapshot<P>,
         visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.for_each_batch(&mut |body| worker.transact_on(snapshot, body), true, visit)

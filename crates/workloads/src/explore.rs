@@ -20,7 +20,7 @@ use crate::tpcc::{Ranks, TpccOptions};
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
-use hotrow::{Counter, Engine, Isolation, Protocol, RetryPolicy};
+use hotrow::{Counter, Database, Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_driver::{End as Ended, READERS, Unobserved, Workload, WorkloadDefinition};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, SimulationReport, Trace};
 use hotrow_stress::StressOptions;

@@ -13,7 +13,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow::protocols::ProtocolInfo;
 use hotrow_sim::Machine;
 use hotrow_workloads::{
-    Host as _, On, RunOutcome, RunReport, RunSpec, Settings, VirtualSettings, WorkloadOptions,
+    Host as _, LogSpec, On, RunOutcome, RunReport, RunSpec, Settings, VirtualSettings, WorkloadOptions,
     prepare_and_run,
 };
 use std::fmt::Write as _;
