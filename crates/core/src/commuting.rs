@@ -32,9 +32,10 @@ use crate::operations::{Deferred, Input};
 use crate::pin::{EpochBox, Pin};
 use crate::protocol::Protocol;
 use crate::segment::Segment;
-use crate::segment_object::{Elements, Segments};
+use crate::segment_object::{Elements, LogSegment, Segments};
 use crate::snapshot::OnSnapshot;
 use crate::transaction::{ObjectAccess, Transaction};
+use hotrow_sync::OnceLock;
 use object::{CellOf, Kept, Shared, change_of, changed_by, kept, kept_or_new, look_at, new_segment};
 use std::fmt;
 use std::ptr::NonNull;
@@ -157,7 +158,14 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// Makes an object whose segment holds `value`.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: D::Value) -> Self {
         let meta = ObjectMeta::new(engine.id(), name);
-        Self { shared: EpochBox::new(Shared { segments: new_segment::<D, P>(value), datatype, meta }) }
+        Self {
+            shared: EpochBox::new(Shared {
+                segments: new_segment::<D, P>(value),
+                datatype,
+                meta,
+                log: OnceLock::new(),
+            }),
+        }
     }
 
     /// The name, for errors and conflict reports.
@@ -168,6 +176,17 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// The datatype, with whatever it holds beside the value.
     pub fn datatype(&self) -> &D {
         &self.shared.datatype
+    }
+
+    /// Logs all that commits change from now on: the object becomes durable.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<D::Value>) -> Self {
+        assert!(self.shared.log.set(log).is_ok(), "an object has one log");
+        self
     }
 
     /// Sets the object's rank: its position in the order in which transactions acquire the segments of their deferred
@@ -219,7 +238,7 @@ impl<D: Commuting, P: Protocol> CommutingArray<D, P> {
     ) -> Self {
         let meta = ObjectMeta::new(engine.id(), name);
         let segments = Elements(values.into_iter().map(new_segment::<D, P>).collect());
-        Self { shared: EpochBox::bulky(Shared { segments, datatype, meta }) }
+        Self { shared: EpochBox::bulky(Shared { segments, datatype, meta, log: OnceLock::new() }) }
     }
 
     /// The name, for errors and conflict reports.
@@ -235,6 +254,17 @@ impl<D: Commuting, P: Protocol> CommutingArray<D, P> {
     /// True if there are no segments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Logs all that commits change from now on: the object becomes durable.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<D::Value>) -> Self {
+        assert!(self.shared.log.set(log).is_ok(), "an object has one log");
+        self
     }
 
     /// Sets the object's rank, as [`CommutingSegment::set_rank`] does. The segments go by their index.

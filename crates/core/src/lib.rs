@@ -85,7 +85,9 @@ pub use read_log::{LoggedRead, LoggedReads, ReadLog};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use savepoint::{SavedWrite, Saver};
 pub use segment::{Presence, Segment};
-pub use segment_object::{Elements, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment};
+pub use segment_object::{
+    Elements, LogSegment, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment, Valued,
+};
 pub use session::{Canceller, Session, SessionMark, SessionOptions};
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{

@@ -25,6 +25,7 @@ use crate::segment::Segment;
 use crate::snapshot::Keeper;
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
+use hotrow_sync::OnceLock;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -45,7 +46,7 @@ use std::ptr::NonNull;
 ///     }
 /// }
 /// ```
-pub struct SegmentObject<S: Send + Sync + 'static> {
+pub struct SegmentObject<S: Valued> {
     pub(crate) shared: EpochBox<Shared<S>>,
 }
 
@@ -60,10 +61,15 @@ pub type SegmentArray<T, P> = SegmentObject<Elements<T, P>>;
 /// The segments come first, so that even a single one of size zero has an address of its own. Otherwise it could lie at
 /// the end of the allocation, where another object may begin.
 #[repr(C)]
-pub(crate) struct Shared<S> {
+pub(crate) struct Shared<S: Valued> {
     pub(crate) segments: S,
     pub(crate) meta: ObjectMeta,
+    pub(crate) log: OnceLock<LogSegment<S::Value>>,
 }
+
+/// Appends the new value of a segment, of which it gets the number, to a commit's record of the log. It fails with the reason for which
+/// the value cannot be written. See [`Object::log`].
+pub type LogSegment<T> = Box<dyn Fn(usize, &T, &mut Vec<u8>) -> Result<(), String> + Send + Sync>;
 
 pub(crate) mod sealed {
     use super::NonNull;
@@ -78,15 +84,20 @@ pub(crate) mod sealed {
     }
 }
 
-/// The segments of a [`SegmentObject`]: one [`Segment`], [`Elements`], or [`Slots`](crate::Slots).
-pub trait Segments<P: Protocol>: sealed::Sealed<P> + Send + Sync + 'static {
+/// What has values of one type.
+pub trait Valued: Send + Sync + 'static {
     /// The type of each segment's value.
     type Value: Value;
 }
 
-impl<T: Value, P: Protocol> Segments<P> for Segment<T, P> {
+/// The segments of a [`SegmentObject`]: one [`Segment`], [`Elements`], or [`Slots`](crate::Slots).
+pub trait Segments<P: Protocol>: sealed::Sealed<P> + Valued {}
+
+impl<T: Value, P: Protocol> Valued for Segment<T, P> {
     type Value = T;
 }
+
+impl<T: Value, P: Protocol> Segments<P> for Segment<T, P> {}
 
 impl<T: Value, P: Protocol> sealed::Sealed<P> for Segment<T, P> {
     #[inline]
@@ -102,9 +113,11 @@ impl<T: Value, P: Protocol> sealed::Sealed<P> for Segment<T, P> {
 /// The segments of a [`SegmentArray`], or of a [`CommutingArray`](crate::CommutingArray).
 pub struct Elements<T: Value, P: Protocol>(pub(crate) Box<[Segment<T, P>]>);
 
-impl<T: Value, P: Protocol> Segments<P> for Elements<T, P> {
+impl<T: Value, P: Protocol> Valued for Elements<T, P> {
     type Value = T;
 }
+
+impl<T: Value, P: Protocol> Segments<P> for Elements<T, P> {}
 
 impl<T: Value, P: Protocol> sealed::Sealed<P> for Elements<T, P> {
     #[inline]
@@ -130,7 +143,7 @@ impl<T: Value, P: Protocol> Drop for Elements<T, P> {
     }
 }
 
-impl<S: Send + Sync + 'static> fmt::Debug for SegmentObject<S> {
+impl<S: Valued> fmt::Debug for SegmentObject<S> {
     /// Shows the name only: the content is for transactions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SegmentObject").field("name", &self.name()).finish_non_exhaustive()
@@ -143,10 +156,21 @@ impl<T: Value, P: Protocol> fmt::Debug for Elements<T, P> {
     }
 }
 
-impl<S: Send + Sync + 'static> SegmentObject<S> {
+impl<S: Valued> SegmentObject<S> {
     /// The name, for errors and conflict reports.
     pub fn name(&self) -> &str {
         self.shared.meta.name()
+    }
+
+    /// Logs all that commits change from now on: the object becomes durable.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<S::Value>) -> Self {
+        assert!(self.shared.log.set(log).is_ok(), "an object has one log");
+        self
     }
 
     /// Sets the object's rank: its position in the order in which transactions acquire the segments of their deferred
@@ -160,7 +184,7 @@ impl<T: Value, P: Protocol> SingleSegment<T, P> {
     /// Makes an object whose segment holds `value`.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
         let (segments, meta) = (Segment::new(value), ObjectMeta::new(engine.id(), name));
-        Self { shared: EpochBox::new(Shared { segments, meta }) }
+        Self { shared: EpochBox::new(Shared { segments, meta, log: OnceLock::new() }) }
     }
 
     /// Begins an operation on the segment.
@@ -182,7 +206,8 @@ impl<T: Value, P: Protocol> SegmentArray<T, P> {
     /// Makes an object with a segment for each value. They are numbered from 0.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, values: impl IntoIterator<Item = T>) -> Self {
         let segments = Elements(values.into_iter().map(Segment::new).collect());
-        Self { shared: EpochBox::bulky(Shared { segments, meta: ObjectMeta::new(engine.id(), name) }) }
+        let meta = ObjectMeta::new(engine.id(), name);
+        Self { shared: EpochBox::bulky(Shared { segments, meta, log: OnceLock::new() }) }
     }
 
     /// The number of segments.
@@ -373,6 +398,13 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<S::Value, P>::keep(item, keeper) };
+    }
+
+    unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        // SAFETY: the caller's promise, passed on. Changes in which users' code panics change nothing.
+        let value = unsafe { Segment::<S::Value, P>::pending_value(item, pin) };
+        value.map_or(Ok(()), |value| log(self.segments.index(item.segment()), &value, entries))
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

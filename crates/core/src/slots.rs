@@ -18,7 +18,7 @@ use crate::object::ObjectMeta;
 use crate::pin::{EpochBox, Pin};
 use crate::protocol::Protocol;
 use crate::segment::Segment;
-use crate::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, sealed};
+use crate::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, Valued, sealed};
 use crate::snapshot::KeptSegments;
 use crate::structure::{Observed, StructureVersion};
 use crate::transaction::{ObjectAccess, Transaction};
@@ -121,9 +121,11 @@ impl<T: Value, P: Protocol> Slots<T, P> {
     }
 }
 
-impl<T: Value, P: Protocol> Segments<P> for Slots<T, P> {
+impl<T: Value, P: Protocol> Valued for Slots<T, P> {
     type Value = T;
 }
+
+impl<T: Value, P: Protocol> Segments<P> for Slots<T, P> {}
 
 impl<T: Value, P: Protocol> sealed::Sealed<P> for Slots<T, P> {
     #[inline]
@@ -156,7 +158,8 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
     pub fn new(engine: &Engine<P>, name: impl Into<String>) -> Self {
         let segments =
             Slots { chunks: [const { OnceLock::new() }; CHUNKS], snapshots: engine.kept_segments() };
-        Self { shared: EpochBox::bulky(Shared { segments, meta: ObjectMeta::new(engine.id(), name) }) }
+        let meta = ObjectMeta::new(engine.id(), name);
+        Self { shared: EpochBox::bulky(Shared { segments, meta, log: OnceLock::new() }) }
     }
 
     /// Puts a new segment with this value into a place, and takes out the one that was there.
@@ -165,7 +168,7 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
     /// in [`Commuting::apply`](crate::Commuting::apply), or before transactions use the object.
     pub fn put(&self, index: usize, value: T) {
         let slot = Slot { segment: Segment::new(value), version: StructureVersion::new(), index };
-        let Shared { segments, meta } = &*self.shared;
+        let Shared { segments, meta, .. } = &*self.shared;
         segments.replace(meta, segments.place_or_new(index), Box::into_raw(Box::new(slot)));
     }
 
@@ -173,7 +176,7 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
     ///
     /// As for [`put`](Self::put).
     pub fn take_out(&self, index: usize) {
-        let Shared { segments, meta } = &*self.shared;
+        let Shared { segments, meta, .. } = &*self.shared;
         if let Some(place) = segments.place(index) {
             segments.replace(meta, place, null_mut());
         }

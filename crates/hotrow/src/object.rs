@@ -292,10 +292,10 @@
 #[doc(inline)]
 pub use hotrow_core::{
     Access, Addition, Applied, CommitTimeChange, CommitTimeChanges, Commuting, CommutingAccess,
-    CommutingArray, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Keeper, Object, ObjectAccess,
-    ObjectMeta, Observed, OnSnapshot, Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess,
-    SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots, StructureChange,
-    StructureVersion, contained,
+    CommutingArray, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Keeper, LogSegment, Object,
+    ObjectAccess, ObjectMeta, Observed, OnSnapshot, Pin, ReadValue, SavedWrite, Saver, Seen, Segment,
+    SegmentAccess, SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots,
+    StructureChange, StructureVersion, Valued, contained,
 };
 #[doc(inline)]
 pub use hotrow_core::{graph::By, history::WriteKind};

@@ -2,8 +2,8 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, Protocol, SegmentArray, Transaction,
-    Value,
+    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, LogSegment, Protocol, SegmentArray,
+    Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use std::fmt;
@@ -39,6 +39,17 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         element: impl FnMut(usize) -> T,
     ) -> Self {
         Self { elements: SegmentArray::new(engine, name, (0..length).map(element)) }
+    }
+
+    /// Logs all that commits change from now on, as [`SegmentObject::logged`](hotrow_core::SegmentObject::logged) does. A database makes its objects
+    /// so.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<T>) -> Self {
+        Self { elements: self.elements.logged(log) }
     }
 
     /// The number of elements.

@@ -6,8 +6,8 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, Protocol, SingleSegment, Transaction,
-    Value,
+    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, LogSegment, Protocol, SingleSegment,
+    Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use std::fmt;
@@ -53,6 +53,17 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// A box with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
         Self { value: SingleSegment::new(engine, name, value) }
+    }
+
+    /// Logs all that commits change from now on, as [`SegmentObject::logged`](hotrow_core::SegmentObject::logged) does. A database makes its objects
+    /// so.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<T>) -> Self {
+        Self { value: self.value.logged(log) }
     }
 
     /// Returns a copy of the value.

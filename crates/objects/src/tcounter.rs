@@ -18,8 +18,8 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingAccess, CommutingArray, CommutingSegment, Deferred, Engine, Protocol,
-    Segments, Transaction,
+    Abort, Access, Commuting, CommutingAccess, CommutingArray, CommutingSegment, Deferred, Engine,
+    LogSegment, Protocol, Segments, Transaction,
 };
 use hotrow_protocols::Occ;
 use std::fmt;
@@ -83,6 +83,17 @@ impl<P: Protocol> TCounter<P> {
     /// A counter with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: i64) -> Self {
         Self { segment: CommutingSegment::new(engine, name, Counter, value) }
+    }
+
+    /// Logs all that commits change from now on, as [`CommutingSegment::logged`](hotrow_core::CommutingSegment::logged) does. A database makes its objects
+    /// so.
+    ///
+    /// # Panics
+    ///
+    /// If it is logged.
+    #[must_use]
+    pub fn logged(self, log: LogSegment<i64>) -> Self {
+        Self { segment: self.segment.logged(log) }
     }
 
     /// Adds `amount` (which may be negative) without reading the counter, so that transactions that only increment

@@ -8,10 +8,11 @@ use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::segment::Segment;
-use crate::segment_object::Segments;
+use crate::segment_object::{LogSegment, Segments};
 use crate::snapshot::Keeper;
 use crate::transaction::ObjectAccess;
 use crate::users_code::contained;
+use hotrow_sync::OnceLock;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
@@ -23,6 +24,7 @@ pub(super) struct Shared<D: Commuting, S> {
     pub(super) segments: S,
     pub(super) datatype: D,
     pub(super) meta: ObjectMeta,
+    pub(super) log: OnceLock<LogSegment<D::Value>>,
 }
 
 /// Makes a segment of a datatype.
@@ -164,6 +166,19 @@ where
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise; `install` installs by `install_in`.
         unsafe { Segment::<D::Value, P>::keep(item, keeper) };
+    }
+
+    unsafe fn log(&self, item: &Item<P>, _: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        // SAFETY: as in `install`, but that nothing is taken.
+        let (kept, segment) =
+            unsafe { (&*item.payload::<Kept<D>>(), Segment::<D::Value, P>::from_address(item.segment())) };
+        let Some(change) = &kept.change else { return Ok(()) };
+        // The caller holds the segment's lock, so that the value is that which `install` will find.
+        let mut value = look_at::<D, P, _>(segment, D::Value::clone);
+        // A change that panics changes nothing, neither here nor when it is installed.
+        let changed = contained(|| self.datatype.apply(change.clone(), &mut value));
+        changed.map_or(Ok(()), |()| log(self.segments.index(item.segment()), &value, entries))
     }
 
     /// The payload is dropped with the arena.

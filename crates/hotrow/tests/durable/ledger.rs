@@ -6,12 +6,16 @@
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Database, Direction, Protocol, Table, Transaction, UniqueIndex, Value, Worker, column};
+use hotrow::{
+    Abort, Database, Direction, Protocol, TArray, TBox, TCounter, Table, Transaction, UniqueIndex, Value,
+    Worker, column,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(crate) const ACCOUNTS: u32 = 8;
+const REMAINDERS: usize = 3;
 
 /// Main columns, and two groups that conflict apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
@@ -44,6 +48,11 @@ pub(crate) struct Ledger<P: Protocol> {
     by_sequence: UniqueIndex<u64, (u32, u64), Entry, P>,
     /// A row for each thread whose last transaction had an odd number.
     odd: Table<String, u64, P>,
+    /// The number of commits.
+    commits: Arc<TCounter<P>>,
+    /// The last commit's number, as text; and the number of commits for each remainder.
+    latest: Arc<TBox<String, P>>,
+    remainders: Arc<TArray<u64, P>>,
 }
 
 /// The number of each thread's last acknowledged transaction.
@@ -67,13 +76,16 @@ impl<P: Protocol> Ledger<P> {
         let by_sequence = journal.unique("by_sequence", |_, entry: &Entry| entry.sequence);
         let journal = journal.durable().create().unwrap();
         let odd = db.table("odd").durable().create().unwrap();
+        let commits = db.durable_counter("commits", 0).unwrap();
+        let latest = db.durable_box("latest", String::from("0")).unwrap();
+        let remainders = db.durable_array("remainders", REMAINDERS, |_| 0).unwrap();
         sequence.bulk_insert(0, 0);
         for account in 0..ACCOUNTS {
             let new = Account { owner: account.into(), balance: 100, visits: 0, last: 0 };
             accounts.bulk_insert(account, new);
         }
         db.flush().unwrap();
-        Self { db: db.clone(), sequence, accounts, journal, by_sequence, odd }
+        Self { db: db.clone(), sequence, accounts, journal, by_sequence, odd, commits, latest, remainders }
     }
 
     fn transfer(
@@ -101,6 +113,12 @@ impl<P: Protocol> Ledger<P> {
         }
         self.accounts.add(tx, &to, column!(Account, visits), 1)?;
         self.accounts.update(tx, &from, |account| account.last = sequence)?;
+        self.commits.add(tx, 1)?;
+        match random.below(2) {
+            0 => self.latest.set(tx, sequence.to_string())?,
+            _ => self.latest.apply(tx, move |latest| *latest = sequence.to_string())?,
+        }
+        self.remainders.add(tx, sequence as usize % REMAINDERS, 1)?;
         let words = "x".repeat(random.below(40) as usize);
         self.journal.insert(tx, (thread, number), Entry { sequence, from, to, amount, words })?;
         let name = format!("thread {thread}");
@@ -215,6 +233,17 @@ impl<P: Protocol> Ledger<P> {
             .collect();
         names.sort();
         assert_eq!(odd, names);
+        let (commits, latest, remainders) = worker
+            .transact(|tx| {
+                let remainders =
+                    (0..REMAINDERS).map(|at| self.remainders.get(tx, at)).collect::<Result<Vec<_>, _>>()?;
+                Ok((self.commits.get(tx)?, self.latest.get(tx)?, remainders))
+            })
+            .unwrap();
+        assert_eq!((commits as u64, latest), (last, last.to_string()), "an object has lost a commit");
+        let of =
+            |remainder| (1..=last).filter(|number| *number as usize % REMAINDERS == remainder).count() as u64;
+        assert_eq!(remainders, (0..REMAINDERS).map(of).collect::<Vec<_>>());
         for (thread, told) in acknowledged.iter().enumerate() {
             let there = numbers.get(&(thread as u32)).copied().unwrap_or(0);
             assert!(there >= *told, "thread {thread} was told of {told} transactions, and {there} are there");

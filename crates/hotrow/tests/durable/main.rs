@@ -10,6 +10,7 @@
 mod failures;
 mod killed;
 mod ledger;
+mod objects;
 mod power;
 #[path = "../support/mod.rs"]
 mod support;

@@ -45,6 +45,7 @@ mod checkpoint;
 mod codec;
 mod error;
 mod fields;
+mod objects;
 mod opening;
 mod shape;
 mod state;

@@ -14,6 +14,8 @@ pub(crate) struct Durable<P: Protocol> {
     pub(super) log: Log,
     pub(super) report: OpenReport,
     tables: Mutex<Tables<P>>,
+    /// Held while an object is made or found.
+    pub(super) objects: Mutex<()>,
     /// Held while a checkpoint is made: one at a time.
     pub(super) checkpoint: Mutex<()>,
 }
@@ -46,7 +48,7 @@ impl<P: Protocol> Durable<P> {
             catalog.iter().map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
         let next = known.values().map(|(number, _)| number + 1).max().unwrap_or(0);
         let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
-        Self { log, report, tables, checkpoint: Mutex::new(()) }
+        Self { log, report, tables, objects: Mutex::new(()), checkpoint: Mutex::new(()) }
     }
 
     /// Returns the number of a table in the log, and what was recovered of it. A new table is entered in the catalogue.

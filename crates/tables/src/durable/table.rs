@@ -74,7 +74,7 @@ impl<K: Key, R: Value, P: Protocol> TableLog<K, R, P> {
 }
 
 /// Checks that a record is not too long.
-fn fits(entries: &[u8]) -> Result<(), String> {
+pub(super) fn fits(entries: &[u8]) -> Result<(), String> {
     if entries.len() <= RECORD_BYTES_MAX {
         return Ok(());
     }

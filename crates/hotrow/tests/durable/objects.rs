@@ -1,0 +1,94 @@
+//! Durable objects: boxes, counters and arrays, by name.
+
+use crate::power::open;
+use crate::support::choose;
+use hotrow::durable::Mode;
+use hotrow::durable::storage::Faulty;
+use hotrow::{Database, Misuse, Occ};
+use std::sync::Arc;
+
+fn reopened(storage: &Arc<Faulty>) -> Database<Occ> {
+    choose("occ");
+    open(storage.clone(), Mode::Group)
+}
+
+#[test]
+fn objects_are_found_by_name_with_their_values() {
+    let storage = Arc::new(Faulty::new(1));
+    for round in 0..4u64 {
+        let db = reopened(&storage);
+        // Another initial value: what was recovered counts.
+        let words = db.durable_box("words", format!("round {round}")).unwrap();
+        let count = db.durable_counter("count", 100 + round as i64).unwrap();
+        let levels = db.durable_array("levels", 700, |at| at as u64).unwrap();
+        let before = db
+            .transact(|tx| {
+                let before = (words.get(tx)?, count.get(tx)?, levels.get(tx, 650)?, levels.get(tx, 3)?);
+                words.append(tx, Some('!'))?;
+                count.add(tx, -7)?;
+                levels.update(tx, 650, |level| *level *= 2)?;
+                Ok(before)
+            })
+            .unwrap();
+        let changed = format!("round 0{}", "!".repeat(round as usize));
+        assert_eq!(before, (changed, 100 - 7 * round as i64, 650 << round, 3));
+        if round % 2 == 1 {
+            db.checkpoint().unwrap();
+        }
+        let again = db.durable_counter("count", 0).unwrap();
+        assert!(Arc::ptr_eq(&again, &count), "a name has one object");
+    }
+}
+
+#[test]
+fn an_array_may_become_longer_and_never_shorter() {
+    let storage = Arc::new(Faulty::new(1));
+    for (length, factor) in [(2, 1), (5, 10), (5, 100)] {
+        let db = reopened(&storage);
+        let array = db.durable_array("array", length, |at| at as u64 * factor).unwrap();
+        let all = db.transact(|tx| (0..length).map(|at| array.get(tx, at)).collect::<Result<Vec<_>, _>>());
+        let expected = [&[0, 1][..], &[0, 1, 20, 30, 40], &[0, 1, 20, 30, 40]][factor.ilog10() as usize];
+        assert_eq!(all.unwrap(), expected);
+        assert!(matches!(db.durable_array("array", 9, |_| 0u64), Err(Misuse::OtherTypes { .. })));
+    }
+    let db = reopened(&storage);
+    let refused = db.durable_array("array", 4, |_| 0u64).unwrap_err();
+    assert!(refused.to_string().contains("5 elements"), "{refused}");
+}
+
+#[test]
+fn objects_of_other_kinds_and_types_are_refused() {
+    let storage = Arc::new(Faulty::new(1));
+    let db = reopened(&storage);
+    db.durable_box("box", 1u64).unwrap();
+    db.table::<u64, u64>("table").durable().create().unwrap();
+    let refuse = |db: &Database<Occ>, again: bool| {
+        let refused = [
+            db.durable_box("box", 1i32).map(drop).unwrap_err(),
+            db.durable_counter("box", 1).map(drop).unwrap_err(),
+            db.durable_array("box", 1, |_| 1u64).map(drop).unwrap_err(),
+            db.durable_box("table", 1u64).map(drop).unwrap_err(),
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Misuse::OtherTypes { .. }), "{refused}, again: {again}");
+        }
+    };
+    refuse(&db, false);
+    let taken = db.table::<u64, u64>("box").durable().create().unwrap_err();
+    assert!(matches!(taken, Misuse::NameTaken { .. }), "{taken}");
+    drop(db);
+    let db = reopened(&storage);
+    refuse(&db, true);
+    let other = db.table::<u64, u64>("box").durable().create().unwrap_err();
+    assert!(matches!(other, Misuse::OtherTypes { .. }), "{other}");
+}
+
+#[test]
+fn a_database_without_a_directory_has_the_same_objects() {
+    let db = Database::open().unwrap();
+    let count = db.durable_counter("count", 5).unwrap();
+    db.transact(|tx| count.add(tx, 1)).unwrap();
+    let again = db.durable_counter("count", 0).unwrap();
+    assert_eq!(db.transact(|tx| again.get(tx)).unwrap(), 6);
+    assert!(db.durable_box("count", 0i64).is_err());
+}

@@ -1,0 +1,292 @@
+//! Durable objects: boxes, arrays and counters, by name. Each is logged like a table, with a row for each value, under its number.
+
+use super::checkpoint::{PutRows, Sink};
+use super::codec::Codec;
+use super::error::CheckpointError;
+use super::state::{Durable, RecoveredRows};
+use super::table::fits;
+use crate::catalog::Part;
+use crate::database::Database;
+use hotrow_core::{Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, Transaction, Value, Worker};
+use hotrow_log::{Part as LogPart, entry};
+use hotrow_objects::{TArray, TBox, TCounter};
+use hotrow_sync::{Arc, lock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The number of values that one transaction reads, or one record of the log takes at first.
+const BATCH: usize = 512;
+
+/// An object of one or several values, which has a name in its database.
+trait Named<P: Protocol>: Send + Sync + Sized + 'static {
+    type Value: Value;
+
+    /// The kind of the object, as the log's catalogue has it.
+    const KIND: &'static str;
+
+    fn make(engine: &Engine<P>, name: &str, values: Vec<Self::Value>) -> Self;
+    fn logged(self, log: LogSegment<Self::Value>) -> Self;
+    fn len(&self) -> usize;
+    fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<Self::Value, Abort>;
+}
+
+impl<T: Value, P: Protocol> Named<P> for TBox<T, P> {
+    type Value = T;
+    const KIND: &'static str = "box";
+
+    fn make(engine: &Engine<P>, name: &str, mut values: Vec<T>) -> Self {
+        Self::named(engine, name, values.pop().expect("a box has a value"))
+    }
+
+    fn logged(self, log: LogSegment<T>) -> Self {
+        self.logged(log)
+    }
+
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn get(&self, tx: &mut Transaction<'_, P>, _: usize) -> Result<T, Abort> {
+        self.get(tx)
+    }
+}
+
+impl<P: Protocol> Named<P> for TCounter<P> {
+    type Value = i64;
+    const KIND: &'static str = "counter";
+
+    fn make(engine: &Engine<P>, name: &str, values: Vec<i64>) -> Self {
+        Self::named(engine, name, values[0])
+    }
+
+    fn logged(self, log: LogSegment<i64>) -> Self {
+        self.logged(log)
+    }
+
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn get(&self, tx: &mut Transaction<'_, P>, _: usize) -> Result<i64, Abort> {
+        self.get(tx)
+    }
+}
+
+impl<T: Value, P: Protocol> Named<P> for TArray<T, P> {
+    type Value = T;
+    const KIND: &'static str = "array";
+
+    fn make(engine: &Engine<P>, name: &str, values: Vec<T>) -> Self {
+        let mut values = values.into_iter();
+        Self::named(engine, name, values.len(), |_| values.next().expect("one for each element"))
+    }
+
+    fn logged(self, log: LogSegment<T>) -> Self {
+        self.logged(log)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<T, Abort> {
+        self.get(tx, index)
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    /// Returns the box of this name: the one that was made before, or recovered, or else a new one that holds `value`. It survives the
+    /// process, if the database was [opened at a directory](crate::DatabaseBuilder::open_at); see [`durable`](crate::durable).
+    ///
+    /// ```
+    /// use hotrow_tables::Database;
+    ///
+    /// # let directory = std::env::temp_dir().join(format!("hotrow-box-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// let db = Database::builder().open_at(&directory)?;
+    /// let limit = db.durable_box("limit", 1_000_u64)?;
+    /// db.transact(|tx| limit.set(tx, 500))?;
+    /// drop((limit, db));
+    ///
+    /// let db = Database::builder().open_at(&directory)?;
+    /// let limit = db.durable_box("limit", 1_000_u64)?;
+    /// assert_eq!(db.transact(|tx| limit.get(tx))?, 500);
+    /// # drop((limit, db));
+    /// # std::fs::remove_dir_all(&directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::OtherTypes`] if the name has a table, or an object of another kind or type of value, in this run or in an earlier
+    /// one; [`Misuse::Malformed`] if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
+    /// value cannot be written.
+    pub fn durable_box<T: Value + Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        value: T,
+    ) -> Result<Arc<TBox<T, P>>, Misuse> {
+        self.durable_object(name, Codec::new(), 1, |_| value.clone())
+    }
+
+    /// Returns the counter of this name, as [`durable_box`](Self::durable_box) does: a new one starts at `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`durable_box`](Self::durable_box).
+    pub fn durable_counter(&self, name: &str, value: i64) -> Result<Arc<TCounter<P>>, Misuse> {
+        self.durable_object(name, Codec::new(), 1, |_| value)
+    }
+
+    /// Returns the array of this name, as [`durable_box`](Self::durable_box) does. `element` makes new elements from their indexes:
+    /// those of a new array, and those by which this one is longer than the one that was recovered.
+    ///
+    /// # Errors
+    ///
+    /// As [`durable_box`](Self::durable_box); [`Misuse::OtherTypes`] if the recovered array is longer, or if this run has made one of
+    /// another length.
+    pub fn durable_array<T: Value + Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        length: usize,
+        element: impl FnMut(usize) -> T,
+    ) -> Result<Arc<TArray<T, P>>, Misuse> {
+        self.durable_object(name, Codec::new(), length, element)
+    }
+
+    fn durable_object<O: Named<P>>(
+        &self,
+        name: &str,
+        codec: Codec<u64, O::Value>,
+        length: usize,
+        mut element: impl FnMut(usize) -> O::Value,
+    ) -> Result<Arc<O>, Misuse> {
+        let durable = self.durable();
+        // What two threads make at once is made once.
+        let _one_at_a_time = durable.map(|durable| lock(&durable.objects));
+        match self.catalog().find::<Arc<O>>(name) {
+            Err(Misuse::NoSuchName { .. }) => {}
+            found => return of_length(name, found?.clone(), length),
+        }
+        let object = match durable {
+            None => Arc::new(O::make(self, name, (0..length).map(&mut element).collect())),
+            Some(durable) => self.with_log_of(durable, name, codec, length, &mut element)?,
+        };
+        match self.catalog().add(vec![Part::new(name, object.clone())]) {
+            Ok(_) => Ok(object),
+            // Without a log, another thread was faster.
+            Err(Misuse::NameTaken { .. }) => {
+                of_length(name, self.catalog().find::<Arc<O>>(name)?.clone(), length)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Makes an object from what was recovered of it, and logs what is new.
+    fn with_log_of<O: Named<P>>(
+        &self,
+        durable: &Durable<P>,
+        name: &str,
+        codec: Codec<u64, O::Value>,
+        length: usize,
+        element: &mut dyn FnMut(usize) -> O::Value,
+    ) -> Result<Arc<O>, Misuse> {
+        let (structure, recovered) = durable.register(name, format!("{}\n{}", O::KIND, (codec.shape)()))?;
+        let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
+        let mut values =
+            recovered.map_or(Ok(Vec::new()), |rows| values_of(&rows, codec)).map_err(malformed)?;
+        let known = values.len();
+        if known > length {
+            return Err(other_length(name, known, length));
+        }
+        let put = move |index: usize, value: &O::Value, entries: &mut Vec<u8>| {
+            let key = |bytes: &mut Vec<u8>| (codec.put_key)(&(index as u64), bytes);
+            entry::write(entries, structure, LogPart::Whole, key, |bytes| (codec.put_row)(value, bytes))?;
+            fits(entries)
+        };
+        values.extend((known..length).map(element));
+        let new = records(&values, known, &put).map_err(Misuse::Unsupported)?;
+        let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
+        let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
+        // From here on, checkpoints write it. They would delete the log of its first values otherwise.
+        durable.claim(structure, Arc::new(values));
+        let mut commits = self.outside_commits().expect("the engine has a log");
+        new.iter()
+            .try_for_each(|record| commits.commit(|entries| entries.extend_from_slice(record)))
+            .map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
+        Ok(object)
+    }
+}
+
+/// The records of an object's values from some index on.
+fn records<T>(
+    values: &[T],
+    first: usize,
+    put: &dyn Fn(usize, &T, &mut Vec<u8>) -> Result<(), String>,
+) -> Result<Vec<Vec<u8>>, String> {
+    let record = |from: usize| {
+        let mut record = Vec::new();
+        let mut some = values.iter().enumerate().skip(from).take(BATCH);
+        some.try_for_each(|(index, value)| put(index, value, &mut record))?;
+        Ok(record)
+    };
+    (first..values.len()).step_by(BATCH).map(record).collect()
+}
+
+/// The values that were recovered of an object, in order.
+fn values_of<T>(rows: &RecoveredRows, codec: Codec<u64, T>) -> Result<Vec<T>, String> {
+    if let Some(fault) = rows.fault() {
+        return Err(fault.clone());
+    }
+    let mut values = Vec::new();
+    for list in 0..rows.lists() {
+        rows.for_each_of(list, |key, value| {
+            values.push(((codec.get_key)(key)?, (codec.get_row)(value)?));
+            Ok::<_, String>(())
+        })?;
+    }
+    values.sort_unstable_by_key(|(index, _)| *index);
+    let is_whole = values.iter().enumerate().all(|(at, (index, _))| at as u64 == *index);
+    let values = values.into_iter().map(|(_, value)| value).collect();
+    if is_whole { Ok(values) } else { Err(String::from("some of its values are missing")) }
+}
+
+/// Returns an object that was found if it is as long as it should be.
+fn of_length<P: Protocol, O: Named<P>>(name: &str, object: Arc<O>, length: usize) -> Result<Arc<O>, Misuse> {
+    if object.len() == length { Ok(object) } else { Err(other_length(name, object.len(), length)) }
+}
+
+fn other_length(name: &str, made: usize, wanted: usize) -> Misuse {
+    let elements = |count| format!("{count} elements");
+    Misuse::OtherTypes { name: name.to_owned(), made_as: elements(made), wanted: elements(wanted) }
+}
+
+/// The values of an object, for checkpoints.
+struct ValuesOf<P: Protocol, O: Named<P>> {
+    name: String,
+    object: Arc<O>,
+    put: LogSegment<O::Value>,
+}
+
+impl<P: Protocol, O: Named<P>> PutRows<P> for ValuesOf<P, O> {
+    fn put_rows(
+        &self,
+        worker: &mut Worker<P>,
+        snapshot: &Snapshot<P>,
+        sink: Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        let length = self.object.len();
+        (0..length).step_by(BATCH).try_for_each(|from| {
+            let some = from..(from + BATCH).min(length);
+            let values = worker.transact_on(snapshot, |tx| {
+                some.clone().map(|index| self.object.get(tx, index)).collect::<Result<Vec<_>, Abort>>()
+            })?;
+            let mut entries = Vec::new();
+            for (index, value) in some.zip(&values) {
+                (self.put)(index, value, &mut entries)
+                    .map_err(|reason| CheckpointError::Row { table: self.name.clone(), reason })?;
+            }
+            sink(&mut entries)
+        })
+    }
+}
