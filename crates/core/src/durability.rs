@@ -48,6 +48,8 @@ impl fmt::Display for NotDurable {
     }
 }
 
+impl std::error::Error for NotDurable {}
+
 /// A worker's way to its engine's log.
 pub trait WorkerLog: Send {
     /// Waits until there is room for another record. Called before a transaction that may write, which holds nothing yet.

@@ -12,13 +12,15 @@
 //! 10. [Procedures and contexts](procedures)
 //! 11. [Transaction profiles](profiles)
 //! 12. [Snapshots: reading without being in the way](snapshots)
-//! 13. [Recording and checking a run](histories)
-//! 14. [A datatype of your own](crate::object)
-//! 15. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
-//! 16. [Guarantees, rules for bodies, limits](guarantees)
+//! 13. [Surviving the process](durability)
+//! 14. [Recording and checking a run](histories)
+//! 15. [A datatype of your own](crate::object)
+//! 16. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
+//! 17. [Guarantees, rules for bodies, limits](guarantees)
 
 pub mod conflicts;
 pub mod deferred;
+pub mod durability;
 pub mod errors;
 pub mod guarantees;
 pub mod histories;

@@ -2,7 +2,8 @@
 //!
 //! A database that is [opened at a directory](crate::DatabaseBuilder::open_at) logs the commits of its *durable* tables
 //! ([`TableBuilder::durable`](crate::TableBuilder::durable)), under every protocol, and finds their rows again when it is opened the next
-//! time. Other tables live in memory alone.
+//! time. So do boxes, counters and arrays that have a [name](crate::Database::durable_box) in the database. Everything else lives in
+//! memory alone.
 //!
 //! ```
 //! use hotrow_tables::Database;

@@ -1,0 +1,98 @@
+//! # Surviving the process
+//!
+//! With the feature `durable`, a database can live in a directory. Tables and objects that are declared durable are there again when it
+//! is opened the next time, with everything that was acknowledged.
+//!
+//! ```
+//! # #[cfg(feature = "durable")]
+//! # {
+//! use hotrow::Database;
+//!
+//! # let directory = std::env::temp_dir().join(format!("hotrow-guide-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory)?;
+//! let open = || -> Result<_, Box<dyn std::error::Error>> {
+//!     let db = Database::builder().checkpoint_after(64 << 20).open_at(&directory)?;
+//!     let seats = db.table::<String, u32>("seats").hash(100).durable().create()?;
+//!     let sold = db.durable_counter("sold", 0)?;
+//!     Ok((db, seats, sold))
+//! };
+//!
+//! let (db, seats, sold) = open()?;
+//! seats.bulk_insert("concert".into(), 500);
+//! db.transact(|tx| {
+//!     seats.update(tx, "concert", |left| *left -= 2)?;
+//!     sold.add(tx, 2)
+//! })?;
+//! // On the device, because `transact` has returned.
+//! drop((db, seats, sold));
+//!
+//! let (db, seats, sold) = open()?;
+//! let found = db.transact(|tx| Ok((seats.get(tx, "concert")?, sold.get(tx)?)))?;
+//! assert_eq!(found, (Some(498), 2));
+//! # drop((db, seats, sold));
+//! # std::fs::remove_dir_all(&directory)?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When the caller is told
+//!
+//! | choice | `transact` returns | a crash may lose |
+//! |---|---|---|
+//! | `Mode::Group`, the default | when the commit and all that it has read are on the device | what nobody was told of |
+//! | `Mode::Async { interval }` | at once | the commits of the last interval, and of the time that one write takes |
+//! | `Worker::set_durability(Durability::Buffered)` | at once, for the transactions of one worker | until a later acknowledgement on any worker, those |
+//! | `Database::transact_with_ticket` | at once, with a ticket to wait for or to `.await` | what no ticket has answered for |
+//!
+//! What is lost is always the end of the order of commits: nothing is there whose predecessors are not.
+//!
+//! A commit releases its locks *before* its record is on the device, so that a hot row is never locked for the time of a write.
+//! Others may read what is not durable yet; they are told later than what they have read. One device write serves all commits that
+//! came while the last one was being written: the more threads (or tickets), the more commits in one write. A single thread that waits for
+//! each commit gets one commit for each write of its device, whatever the database.
+//!
+//! ```
+//! # #[cfg(feature = "durable")]
+//! # {
+//! use hotrow::Database;
+//!
+//! # let directory = std::env::temp_dir().join(format!("hotrow-guide-tickets-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory)?;
+//! let db = Database::builder().open_at(&directory)?;
+//! let orders = db.table::<u64, String>("orders").durable().create()?;
+//! let mut tickets = Vec::new();
+//! for number in 0..100 {
+//!     let (_, ticket) = db.transact_with_ticket(|tx| orders.insert(tx, number, "tea".into()))?;
+//!     tickets.push(ticket);
+//! }
+//! // All of them, in a few writes.
+//! tickets.last().unwrap().wait()?;
+//! assert!(tickets.iter().all(|ticket| ticket.is_durable()));
+//! # drop((db, orders));
+//! # std::fs::remove_dir_all(&directory)?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Room, and time to recover
+//!
+//! The log grows with each commit until a checkpoint: all rows as one snapshot sees them, written beside transactions, after which the log
+//! before it is deleted. `checkpoint_after(bytes)` makes one whenever so much was logged, `Database::checkpoint` makes one now. Recovery
+//! reads the newest checkpoint and the log after it, on all threads; `on_recovery` tells how far it is. `Database::backup` copies
+//! a running database to another directory, to be opened as any other.
+//!
+//! # Changing the program
+//!
+//! Tables and objects are found by their names. The log keeps the shape of their keys and rows: what kinds of numbers, which fields in
+//! which order. A program with another shape is refused (`Misuse::OtherTypes`), before anything is read as the wrong type. Tables, objects,
+//! indexes and column groups can be added at any time; an array can become longer. To change a row's type, make a table of another name,
+//! and copy. What the program does not make is kept, unread.
+//!
+//! # When something fails
+//!
+//! A device that has failed once is not trusted again: from then on transactions that write end with `Error::NotDurable`, which says
+//! whether they have committed in memory. What was acknowledged is there after the next opening. A full disk is such a failure, and
+//! so is a log that reaches its bound (`LogOptions::space_bytes_max`) while no checkpoint frees room.
+//!
+//! Bytes of a last write that was cut off by a crash are cut off, and reported (`Database::open_report`). Damage before them is an error
+//! that names file and offset, and no file is changed. `hotrow log verify DIR` reads everything without opening the database.
