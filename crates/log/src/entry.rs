@@ -30,6 +30,7 @@ const WIDE_VALUE: u8 = 0b1000;
 /// # Errors
 ///
 /// Those of `key` and `value`; `out` is then as it was.
+#[inline]
 pub fn write<E>(
     out: &mut Vec<u8>,
     structure: u32,
@@ -75,6 +76,7 @@ pub fn delete<E>(
     written
 }
 
+#[inline]
 fn begin<E>(
     out: &mut Vec<u8>,
     kind: u8,
@@ -99,6 +101,7 @@ fn begin<E>(
 
 /// Writes the number of bytes behind the `N` bytes at `at` into them. Makes four bytes of them and returns true if
 /// they have no room for it.
+#[inline]
 fn patch_length<const N: usize>(out: &mut Vec<u8>, at: usize) -> bool {
     let length = out.len() - at - N;
     if length < 1 << (8 * N) {
@@ -112,6 +115,7 @@ fn patch_length<const N: usize>(out: &mut Vec<u8>, at: usize) -> bool {
 }
 
 /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+#[inline]
 fn push_number(out: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -110,7 +110,8 @@ impl Log {
 
     /// The reason for which the log has failed, if it has.
     pub fn failure(&self) -> Option<Failure> {
-        self.shared().failure()
+        let shared = self.shared();
+        if shared.has_failed() { shared.failure() } else { None }
     }
 
     /// Figures of the moment.

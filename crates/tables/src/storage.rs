@@ -26,7 +26,7 @@ use crate::graveyard::Graveyard;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
-use crate::logging::RowLog;
+use crate::logging::LogOfTable;
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
@@ -315,7 +315,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
     /// The way to the log, if the table is durable.
-    pub(crate) row_log: Option<Arc<dyn RowLog<K, R, P>>>,
+    pub(crate) log: Option<LogOfTable<K, R, P>>,
     /// The dead records that snapshots may see.
     pub(crate) graveyard: Arc<Graveyard>,
     /// The table's number in its database.
@@ -342,7 +342,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             groups,
             group_of: None,
             last_keys: LastKeys::new(),
-            row_log: None,
+            log: None,
             graveyard,
             part: OnceLock::new(),
         }

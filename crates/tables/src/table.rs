@@ -683,7 +683,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             || self.engine.workers_max() == 1
         {
             let mut insert = |key, row| self.shared.bulk_insert(key, row, &Pin::new());
-            return match &self.shared.row_log {
+            return match &self.shared.log {
                 None => insert(key, row),
                 Some(log) => log.load(&self.engine, key, row, &mut insert),
             };

@@ -28,10 +28,10 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
         let mut rows = 0;
         // Through pointers, so that all that makes attempts is compiled once for each protocol, and not for each table.
-        self.for_each_batch::<Error>(&mut |body| worker.transact(body), false, &mut |batch| {
+        self.for_each_batch(&mut |body| worker.transact(body), false, &mut |batch| {
             rows += batch.len() as u64;
             batch.iter().for_each(|(key, row)| visit(key, row));
-            Ok(())
+            true
         })?;
         Ok(rows)
     }
@@ -44,16 +44,21 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         snapshot: &hotrow_core::Snapshot<P>,
         visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.for_each_batch(&mut |body| worker.transact_on(snapshot, body), true, visit)
+        let mut visited = Ok(());
+        self.for_each_batch(&mut |body| worker.transact_on(snapshot, body), true, &mut |batch| {
+            visited = visit(batch);
+            visited.is_ok()
+        })?;
+        visited
     }
 
-    /// `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
-    fn for_each_batch<E: From<Error>>(
+    /// `visit` tells whether to go on. `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
+    fn for_each_batch(
         &self,
         run: &mut dyn FnMut(&mut Body<'_, P>) -> Result<(), Error>,
         buried: bool,
-        visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
-    ) -> Result<(), E> {
+        visit: &mut dyn FnMut(&[(K, R)]) -> bool,
+    ) -> Result<(), Error> {
         let mut batch = Vec::new();
         let KeyIndex::Hash(index) = self.shared.index.keys() else {
             let mut next = Bound::Unbounded;
@@ -63,7 +68,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                     batch = self.collect(tx, range.clone(), Direction::Ascending, BATCH)?;
                     Ok(())
                 })?;
-                visit(&batch)?;
+                if !visit(&batch) {
+                    return Ok(());
+                }
                 match batch.last() {
                     Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
                     _ => return Ok(()),
@@ -71,8 +78,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             }
         };
         let walk = Walk::new(&self.shared.meta);
-        let (mut keys, mut ended): (Vec<K>, Result<(), E>) = (Vec::new(), Ok(()));
-        let mut flush = |keys: &mut Vec<K>| -> Result<(), E> {
+        let (mut keys, mut goes_on): (Vec<K>, Result<bool, Error>) = (Vec::new(), Ok(true));
+        let mut flush = |keys: &mut Vec<K>| {
             walk.may_go_on().map_err(Error::MemoryLimit)?;
             run(&mut |tx| {
                 batch.clear();
@@ -84,16 +91,18 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 Ok(())
             })?;
             keys.clear();
-            visit(&batch)
+            Ok(visit(&batch))
         };
         index.for_each_bucket(walk.pin().guard(), &mut |records| {
             // SAFETY: found in the index under a pinned epoch.
             keys.extend(records.iter().map(|key| unsafe { key.as_ref() }.key().clone()));
-            if keys.len() >= BATCH && ended.is_ok() {
-                ended = flush(&mut keys);
+            if keys.len() >= BATCH && matches!(goes_on, Ok(true)) {
+                goes_on = flush(&mut keys);
             }
         });
-        ended?;
+        if !goes_on? {
+            return Ok(());
+        }
         if buried {
             // After the index: a record that it did not have any more is here.
             let records = self.shared.graveyard.find((Bound::Unbounded, Bound::Unbounded));
@@ -102,6 +111,6 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()
             }));
         }
-        flush(&mut keys)
+        flush(&mut keys).map(drop)
     }
 }

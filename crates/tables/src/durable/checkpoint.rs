@@ -30,7 +30,7 @@ pub(super) trait PutRows<P: Protocol>: Send + Sync {
 
 pub(super) struct RowsOfTable<K: Key, R: Value, P: Protocol> {
     pub(super) table: Table<K, R, P>,
-    pub(super) log: Arc<TableLog<K, R, P>>,
+    pub(super) log: Arc<TableLog<K, R>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {

@@ -1,6 +1,6 @@
 //! Keys and rows as bytes, in the format of [postcard](https://postcard.jamesmunns.com/wire-format): compact, and stable for a given type.
 
-use super::fields::{PutField, for_each_field, get_row, has_fields, put_row};
+use super::fields::{Changed, get_row, has_fields, put_changed, put_row};
 use super::shape::shape_of;
 use hotrow_core::Value;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub(super) struct Codec<K, R> {
 
 type Put<T> = fn(&T, &mut Vec<u8>) -> Result<(), String>;
 type Get<T> = fn(&[u8]) -> Result<T, String>;
-type PutFields<R> = fn(&R, u64, PutField<'_>) -> Result<(), String>;
+type PutFields<R> = fn(&R, u64, &mut Changed<'_>) -> Result<(), String>;
 
 impl<K, R> Clone for Codec<K, R> {
     fn clone(&self) -> Self {
@@ -45,7 +45,7 @@ impl<K: Serialize + DeserializeOwned, R: Value + Serialize + DeserializeOwned> C
         Self {
             put_row: put_row::<R>,
             get_row: get_row::<R>,
-            put_fields: Some(for_each_field::<R>),
+            put_fields: Some(put_changed::<R>),
             shape: || format!("key: {}\nrow, by fields: {}", shape_of::<K>(), shape_of::<R>()),
             ..whole
         }

@@ -6,9 +6,11 @@
 
 use super::codec::put;
 use hotrow_core::Value;
+use hotrow_log::{Part, entry};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::ser::{self, Impossible, Serialize, SerializeStruct, Serializer};
 use std::fmt;
+use std::ops::Range;
 
 /// The most fields that are told apart.
 const FIELDS_MAX: usize = 64;
@@ -38,21 +40,82 @@ pub(super) fn fields_in<R: Value>(first: usize, bytes: usize) -> u64 {
     fields.fold(0, |all, (at, field)| all | u64::from(is_in(field.offset, field.bytes)) << at)
 }
 
-/// A function that is called with each field's number and a function that appends its bytes.
-pub(super) type PutField<'p> =
-    &'p mut dyn FnMut(u32, &dyn Fn(&mut Vec<u8>) -> Result<(), String>) -> Result<(), String>;
-
-/// Calls a function with some of a row's fields.
-pub(super) fn for_each_field<R: Serialize>(row: &R, fields: u64, put: PutField<'_>) -> Result<(), String> {
-    row.serialize(Fields { wanted: fields, next: 0, put }).map_err(|failure| failure.to_string())
+/// The place where fields are written.
+trait FieldSink {
+    /// Takes a field: its number, and a function that appends its bytes.
+    fn put(
+        &mut self,
+        number: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String>;
 }
 
 /// Appends a whole row.
 pub(super) fn put_row<R: Serialize>(row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
-    for_each_field(row, u64::MAX, &mut |_, write| put_field(bytes, write))
+    put_all(row, u64::MAX, &mut Row(bytes))
+}
+
+/// Appends entries for some of a row's fields.
+pub(super) fn put_changed<R: Serialize>(
+    row: &R,
+    fields: u64,
+    changed: &mut Changed<'_>,
+) -> Result<(), String> {
+    put_all(row, fields, changed)
+}
+
+#[inline]
+fn put_all<R: Serialize>(row: &R, wanted: u64, sink: &mut impl FieldSink) -> Result<(), String> {
+    row.serialize(Fields { wanted, next: 0, sink }).map_err(|failure| failure.to_string())
+}
+
+/// A row's bytes.
+struct Row<'v>(&'v mut Vec<u8>);
+
+impl FieldSink for Row<'_> {
+    #[inline]
+    fn put(&mut self, _: u32, write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>) -> Result<(), String> {
+        put_field(self.0, write)
+    }
+}
+
+/// Entries for the changed fields of a row.
+pub(super) struct Changed<'e> {
+    pub(super) entries: &'e mut Vec<u8>,
+    pub(super) structure: u32,
+    /// Appends the row's key.
+    pub(super) put_key: &'e dyn Fn(&mut Vec<u8>) -> Result<(), String>,
+    /// The place of the key in the first entry, of which the others copy it.
+    pub(super) key: Option<Range<usize>>,
+}
+
+impl FieldSink for Changed<'_> {
+    #[inline]
+    fn put(
+        &mut self,
+        number: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Self { entries, structure, put_key, key } = self;
+        let put_key = |bytes: &mut Vec<u8>| match key {
+            Some(range) => {
+                bytes.extend_from_within(range.clone());
+                Ok(())
+            }
+            None => {
+                let at = bytes.len();
+                put_key(bytes)?;
+                // An entry moves a longer one, to make room for its length.
+                *key = Some(at..bytes.len()).filter(|range| range.len() <= usize::from(u8::MAX));
+                Ok(())
+            }
+        };
+        entry::write(entries, *structure, Part::Group(number), put_key, write)
+    }
 }
 
 /// Appends a field behind its length.
+#[inline]
 fn put_field(
     bytes: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
@@ -222,13 +285,13 @@ impl<'de, 'f: 'de, I: Iterator<Item = &'f [u8]>> SeqAccess<'de> for FieldsOf<I> 
 }
 
 /// Writes the wanted fields of a struct.
-struct Fields<'p> {
+struct Fields<'s, S> {
     wanted: u64,
     next: u32,
-    put: PutField<'p>,
+    sink: &'s mut S,
 }
 
-impl SerializeStruct for Fields<'_> {
+impl<S: FieldSink> SerializeStruct for Fields<'_, S> {
     type Ok = ();
     type Error = Failure;
 
@@ -239,7 +302,7 @@ impl SerializeStruct for Fields<'_> {
         if self.wanted >> number & 1 == 0 {
             return Ok(());
         }
-        (self.put)(number, &|bytes| put(value, bytes)).map_err(Failure::Other)
+        self.sink.put(number, |bytes| put(value, bytes)).map_err(Failure::Other)
     }
 
     fn end(self) -> Result<(), Failure> {
@@ -256,7 +319,7 @@ macro_rules! refused {
     )+};
 }
 
-impl Serializer for Fields<'_> {
+impl<S: FieldSink> Serializer for Fields<'_, S> {
     type Ok = ();
     type Error = Failure;
     type SerializeSeq = Impossible<(), Failure>;

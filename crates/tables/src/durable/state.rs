@@ -5,7 +5,7 @@ use super::fields::with_newer;
 use foldhash::fast::FixedState;
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
-use hotrow_sync::{Arc, Mutex, OnceLock, lock};
+use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -148,6 +148,32 @@ impl RecoveredRows {
     /// The reason for which a row cannot be read, if one was recovered that does not hold together.
     pub(super) fn fault(&self) -> Option<&String> {
         self.fault.get()
+    }
+
+    /// Visits keys and rows on several threads, until a visit fails or users' code panics.
+    pub(super) fn for_each_on_threads(
+        &self,
+        visit: &(dyn Fn(&[u8], &[u8]) -> Result<(), String> + Sync),
+    ) -> Result<(), String> {
+        if let Some(fault) = self.fault() {
+            return Err(fault.clone());
+        }
+        let some = |first: usize, step: usize| {
+            (first..LISTS).step_by(step).try_for_each(|list| self.for_each_of(list, visit))
+        };
+        // A simulated core has no threads.
+        let threads = if thread::is_simulated() { 1 } else { thread::parallelism().min(LISTS) };
+        if threads == 1 {
+            return some(0, 1);
+        }
+        thread::scope(|scope| {
+            let started: Vec<_> =
+                (0..threads).map(|first| scope.spawn(move || some(first, threads))).collect();
+            let panicked = |_| Err(String::from("users' code panicked"));
+            // Each is joined: one that has panicked and is not would make this thread panic.
+            let ended = started.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
+            ended.fold(Ok(()), Result::and)
+        })
     }
 
     /// Visits keys and rows of one of the [lists](Self::lists) until a visit fails.

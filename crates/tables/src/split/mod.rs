@@ -81,7 +81,7 @@ pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     apart: u32,
     incarnations: AtomicU32,
     /// The way to the log, if the table is durable.
-    pub(crate) row_log: Option<Arc<dyn RowLog<K, R, P>>>,
+    pub(crate) row_log: Option<Arc<dyn RowLog<K, R>>>,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
 }
 
