@@ -161,7 +161,7 @@ impl WorkloadDefinition for TpccOptions {
         Some(super::chopping::chopping(self, refinement))
     }
 
-    /// Loads the initial population (clause 4.3.3).
+    /// Loads the initial population (clause 4.3.3); not into a database that was recovered, which has it.
     fn load<P: Protocol>(
         &self,
         database: &Database<P>,
@@ -175,7 +175,9 @@ impl WorkloadDefinition for TpccOptions {
         // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
-        tables::load(database, &tables, population, warehouses, threads, observer)?;
+        if !tables::has_data(database, &tables)? {
+            tables::load(database, &tables, population, warehouses, threads, observer)?;
+        }
         traces::chop_if_allowed(self, database)?;
         Ok(Tpcc { database: database.clone(), tables, options: *self, population, begin: clock::now() })
     }

@@ -94,6 +94,16 @@ pub(super) fn create<P: Protocol>(database: &Database<P>, options: &TpccOptions)
     }
 }
 
+/// True if the tables have been recovered with their rows.
+pub(super) fn has_data<P: Protocol>(database: &Database<P>, tables: &Tables) -> Result<bool, BenchError> {
+    if database.open_report().is_none() {
+        return Ok(false);
+    }
+    let warehouse = database.table_of(tables.warehouse);
+    let found = database.transact(|tx| warehouse.get(tx, &WarehouseKey { warehouse: 1 }));
+    found.map(|row| row.is_some()).map_err(|error| BenchError::Load(error.to_string()))
+}
+
 /// Unit of loading, for one thread.
 #[derive(Debug, Clone, Copy)]
 enum Part {

@@ -4,6 +4,7 @@
 mod articles;
 mod chopping;
 mod clients;
+mod durable;
 mod histories;
 #[path = "../mutants/mod.rs"]
 mod mutants;
