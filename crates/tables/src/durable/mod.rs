@@ -42,6 +42,8 @@
 //! Once a write to the device has failed, nothing is acknowledged any more: transactions that write end with
 //! [`Error::NotDurable`](hotrow_core::Error). What was acknowledged before is there when the database is opened again.
 
+#[cfg(all(test, not(loom)))]
+mod arbitrary;
 mod checkpoint;
 mod codec;
 mod error;

@@ -1,0 +1,104 @@
+//! Recovery of logs with arbitrary rows, behind good checksums: rows or an error, and never a panic, a hang or unbounded memory.
+
+use super::error::OpenError;
+use super::storage::Faulty;
+use crate::database::Database;
+use hotrow_core::{Misuse, Value};
+use hotrow_log::{Epochs, Log, Options, Part, Stamp, entry};
+use hotrow_protocols::Occ;
+use hotrow_sync::Arc;
+use hotrow_sync::random::Random;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Words {
+    words: Vec<String>,
+    number: Option<(u64, char)>,
+}
+
+impl Value for Words {
+    type Cell = hotrow_core::cell::Boxed<Self>;
+}
+
+/// A clock that begins behind everything that was recovered.
+struct Clock(u64);
+
+impl Epochs for Clock {
+    fn advance(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+fn open(storage: &Arc<Faulty>) -> Result<Database<Occ>, OpenError> {
+    Database::builder().open_in(storage.clone())
+}
+
+/// Makes the tables and the box, which have the numbers 0 to 2 in the log. Returns how many could be read.
+fn make(db: &Database<Occ>) -> usize {
+    let words = db.table::<String, Words>("words").durable().create().map(|table| {
+        db.transact(|tx| table.get(tx, "key")).expect("nobody is in the way");
+    });
+    let pairs = db.table::<(u32, bool), u64>("pairs").durable().hash(1).create().map(drop);
+    let boxed = db.durable_box("box", vec![1u8, 2]).map(drop);
+    let refused = |result: Result<(), Misuse>| match result {
+        Ok(()) => true,
+        Err(Misuse::Malformed { .. }) => false,
+        Err(other) => panic!("{other}"),
+    };
+    [words, pairs, boxed].into_iter().filter_map(|made| refused(made).then_some(())).count()
+}
+
+/// Bytes as such a row or key might have them, or any.
+fn bytes(random: &mut Random) -> Vec<u8> {
+    let mut bytes = match random.below(4) {
+        0 => b"\x03key".to_vec(),
+        1 => vec![1, 2, b'a', b'b', 1, 5, 1, b'x'],
+        2 => vec![0; random.below(12) as usize],
+        _ => (0..random.below(40)).map(|_| random.below(256) as u8).collect(),
+    };
+    if random.below(3) > 0 && !bytes.is_empty() {
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8][random.below(6) as usize];
+    }
+    bytes
+}
+
+#[test]
+fn arbitrary_rows_are_recovered_or_refused() {
+    let (mut read, mut refused) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random::seeded(seed);
+        let storage = Arc::new(Faulty::new(seed));
+        assert_eq!(make(&open(&storage).unwrap()), 3);
+        let mut opened = Log::open(storage.clone(), Options::default()).unwrap();
+        let last = opened.replay(1, &|_| (), &|_| ()).unwrap();
+        let (log, mut logger) = opened.start_without_thread(Box::new(Clock(last.epoch + 1))).unwrap();
+        let mut buffer = log.buffer();
+        for order in 0..1 + random.below(4) {
+            let mut record = Vec::new();
+            let structure = random.below(3) as u32;
+            let part = [Part::Whole, Part::Group(random.below(3) as u32)][usize::from(random.below(4) == 0)];
+            let put = |bytes: Vec<u8>| {
+                move |to: &mut Vec<u8>| {
+                    to.extend(bytes);
+                    Ok::<_, Infallible>(())
+                }
+            };
+            let (key, row) = (put(bytes(&mut random)), put(bytes(&mut random)));
+            let Ok(()) = entry::write(&mut record, structure, part, key, row);
+            buffer.append(Stamp { epoch: last.epoch + 1, order }, &record);
+        }
+        assert!(logger.step(), "the log is not closed");
+        drop((buffer, logger, log));
+        let made = match open(&storage) {
+            Ok(db) => make(&db),
+            // A part of a row, and no row.
+            Err(OpenError::Log(_)) => 0,
+            Err(other) => panic!("{other}"),
+        };
+        (read, refused) = (read + made, refused + 3 - made);
+    }
+    assert!(read > 100 && refused > 100, "{read} tables and objects were read, {refused} refused");
+}
