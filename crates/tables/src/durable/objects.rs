@@ -126,7 +126,7 @@ impl<P: Protocol> Database<P> {
         name: &str,
         value: T,
     ) -> Result<Arc<TBox<T, P>>, Misuse> {
-        self.durable_object(name, Codec::new(), 1, |_| value.clone())
+        self.durable_object(name, Codec::new(), vec![value])
     }
 
     /// Returns the counter of this name, as [`durable_box`](Self::durable_box) does: a new one starts at `value`.
@@ -135,11 +135,11 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     pub fn durable_counter(&self, name: &str, value: i64) -> Result<Arc<TCounter<P>>, Misuse> {
-        self.durable_object(name, Codec::new(), 1, |_| value)
+        self.durable_object(name, Codec::new(), vec![value])
     }
 
-    /// Returns the array of this name, as [`durable_box`](Self::durable_box) does. `element` makes new elements from their indexes:
-    /// those of a new array, and those by which this one is longer than the one that was recovered.
+    /// Returns the array of this name, as [`durable_box`](Self::durable_box) does. `element` makes the elements from their indexes. They
+    /// count in a new array, and behind the end of one that was recovered and was shorter.
     ///
     /// # Errors
     ///
@@ -151,16 +151,16 @@ impl<P: Protocol> Database<P> {
         length: usize,
         element: impl FnMut(usize) -> T,
     ) -> Result<Arc<TArray<T, P>>, Misuse> {
-        self.durable_object(name, Codec::new(), length, element)
+        self.durable_object(name, Codec::new(), (0..length).map(element).collect())
     }
 
     fn durable_object<O: Named<P>>(
         &self,
         name: &str,
         codec: Codec<u64, O::Value>,
-        length: usize,
-        mut element: impl FnMut(usize) -> O::Value,
+        values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
+        let length = values.len();
         let durable = self.durable();
         // What two threads make at once is made once.
         let _one_at_a_time = durable.map(|durable| lock(&durable.objects));
@@ -169,8 +169,8 @@ impl<P: Protocol> Database<P> {
             found => return of_length(name, found?.clone(), length),
         }
         let object = match durable {
-            None => Arc::new(O::make(self, name, (0..length).map(&mut element).collect())),
-            Some(durable) => self.with_log_of(durable, name, codec, length, &mut element)?,
+            None => Arc::new(O::make(self, name, values)),
+            Some(durable) => self.with_log_of(durable, name, codec, values)?,
         };
         match self.catalog().add(vec![Part::new(name, object.clone())]) {
             Ok(_) => Ok(object),
@@ -188,23 +188,21 @@ impl<P: Protocol> Database<P> {
         durable: &Durable<P>,
         name: &str,
         codec: Codec<u64, O::Value>,
-        length: usize,
-        element: &mut dyn FnMut(usize) -> O::Value,
+        mut values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
         let (structure, recovered) = durable.register(name, format!("{}\n{}", O::KIND, (codec.shape)()))?;
         let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
-        let mut values =
-            recovered.map_or(Ok(Vec::new()), |rows| values_of(&rows, codec)).map_err(malformed)?;
-        let known = values.len();
-        if known > length {
-            return Err(other_length(name, known, length));
+        let before = recovered.map_or(Ok(Vec::new()), |rows| values_of(&rows, codec)).map_err(malformed)?;
+        let known = before.len();
+        if known > values.len() {
+            return Err(other_length(name, known, values.len()));
         }
+        values.splice(..known, before);
         let put = move |index: usize, value: &O::Value, entries: &mut Vec<u8>| {
             let key = |bytes: &mut Vec<u8>| (codec.put_key)(&(index as u64), bytes);
             entry::write(entries, structure, LogPart::Whole, key, |bytes| (codec.put_row)(value, bytes))?;
             fits(entries)
         };
-        values.extend((known..length).map(element));
         let new = records(&values, known, &put).map_err(Misuse::Unsupported)?;
         let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
         let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
