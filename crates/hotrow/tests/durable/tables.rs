@@ -203,6 +203,24 @@ fn a_backup_of_a_running_database_is_one_state() {
 }
 
 #[test]
+fn a_database_that_is_closed_and_dropped_can_be_opened_at_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    for round in 0..20u64 {
+        // Checkpoints all the time.
+        let db = Database::builder().checkpoint_after(1).open_at(scratch.path()).unwrap();
+        let rows = db.table::<u64, [u64; 8]>("rows").durable().create().unwrap();
+        let first = round * 2_000;
+        (first..first + 2_000).for_each(|key| _ = rows.bulk_insert(key, [round; 8]));
+        thread::sleep(Duration::from_millis(40 + round));
+        db.close().unwrap();
+    }
+    let db = Database::builder().open_at(scratch.path()).unwrap();
+    let rows = db.table::<u64, [u64; 8]>("rows").durable().create().unwrap();
+    let count = db.with_worker(|worker| rows.for_each(worker, |_, _| ())).unwrap();
+    assert_eq!(count, 40_000);
+}
+
+#[test]
 fn one_process_at_a_time_has_a_directory() {
     let scratch = tempfile::tempdir().unwrap();
     let first = Database::builder().open_at(scratch.path()).unwrap();

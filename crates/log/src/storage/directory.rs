@@ -57,7 +57,10 @@ impl Directory {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let message = format!("{} is in use: another process has opened it", path.display());
+                let message = format!(
+                    "{} is in use: a database of this process or of another has it open",
+                    path.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
             }
             Err(TryLockError::Error(error)) => return Err(named(&file, &error)),

@@ -9,7 +9,7 @@ use crate::table::Table;
 use hotrow_core::{Error, Protocol, Snapshot, Value, Worker};
 use hotrow_log::{CheckpointWriter, Part as LogPart, entry};
 use hotrow_sync::clock::Duration;
-use hotrow_sync::{Arc, lock, try_lock};
+use hotrow_sync::{Arc, Mutex, lock};
 
 /// The bytes of unread rows that are written at once.
 const CHUNK_BYTES: usize = 1 << 18;
@@ -121,10 +121,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Makes a checkpoint whenever so many bytes were logged since the last one, until the database is gone. One that fails is tried again
 /// after as many bytes.
-pub(super) fn make_when_long<P: Protocol>(database: &WeakDatabase<P>, after_bytes: u64) {
+pub(super) fn make_when_long<P: Protocol>(
+    database: &WeakDatabase<P>,
+    checkpoint: &Mutex<bool>,
+    after_bytes: u64,
+) {
     let mut last = 0;
     loop {
         hotrow_sync::thread::sleep(LOOK_EVERY);
+        // Held for longer than the handle, so that `close` leaves nobody behind who has the database open.
+        let closed = lock(checkpoint);
+        if *closed {
+            return;
+        }
         let Some(database) = database.upgrade() else { return };
         let Some(durable) = database.durable() else { return };
         let written = durable.log.report().bytes_written;
@@ -132,9 +141,6 @@ pub(super) fn make_when_long<P: Protocol>(database: &WeakDatabase<P>, after_byte
             continue;
         }
         last = written;
-        // Somebody else is making one.
-        if let Some(_one_at_a_time) = try_lock(&durable.checkpoint) {
-            let _ = database.checkpoint_now(durable);
-        }
+        let _ = database.checkpoint_now(durable);
     }
 }

@@ -9,7 +9,7 @@ use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
 use crate::database::{Database, DatabaseBuilder};
 use hotrow_core::{CommitStamp, Engine, NotDurable, Protocol};
 use hotrow_log::{Log, RecoveredRow};
-use hotrow_sync::{Arc, thread};
+use hotrow_sync::{Arc, lock, thread};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -114,7 +114,8 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let database = Database::with_log(&engine, durable);
         if let Some(bytes) = checkpoint_after {
             let weak = database.downgrade();
-            thread::spawn(move || make_when_long(&weak, bytes));
+            let checkpoint = database.durable().expect("made with a log").checkpoint.clone();
+            thread::spawn(move || make_when_long(&weak, &checkpoint, bytes));
         }
         Ok(database)
     }
@@ -130,14 +131,20 @@ impl<P: Protocol> Database<P> {
         self.with_the_log(Log::flush)
     }
 
-    /// Writes everything to the device and ends the log: transactions that write are refused from now on. Dropping the last handle does
-    /// the same, but tells nobody if it fails.
+    /// Writes everything to the device and ends the log, after a checkpoint that is being made: transactions that write are refused from now
+    /// on. Once the handles are dropped, too, the directory can be opened again. Dropping the last handle without it does the same,
+    /// but tells nobody if it fails, and does not wait for a checkpoint that the database makes by itself: the directory may be in use a little
+    /// longer.
     ///
     /// # Errors
     ///
     /// [`NotDurable`], if the log has failed.
     pub fn close(&self) -> Result<(), NotDurable> {
-        self.with_the_log(Log::close)
+        let ended = self.with_the_log(Log::close);
+        if let Some(durable) = self.durable() {
+            *lock(&durable.checkpoint) = true;
+        }
+        ended
     }
 
     fn with_the_log(&self, work: impl FnOnce(&Log) -> Result<(), Failure>) -> Result<(), NotDurable> {

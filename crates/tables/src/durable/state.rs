@@ -16,8 +16,8 @@ pub(crate) struct Durable<P: Protocol> {
     tables: Mutex<Tables<P>>,
     /// Held while an object is made or found.
     pub(super) objects: Mutex<()>,
-    /// Held while a checkpoint is made: one at a time.
-    pub(super) checkpoint: Mutex<()>,
+    /// Held while a checkpoint is made: one at a time. True once the database is closed.
+    pub(super) checkpoint: Arc<Mutex<bool>>,
 }
 
 /// The durable tables of a database, by their numbers in the log.
@@ -48,7 +48,7 @@ impl<P: Protocol> Durable<P> {
             catalog.iter().map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
         let next = known.values().map(|(number, _)| number + 1).max().unwrap_or(0);
         let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
-        Self { log, report, tables, objects: Mutex::new(()), checkpoint: Mutex::new(()) }
+        Self { log, report, tables, objects: Mutex::new(()), checkpoint: Arc::new(Mutex::new(false)) }
     }
 
     /// Returns the number of a table in the log, and what was recovered of it. A new table is entered in the catalogue.
