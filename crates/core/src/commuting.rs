@@ -256,17 +256,6 @@ impl<D: Commuting, P: Protocol> CommutingArray<D, P> {
         self.len() == 0
     }
 
-    /// Logs all that commits change from now on: the object becomes durable.
-    ///
-    /// # Panics
-    ///
-    /// If it is logged.
-    #[must_use]
-    pub fn logged(self, log: LogSegment<D::Value>) -> Self {
-        assert!(self.shared.log.set(log).is_ok(), "an object has one log");
-        self
-    }
-
     /// Sets the object's rank, as [`CommutingSegment::set_rank`] does. The segments go by their index.
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.meta.set_rank(rank);

@@ -84,7 +84,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// What has values of one type.
+/// Segments whose values are of one type.
 pub trait Valued: Send + Sync + 'static {
     /// The type of each segment's value.
     type Value: Value;

@@ -23,7 +23,8 @@
 //!     seats.update(tx, "concert", |left| *left -= 2)?;
 //!     sold.add(tx, 2)
 //! })?;
-//! // On the device, because `transact` has returned.
+//! // On the device, because `transact` has returned. A closed database leaves the directory to the next one.
+//! db.close()?;
 //! drop((db, seats, sold));
 //!
 //! let (db, seats, sold) = open()?;
@@ -41,10 +42,10 @@
 //! |---|---|---|
 //! | `Mode::Group`, the default | when the commit and all that it has read are on the device | what nobody was told of |
 //! | `Mode::Async { interval }` | at once | the commits of the last interval, and of the time that one write takes |
-//! | `Worker::set_durability(Durability::Buffered)` | at once, for the transactions of one worker | until a later acknowledgement on any worker, those |
+//! | `Worker::set_durability(Durability::Buffered)` | at once, for the transactions of one worker | those, until a later acknowledgement on any worker |
 //! | `Database::transact_with_ticket` | at once, with a ticket to wait for or to `.await` | what no ticket has answered for |
 //!
-//! What is lost is always the end of the order of commits: nothing is there whose predecessors are not.
+//! A crash always loses the end of the order of commits: nothing is there whose predecessors are not.
 //!
 //! A commit releases its locks *before* its record is on the device, so that a hot row is never locked for the time of a write.
 //! Others may read what is not durable yet; they are told later than what they have read. One device write serves all commits that

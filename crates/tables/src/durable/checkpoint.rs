@@ -88,12 +88,10 @@ fn put_unread(structure: u32, rows: &RecoveredRows, sink: Sink<'_>) -> Result<()
         return Err(CheckpointError::Row { table: rows.table.clone(), reason: fault.clone() });
     }
     let mut entries = Vec::new();
-    for list in 0..rows.lists() {
-        rows.for_each_of(list, |key, row| {
-            put_raw(&mut entries, structure, key, row);
-            if entries.len() < CHUNK_BYTES { Ok(()) } else { sink(&mut entries) }
-        })?;
-    }
+    rows.for_each(|key, row| {
+        put_raw(&mut entries, structure, key, row);
+        if entries.len() < CHUNK_BYTES { Ok(()) } else { sink(&mut entries) }
+    })?;
     sink(&mut entries)
 }
 

@@ -162,7 +162,7 @@ impl<P: Protocol> Database<P> {
     ) -> Result<Arc<O>, Misuse> {
         let length = values.len();
         let durable = self.durable();
-        // What two threads make at once is made once.
+        // An object that two threads make at once is made once.
         let _one_at_a_time = durable.map(|durable| lock(&durable.objects));
         match self.catalog().find::<Arc<O>>(name) {
             Err(Misuse::NoSuchName { .. }) => {}
@@ -237,12 +237,10 @@ fn values_of<T>(rows: &RecoveredRows, codec: Codec<u64, T>) -> Result<Vec<T>, St
         return Err(fault.clone());
     }
     let mut values = Vec::new();
-    for list in 0..rows.lists() {
-        rows.for_each_of(list, |key, value| {
-            values.push(((codec.get_key)(key)?, (codec.get_row)(value)?));
-            Ok::<_, String>(())
-        })?;
-    }
+    rows.for_each(|key, value| {
+        values.push(((codec.get_key)(key)?, (codec.get_row)(value)?));
+        Ok::<_, String>(())
+    })?;
     values.sort_unstable_by_key(|(index, _)| *index);
     let is_whole = values.iter().enumerate().all(|(at, (index, _))| at as u64 == *index);
     let values = values.into_iter().map(|(_, value)| value).collect();

@@ -141,10 +141,6 @@ impl RecoveredRows {
         }
     }
 
-    pub(super) fn lists(&self) -> usize {
-        LISTS
-    }
-
     /// The reason for which a row cannot be read, if one was recovered that does not hold together.
     pub(super) fn fault(&self) -> Option<&String> {
         self.fault.get()
@@ -176,8 +172,13 @@ impl RecoveredRows {
         })
     }
 
-    /// Visits keys and rows of one of the [lists](Self::lists) until a visit fails.
-    pub(super) fn for_each_of<E>(
+    /// Visits all keys and rows until a visit fails.
+    pub(super) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+        (0..LISTS).try_for_each(|list| self.for_each_of(list, &mut visit))
+    }
+
+    /// Visits keys and rows of one of the lists until a visit fails.
+    fn for_each_of<E>(
         &self,
         list: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,

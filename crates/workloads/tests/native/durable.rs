@@ -5,24 +5,13 @@ use hotrow::durable::storage::Faulty;
 use hotrow::durable::{LogOptions, Mode};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Database, Isolation, Protocol};
-use hotrow_workloads::tpcc::input::Mix;
-use hotrow_workloads::tpcc::population::Scale;
-use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
+use hotrow::{Database, Protocol};
+use hotrow_workloads::tpcc::{Tpcc, TpccOptions};
 use hotrow_workloads::{Ran, Unobserved, Workload, WorkloadDefinition as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-const OPTIONS: TpccOptions = TpccOptions {
-    warehouses: 1,
-    mix: Mix::Full,
-    scale: Scale::SMALL,
-    stock_level: Isolation::Serializable,
-    tame_share: 0.9,
-    ranks: Ranks::Tuned,
-    readers: Isolation::StrictSnapshot,
-    delivery_batch: 10,
-};
+const OPTIONS: TpccOptions = TpccOptions { warehouses: 1, ..crate::tpcc::OPTIONS };
 
 fn open<P: Protocol>(name: &str, storage: &Arc<Faulty>) -> (Database<P>, Tpcc<P>) {
     let options = LogOptions { mode: Mode::Group, segment_bytes: 1 << 16, ..LogOptions::default() };

@@ -15,7 +15,7 @@ use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, Wareh
 use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
 use hotrow_workloads::{End, Ran, Unobserved, Workload, WorkloadDefinition as _};
 
-const OPTIONS: TpccOptions = TpccOptions {
+pub(crate) const OPTIONS: TpccOptions = TpccOptions {
     warehouses: 2,
     mix: Mix::Full,
     scale: Scale::SMALL,
