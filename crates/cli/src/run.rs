@@ -155,9 +155,14 @@ fn log_directory(plan: &BenchPlan) -> Result<Option<TempDir>, CommandError> {
         return Ok(None);
     }
     let parent = plan.log_directory.clone().unwrap_or_else(env::temp_dir);
+    if !parent.is_dir() {
+        return Err(CommandError::BadInput(format!("{} is no directory", parent.display())));
+    }
+    // The error names the path.
     let made = tempfile::Builder::new().prefix("hotrow-log-").tempdir_in(&parent);
-    let made = made.map_err(|reason| CommandError::File(format!("{}: {reason}", parent.display())))?;
-    Ok(Some(made))
+    Ok(Some(
+        made.map_err(|error| CommandError::File(format!("cannot make a directory for the log: {error}")))?,
+    ))
 }
 
 fn in_json(report: &RunReport) -> io::Result<String> {

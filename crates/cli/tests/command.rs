@@ -53,6 +53,12 @@ fn bad_input_gets_one_line_and_status_2() {
             &["bench", "ycsb", "--durability", "group"],
             "--durability is for workloads with durable tables, and ycsb has none",
         ),
+        (
+            &["bench", "tickets", "--durability", "group", "--log-dir", "/nowhere/at/all"],
+            "/nowhere/at/all is no directory",
+        ),
+        (&["log", "verify", "src"], "src has no log of a database"),
+        (&["log", "dump", "/nowhere/at/all"], "/nowhere/at/all: No such file or directory"),
         (&["chop", "array"], "the transactions of array are no procedures, so they cannot be chopped"),
         (&["chop", "tpcc", "--refine", "much"], "[possible values: default, snapshots, full]"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),

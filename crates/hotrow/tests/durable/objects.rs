@@ -57,6 +57,22 @@ fn an_array_may_become_longer_and_never_shorter() {
 }
 
 #[test]
+fn an_array_may_be_longer_than_a_record_of_the_log() {
+    let storage = Arc::new(Faulty::new(1));
+    // Together 70 MiB; a record has 64 at most.
+    let (length, long) = (350, "x".repeat(200 << 10));
+    for checkpoint in [true, false] {
+        let db = reopened(&storage);
+        let texts = db.durable_array("texts", length, |_| long.clone()).unwrap();
+        let last = db.transact(|tx| texts.get(tx, length - 1)).unwrap();
+        assert_eq!(last.len(), long.len());
+        if checkpoint {
+            db.checkpoint().unwrap();
+        }
+    }
+}
+
+#[test]
 fn objects_of_other_kinds_and_types_are_refused() {
     let storage = Arc::new(Faulty::new(1));
     let db = reopened(&storage);

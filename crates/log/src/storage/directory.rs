@@ -1,6 +1,7 @@
 //! Files in a directory of the file system.
 
 use super::Storage;
+use crate::layout::FileName;
 use hotrow_sync::atomic::{AtomicBool, Ordering};
 use hotrow_sync::{Mutex, lock};
 use std::collections::HashMap;
@@ -41,16 +42,27 @@ impl Directory {
                 sync_directory(parent).map_err(|error| named(parent, &error))?;
             }
         }
-        Self::existing(path)
+        Self::claim(path.to_owned())
     }
 
-    /// As [`new`](Self::new), but does not create the directory.
+    /// As [`new`](Self::new), but only for a directory that holds files of a log. Creates nothing where there is none.
     ///
     /// # Errors
     ///
-    /// Those of [`new`](Self::new); [`io::ErrorKind::NotFound`] if there is no such directory.
+    /// Those of [`new`](Self::new); [`io::ErrorKind::NotFound`] if there is no such directory, or no log in it.
     pub fn existing(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
+        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.map_err(|error| named(&path, &error))?;
+        let is_of_log = |name: &str| FileName::parse(name).is_some();
+        if !entries.iter().any(|entry| entry.file_name().to_str().is_some_and(is_of_log)) {
+            let message = format!("{} has no log of a database", path.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        }
+        Self::claim(path)
+    }
+
+    fn claim(path: PathBuf) -> io::Result<Self> {
         let file = path.join(LOCK_FILE);
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&file);
         let lock = lock.map_err(|error| named(&file, &error))?;

@@ -109,13 +109,17 @@ fn a_commit_that_nobody_waits_for_becomes_durable_all_the_same() {
 #[test]
 fn a_directory_has_one_user_at_a_time() {
     let path = engine::directory("lock");
+    std::fs::create_dir_all(&path).unwrap();
+    let message = Directory::existing(&path).unwrap_err().to_string();
+    assert!(message.ends_with("has no log of a database"), "{message}");
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "a look leaves nothing behind");
     let first = Arc::new(Directory::new(&path).unwrap());
     assert_eq!(Directory::new(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     let opened = Log::open(first.clone(), Options::default()).unwrap();
     let second = Log::open(first.clone(), Options::default());
     assert!(matches!(second, Err(OpenError::Locked(_))));
     drop(opened);
-    drop(Log::open(first.clone(), Options::default()).unwrap());
+    drop(engine::start(first.clone(), Options::default()).unwrap());
     drop(first);
     drop(Directory::existing(&path).unwrap());
     std::fs::remove_dir_all(&path).unwrap();

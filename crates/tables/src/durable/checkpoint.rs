@@ -11,8 +11,8 @@ use hotrow_log::{CheckpointWriter, Part as LogPart, entry};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::{Arc, Mutex, lock};
 
-/// The bytes of unread rows that are written at once.
-const CHUNK_BYTES: usize = 1 << 18;
+/// The bytes of rows or values that are written at once.
+pub(super) const CHUNK_BYTES: usize = 1 << 18;
 
 /// Writes the entries of rows.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> Result<(), CheckpointError>;

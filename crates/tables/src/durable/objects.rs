@@ -1,6 +1,6 @@
 //! Durable objects: boxes, arrays and counters, by name. Each is logged like a table, with a row for each value, under its number.
 
-use super::checkpoint::{PutRows, Sink};
+use super::checkpoint::{CHUNK_BYTES, PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
 use super::state::{Durable, RecoveredRows};
@@ -14,7 +14,7 @@ use hotrow_sync::{Arc, lock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The number of values that one transaction reads, or one record of the log takes at first.
+/// The number of values that one transaction of a checkpoint reads.
 const BATCH: usize = 512;
 
 /// An object of one or several values, which has a name in its database.
@@ -203,7 +203,11 @@ impl<P: Protocol> Database<P> {
             entry::write(entries, structure, LogPart::Whole, key, |bytes| (codec.put_row)(value, bytes))?;
             fits(entries)
         };
-        let new = records(&values, known, &put).map_err(Misuse::Unsupported)?;
+        let mut new = Vec::new();
+        put_in_parts(values.iter().enumerate().skip(known), &put, Misuse::Unsupported, &mut |part| {
+            new.push(std::mem::take(part));
+            Ok(())
+        })?;
         let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
         let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
         // From here on, checkpoints write it. They would delete the log of its first values otherwise.
@@ -216,19 +220,22 @@ impl<P: Protocol> Database<P> {
     }
 }
 
-/// The records of an object's values from some index on.
-fn records<T>(
-    values: &[T],
-    first: usize,
+/// Writes values as entries, and hands these over in parts, each short enough for a record of the log. `hand_over` empties the part.
+fn put_in_parts<'v, T: 'v, E>(
+    values: impl Iterator<Item = (usize, &'v T)>,
     put: &dyn Fn(usize, &T, &mut Vec<u8>) -> Result<(), String>,
-) -> Result<Vec<Vec<u8>>, String> {
-    let record = |from: usize| {
-        let mut record = Vec::new();
-        let mut some = values.iter().enumerate().skip(from).take(BATCH);
-        some.try_for_each(|(index, value)| put(index, value, &mut record))?;
-        Ok(record)
-    };
-    (first..values.len()).step_by(BATCH).map(record).collect()
+    error: impl Fn(String) -> E,
+    hand_over: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut part, mut one) = (Vec::new(), Vec::new());
+    for (index, value) in values {
+        put(index, value, &mut one).map_err(&error)?;
+        if !part.is_empty() && part.len() + one.len() > CHUNK_BYTES {
+            hand_over(&mut part)?;
+        }
+        part.append(&mut one);
+    }
+    if part.is_empty() { Ok(()) } else { hand_over(&mut part) }
 }
 
 /// The values that were recovered of an object, in order.
@@ -277,12 +284,8 @@ impl<P: Protocol, O: Named<P>> PutRows<P> for ValuesOf<P, O> {
             let values = worker.transact_on(snapshot, |tx| {
                 some.clone().map(|index| self.object.get(tx, index)).collect::<Result<Vec<_>, Abort>>()
             })?;
-            let mut entries = Vec::new();
-            for (index, value) in some.zip(&values) {
-                (self.put)(index, value, &mut entries)
-                    .map_err(|reason| CheckpointError::Row { table: self.name.clone(), reason })?;
-            }
-            sink(&mut entries)
+            let error = |reason| CheckpointError::Row { table: self.name.clone(), reason };
+            put_in_parts(some.zip(&values), &self.put, error, sink)
         })
     }
 }
