@@ -77,9 +77,8 @@ pub use hotrow_core::{
     CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Durability, Engine,
     EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit,
     Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain, Profile, Protocol, Reason,
-    RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark, SessionOptions, Snapshot,
-    SnapshotReport, Statistics, Value, Variant, Variants, Worker, WorkerId, WorkerLog, column,
-    retained_bytes,
+    RetainedMemory, RetryPolicy, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics,
+    Value, Variant, Variants, WorkerId, WorkerLog, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
@@ -100,6 +99,15 @@ pub use hotrow_tables::{
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].
 pub type Transaction<'w, P = Occ> = hotrow_core::Transaction<'w, P>;
+
+/// A thread's part in a database: see [`Engine::worker`].
+pub type Worker<P = Occ> = hotrow_core::Worker<P>;
+
+/// The state of a database at one moment: see [`Engine::snapshot`].
+pub type Snapshot<P = Occ> = hotrow_core::Snapshot<P>;
+
+/// A transaction that is no closure: see [`Engine::begin`].
+pub type Session<P = Occ> = hotrow_core::Session<P>;
 
 /// The names that most programs use: `use hotrow::prelude::*;`.
 ///

@@ -1,0 +1,68 @@
+//! Runs each example under load, over each store that it has.
+
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    let run = Command::new(env!("CARGO_BIN_EXE_hotrow-examples")).args(arguments).output();
+    run.expect("the examples start")
+}
+
+/// Runs an example over all its stores by turns. What must hold is checked after each run, and there is a conflict report.
+fn works(example: &str, stores: &str) {
+    let output = run(&[example, "--over", stores, "--seconds", "0.2", "--rounds", "2", "--threads", "3"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let stores = stores.split(',').count();
+    assert_eq!(text.matches("  checked: ").count(), 2 * stores, "{text}");
+    assert_eq!(text.matches("  conflicts: ").count(), 2, "{text}");
+    assert_eq!(text.matches("hotrow to ").count(), stores - 1, "{text}");
+}
+
+#[test]
+fn the_ticket_shop_sells_as_many_tickets_as_seats() {
+    works("ticket-shop", "hotrow,mutex");
+}
+
+#[test]
+fn the_inventory_loses_no_piece() {
+    works("inventory", "hotrow,mutex");
+}
+
+#[test]
+fn the_ledger_keeps_all_money() {
+    works("ledger", "hotrow,mutex,redb");
+}
+
+#[test]
+fn the_book_is_never_crossed() {
+    works("order-matching", "hotrow,mutex");
+}
+
+#[test]
+fn the_limiter_admits_no_more_than_its_limits() {
+    works("rate-limiter", "hotrow,mutex");
+}
+
+#[test]
+fn the_leaderboard_has_all_points() {
+    works("leaderboard", "hotrow,mutex,redb");
+}
+
+#[test]
+fn bad_input_gets_one_line() {
+    for (arguments, words) in [
+        (&["ledgers"][..], "error: unknown example \"ledgers\"; there are: ticket-shop, inventory"),
+        (
+            &["inventory", "--over", "redb"],
+            "error: inventory does not run over \"redb\"; there are: hotrow, mutex",
+        ),
+        (&["inventory", "--seconds", "-1"], "unexpected argument '-1'"),
+        (&["inventory", "--seconds=-1"], "error: -1 is no number of seconds"),
+        (&["inventory", "--threads", "0"], "invalid value '0' for '--threads"),
+        (&["ledger", "--serve", "127.0.0.1:0"], "error: --serve is for ticket-shop; ledger is not on HTTP"),
+    ] {
+        let output = run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(words), "{arguments:?}: {error}");
+    }
+}
