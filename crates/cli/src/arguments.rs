@@ -36,6 +36,8 @@ pub(crate) enum Request {
     Log(crate::log::LogPlan),
     /// Lists protocols, workloads and machines.
     List(Format),
+    /// Prints shell completions, or writes manual pages.
+    Shell(crate::shell::ShellPlan),
     /// Checks a recorded history.
     Check(CheckArguments),
     /// Measures on virtual cores.
@@ -80,7 +82,7 @@ pub(crate) struct CheckArguments {
 }
 
 /// The names of [`Level::ALL`] on the command line.
-const LEVELS: [&str; Level::ALL.len()] = ["serializable", "strict", "opaque"];
+pub(crate) const LEVELS: [&str; Level::ALL.len()] = ["serializable", "strict", "opaque"];
 
 /// Parses one of [`LEVELS`].
 fn level() -> impl TypedValueParser<Value = Level> {
@@ -139,7 +141,8 @@ const COMPARE: Runner = Runner {
     example: "--protocol occ,tl2 --threads 1,2,4,8 --repeat 3 --plot latency.svg",
 };
 
-fn command() -> Command {
+/// The command's definition.
+pub(crate) fn command() -> Command {
     Command::new("hotrow")
         .about("Measures transactions on shared memory, under every protocol of Hotrow")
         .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("HOTROW_REVISION"), ")"))
@@ -173,6 +176,8 @@ fn command() -> Command {
         .subcommand(crate::sim::command())
         .subcommand(crate::explore::command())
         .subcommand(crate::fidelity::command())
+        .subcommand(crate::shell::completions_command())
+        .subcommand(crate::shell::manual_command())
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
 }
 
@@ -264,6 +269,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "log" => Ok(Request::Log(crate::log::plan(matches))),
+        "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {

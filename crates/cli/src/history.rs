@@ -1,12 +1,12 @@
 //! Histories: `--record FILE` and `hotrow check FILE`.
 
-use crate::arguments::{CheckArguments, Format, RecordingOptions};
+use crate::arguments::{CheckArguments, Format, LEVELS, RecordingOptions};
 use crate::error::CommandError;
 use crate::text;
 use crate::text::print;
 use crate::whole_file::{WholeFile, cannot};
 use hotrow::history::History;
-use hotrow_check::{Counts, Report};
+use hotrow_check::{Counts, Level, Report};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufReader;
@@ -46,23 +46,48 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), CommandError> {
     let history = hotrow_check::file::read(&mut BufReader::new(bytes));
     let history = history.map_err(|error| cannot("read", file, &error))?;
     let mut report = hotrow_check::check(&history).map_err(|error| cannot("check", file, &error))?;
-    let listed = report.anomalies.len();
-    report.anomalies.truncate(*anomalies as usize);
-    report.not_listed += (listed - report.anomalies.len()) as u64;
-    print(&match format {
-        Format::Table => format!("{report}\n"),
-        Format::Json => format!("{}\n", in_json(file, &report)),
-    })?;
     let (required, whose) = match require {
         Some(level) => (*level, "as required"),
         None => (report.claimed(), "as its protocol claims"),
     };
+    let unclaimed = match format {
+        Format::Table => take_unclaimed(&mut report, required),
+        Format::Json => String::new(),
+    };
+    let listed = report.anomalies.len();
+    report.anomalies.truncate(*anomalies as usize);
+    report.not_listed += (listed - report.anomalies.len()) as u64;
+    print(&match format {
+        Format::Table => format!("{report}\n{unclaimed}"),
+        Format::Json => format!("{}\n", in_json(file, &report)),
+    })?;
     if report.is(required) {
         Ok(())
     } else {
         Err(CommandError::Verdict(format!("{}: not {}, {whose}", file.display(), required.name())))
     }
 }
+
+/// Takes the anomalies out of a report that violate nothing which is required, and returns a line about them; an empty text if there
+/// are none.
+fn take_unclaimed(report: &mut Report, required: Level) -> String {
+    // They are in the order of levels, the weakest first.
+    let first = report.anomalies.partition_point(|anomaly| anomaly.violates <= required);
+    let unclaimed = report.anomalies.split_off(first);
+    let [example, ..] = &unclaimed[..] else { return String::new() };
+    // Only a level with a hundred of them has others that are not listed.
+    let others = if first < LISTED_MAX { std::mem::take(&mut report.not_listed) } else { 0 };
+    let flag =
+        LEVELS[Level::ALL.iter().position(|level| *level == example.violates).expect("all levels are there")];
+    format!(
+        "\n{} more violate only what is not claimed, first {} (--require {flag} shows them)\n",
+        text::count(unclaimed.len() as u64 + others),
+        example.kind,
+    )
+}
+
+/// The number of anomalies that a report lists of each level.
+const LISTED_MAX: usize = 100;
 
 fn in_json(file: &Path, report: &Report) -> serde_json::Value {
     let Counts { attempts, committed, aborted, rolled_back, unfinished, reads, writes, range_reads, .. } =
@@ -89,4 +114,41 @@ fn in_json(file: &Path, report: &Report) -> serde_json::Value {
         "anomalies": anomalies.collect::<Vec<_>>(),
         "anomalies_not_listed": report.not_listed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotrow_check::{Anomaly, AnomalyKind};
+
+    fn found(kind: AnomalyKind, violates: Level) -> Anomaly {
+        Anomaly { kind, violates, steps: Vec::new() }
+    }
+
+    #[test]
+    fn what_is_not_claimed_is_one_line() {
+        let mut report = Report {
+            protocol: String::from("occ"),
+            claims_opacity: false,
+            claims_strictness: true,
+            complete: true,
+            serializable: true,
+            strictly_serializable: false,
+            opaque: false,
+            counts: Counts::default(),
+            anomalies: vec![found(AnomalyKind::StaleRead, Level::Strict)],
+            not_listed: 7,
+        };
+        assert_eq!(take_unclaimed(&mut report, Level::Strict), "");
+        report.anomalies.extend([0; 3].map(|_| found(AnomalyKind::InconsistentState, Level::Opaque)));
+        let all = report.clone();
+        assert_eq!(take_unclaimed(&mut report, Level::Opaque), "");
+        assert_eq!(report, all);
+        assert_eq!(
+            take_unclaimed(&mut report, Level::Strict),
+            "\n10 more violate only what is not claimed, first inconsistent state seen by an attempt without effect \
+             (--require opaque shows them)\n"
+        );
+        assert_eq!((report.anomalies.len(), report.not_listed), (1, 0));
+    }
 }

@@ -17,6 +17,7 @@ mod plot;
 mod profile;
 mod progress;
 mod run;
+mod shell;
 mod sim;
 mod stamp;
 mod summary;
@@ -35,6 +36,9 @@ use std::process::ExitCode;
 /// Rows are allocated by one thread and freed by another, through the epoch.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// The colour of what has failed.
+const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
 const FAILURE: u8 = 1;
 const BAD_INPUT: u8 = 2;
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
+        Ok(Request::Shell(plan)) => shell::run(&plan),
         Ok(Request::List(format)) => list::print(format).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),
@@ -67,7 +72,8 @@ fn main() -> ExitCode {
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(CommandError::Told(status)) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("hotrow: {error}");
+            // Without colours where standard error is no terminal, or NO_COLOR is set.
+            anstream::eprintln!("{ERROR}hotrow:{ERROR:#} {error}");
             ExitCode::from(if matches!(error, CommandError::BadInput(_)) { BAD_INPUT } else { FAILURE })
         }
     }

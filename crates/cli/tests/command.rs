@@ -543,3 +543,18 @@ fn without_the_simulator_its_subcommands_give_the_command_that_builds_it() {
         }
     }
 }
+
+#[test]
+fn completions_and_manual_pages_know_every_workload() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(&["completions", shell]);
+        for word in ["tpcc", "tickets", "durability", "verify"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+    let pages = tempfile::tempdir().unwrap();
+    printed(&["man", pages.path().to_str().unwrap()]);
+    let page = std::fs::read_to_string(pages.path().join("hotrow-bench-tpcc.1")).unwrap();
+    assert!(page.contains("warehouses"), "{page}");
+    assert!(printed(&["man"]).contains(".SH SUBCOMMANDS"));
+}
