@@ -254,7 +254,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = ChoppingPlan::of(&chopping.without_publishing().analyse()?);
+        let plan = ChoppingPlan::of(&chopping.without_publishing().analyse()?, chopping.commutes());
         self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
         if self.allows_chopping() {
             self.begin_chopping();

@@ -129,12 +129,14 @@ fn conflict(one: (&Shape, &ShapedClass), other: (&Shape, &ShapedClass), declared
         || a.immutable
         || b.immutable
         || a.only_reads() && b.only_reads()
-        || a.groups & b.groups == 0
+        || a.groups & b.groups == 0 && !declared.ignores_groups
     {
         return false;
     }
     match (a.kind, b.kind) {
-        (OperationKind::Commutative, OperationKind::Commutative) => return false,
+        (OperationKind::Commutative, OperationKind::Commutative) if !declared.ignores_commuting => {
+            return false;
+        }
         (OperationKind::Insert, OperationKind::Insert)
             if ![one.1, other.1].iter().any(|shaped| shaped.is_used || shaped.decides) =>
         {

@@ -171,6 +171,27 @@ impl Chopping {
         self
     }
 
+    /// Takes commutative changes for updates, which conflict with each other, and has them executed as such: to measure what
+    /// commutativity brings.
+    #[must_use]
+    pub fn without_commuting(mut self) -> Self {
+        self.declared.ignores_commuting = true;
+        self
+    }
+
+    /// Takes operations on column groups for ones on whole rows: to measure what groups bring to the analysis. The groups still have
+    /// versions of their own when procedures are executed.
+    #[must_use]
+    pub fn without_column_groups(mut self) -> Self {
+        self.declared.ignores_groups = true;
+        self
+    }
+
+    /// True if commutative changes are executed as such.
+    pub(crate) fn commutes(&self) -> bool {
+        !self.declared.ignores_commuting
+    }
+
     /// The same procedures, with published changes as ordinary ones.
     pub(crate) fn without_publishing(&self) -> Self {
         let mut chopping = self.clone();

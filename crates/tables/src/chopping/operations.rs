@@ -67,6 +67,10 @@ impl fmt::Display for OperationClass {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Declared {
     pub(super) readers_on_snapshots: bool,
+    /// Commutative changes are taken for updates.
+    pub(super) ignores_commuting: bool,
+    /// Column groups are taken for whole rows.
+    pub(super) ignores_groups: bool,
     /// Tables whose rows belong to rows of another table.
     pub(super) belongs: Vec<(String, String)>,
     /// Procedures, and the tables that they change by publishing.

@@ -16,6 +16,8 @@ pub(crate) struct ProcedurePlan {
     name: String,
     /// True if it only reads, on snapshots.
     pub(crate) on_snapshot: bool,
+    /// True if commutative changes are executed as such, and not as updates.
+    pub(crate) commutes: bool,
     /// True if there are writes after the first piece.
     pub(crate) goes_on: bool,
     classes: Vec<(u64, ClassPlan)>,
@@ -36,7 +38,7 @@ fn word(part: u32, kind: OperationKind, groups: u32) -> u64 {
 }
 
 impl ChoppingPlan {
-    pub(crate) fn of(graph: &ChoppingGraph) -> Self {
+    pub(crate) fn of(graph: &ChoppingGraph, commutes: bool) -> Self {
         let procedures = graph.procedures.iter().map(|procedure| {
             let plan = |(at, class): (usize, &super::OperationClass)| {
                 let piece = procedure.pieces.iter().find(|piece| piece.classes.contains(&at));
@@ -49,6 +51,7 @@ impl ChoppingPlan {
             ProcedurePlan {
                 name: procedure.name.clone(),
                 on_snapshot: procedure.on_snapshot,
+                commutes,
                 goes_on: procedure.pieces.iter().any(|piece| piece.first)
                     && procedure.pieces.iter().any(|piece| !piece.first && writes(piece)),
                 classes: procedure.classes.iter().enumerate().map(plan).collect(),

@@ -237,8 +237,13 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_commuting_on(table, columns);
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
+        let commutes = self.plan.commutes;
         self.operation(class, key.lasts && input.lasts, |eager| {
-            Some(eager.commute_columns(table, key.value?, columns, input.value?, change))
+            let (key, input) = (key.value?, input.value?);
+            if commutes {
+                return Some(eager.commute_columns(table, key, columns, input, change));
+            }
+            Some(eager.update_columns(table, key, columns, input, change).map(|_| ()))
         })?;
         Ok(())
     }
@@ -263,8 +268,13 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Stopped> {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
+        let commutes = self.plan.commutes;
         self.operation(class, key.lasts && input.lasts, |eager| {
-            Some(eager.commute(table, key.value?, input.value?, change))
+            let (key, input) = (key.value?, input.value?);
+            if commutes {
+                return Some(eager.commute(table, key, input, change));
+            }
+            Some(eager.update(table, key, input, change).map(|_| ()))
         })?;
         Ok(())
     }
@@ -339,11 +349,16 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
+        let commutes = self.plan.commutes;
         self.operation(class, keys.lasts && input.lasts, |eager| {
             let (keys, input) = (keys.value?, input.value?);
-            Some(
-                keys.into_iter().try_for_each(|key| eager.commute(table, key, input.clone(), change.clone())),
-            )
+            Some(keys.into_iter().try_for_each(|key| {
+                let (input, change) = (input.clone(), change.clone());
+                if commutes {
+                    return eager.commute(table, key, input, change);
+                }
+                eager.update(table, key, input, change).map(|_| ())
+            }))
         })?;
         Ok(())
     }
@@ -362,8 +377,16 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_commuting_on(table, columns);
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
+        let commutes = self.plan.commutes;
         self.operation(class, keys.lasts && input.lasts, |eager| {
-            Some(eager.commute_columns_each(table, keys.value?, columns, input.value?, change))
+            let (keys, input) = (keys.value?, input.value?);
+            if commutes {
+                return Some(eager.commute_columns_each(table, keys, columns, input, change));
+            }
+            Some(keys.into_iter().try_for_each(|key| {
+                let updated = eager.update_columns(table, key, columns, input.clone(), change.clone());
+                updated.map(|_| ())
+            }))
         })?;
         Ok(())
     }
