@@ -80,12 +80,13 @@
 mod graph;
 mod operations;
 mod plan;
+pub(crate) mod publishing;
 
 pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
 pub use operations::OperationClass;
 pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
 
-use crate::trace::ProcedureTrace;
+use crate::trace::{OperationKind, ProcedureTrace};
 use operations::{Declared, Shape};
 
 /// A set of procedures to be chopped, with what is known of them beside their traces.
@@ -188,15 +189,29 @@ impl Chopping {
     }
 
     /// True if commutative changes are executed as such.
-    pub(crate) fn commutes(&self) -> bool {
+    fn commutes(&self) -> bool {
         !self.declared.ignores_commuting
     }
 
-    /// The same procedures, with published changes as ordinary ones.
-    pub(crate) fn without_publishing(&self) -> Self {
-        let mut chopping = self.clone();
-        chopping.declared.published.clear();
-        chopping
+    /// Chops the procedures to be executed. Changes that cannot be published when procedures are executed are made like others: if a
+    /// subscriber sees the publisher's other effects, or reads ranges, whose keys cannot be checked for [marks](publishing).
+    pub(crate) fn plan(&self) -> Result<ChoppingPlan, ChoppingError> {
+        let scans = |graph: &ChoppingGraph| {
+            let scans = |procedure: &ChoppedProcedure| {
+                let mut classes = procedure.classes.iter().zip(&procedure.publishing);
+                classes.any(|(class, publishing)| publishing.subscribes && class.kind == OperationKind::Scan)
+            };
+            graph.procedures.iter().any(scans)
+        };
+        match self.analyse() {
+            Ok(graph) if self.commutes() && !scans(&graph) => Ok(ChoppingPlan::of(&graph, true)),
+            Ok(_) | Err(ChoppingError::Connected { .. }) => {
+                let mut chopping = self.clone();
+                chopping.declared.published.clear();
+                Ok(ChoppingPlan::of(&chopping.analyse()?, self.commutes()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Chops the procedures.
