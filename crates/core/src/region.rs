@@ -13,13 +13,17 @@
 //! |---|---|
 //! | items, their marks and payloads | are read only. An installation copies a payload out, and what it owns moves into the cell; cut off, the payload owns it again. Objects say of which writes that is true ([`Object::installs_in_regions`](crate::Object::installs_in_regions)) |
 //! | values that an installation retires | are *held back*: noted in a list of the attempt's, and retired when the region has committed (below) |
-//! | versions for snapshots, the stamp | none: while commits are stamped there are no regions. The region reads that fact, so it is aborted when stamping begins |
+//! | the stamp | it is the clock's number, which the region reads: it is aborted when the clock, or the fact that commits are stamped, changes |
+//! | versions for snapshots | room is made before, entries are made inside, and are freed after an abort (`snapshot/keeper/in_region.rs`) |
 //! | the history | the processor undoes it. In a simulation, versions are recorded right after the region, where nothing comes between |
 //! | predicates looked at | a history records the last look at each |
 //! | the protocol's own state | is the protocol's affair: the result of the region says what to change |
 //!
-//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)), which must not change anything, and of keys' names
-//! in a history.
+//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)) and of
+//! [`Value::heap_bytes`](crate::Value), which must not change anything, and of keys' names in a history.
+//!
+//! Engines with [steps between the halves](crate::CommitSteps) of their commits, those with a log among them, have no regions: a step, and
+//! an append to a log, cannot be undone. What else is between the halves, the keeping of versions, is done inside.
 //!
 //! # Retired values
 //!
