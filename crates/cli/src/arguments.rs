@@ -114,7 +114,7 @@ struct Runner {
 pub(crate) const COUNTERS_HELP: &str = "\
     A run also reports the counters of its protocol (JSON: counters): under work-stealing protocols (steal, \
     steal-basic) the share of the stealable operations that other workers ran, and the mean time of an operation, \
-    stolen or not; under drp and deferred-2pl the tame transactions; under dbx and naive-htm the hardware \
+    stolen or not; under drp and deferred-2pl the tame transactions; under dbx, chop-htm and naive-htm the hardware \
     transactions, by how they ended.";
 
 const BENCH: Runner = Runner {

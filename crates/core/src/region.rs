@@ -13,13 +13,17 @@
 //! |---|---|
 //! | items, their marks and payloads | are read only. An installation copies a payload out, and what it owns moves into the cell; cut off, the payload owns it again. Objects say of which writes that is true ([`Object::installs_in_regions`](crate::Object::installs_in_regions)) |
 //! | values that an installation retires | are *held back*: noted in a list of the attempt's, and retired when the region has committed (below) |
-//! | versions for snapshots, the stamp | none: while commits are stamped there are no regions. The region reads that fact, so it is aborted when stamping begins |
+//! | the stamp | it is the clock's number, which the region reads: it is aborted when the clock, or the fact that commits are stamped, changes |
+//! | versions for snapshots | room is made before, entries are made inside, and are freed after an abort (`snapshot/keeper/in_region.rs`) |
 //! | the history | the processor undoes it. In a simulation, versions are recorded right after the region, where nothing comes between |
 //! | predicates looked at | a history records the last look at each |
 //! | the protocol's own state | is the protocol's affair: the result of the region says what to change |
 //!
-//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)), which must not change anything, and of keys' names
-//! in a history.
+//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)) and of
+//! [`Value::heap_bytes`](crate::Value), which must not change anything, and of keys' names in a history.
+//!
+//! Engines with [steps between the halves](crate::CommitSteps) of their commits, those with a log among them, have no regions: a step, and
+//! an append to a log, cannot be undone. What else is between the halves, the keeping of versions, is done inside.
 //!
 //! # Retired values
 //!
@@ -30,7 +34,6 @@
 use crate::attempt::Attempt;
 use crate::counter::{Counter, CounterPlace};
 use crate::item::{Flags, Item};
-use crate::pieces::Piece;
 use crate::pin::Pin;
 use crate::protocol::{ConflictCause, Protocol};
 use hotrow_sync::local;
@@ -82,6 +85,8 @@ pub(crate) const COUNTERS: &[Counter] = &[
 pub const LOCKED: u8 = 1;
 /// The code with which a region aborts itself because it cannot do what the attempt needs: the attempt takes locks instead.
 pub const UNFIT: u8 = 2;
+/// The code with which a region aborts itself because what was looked up before it has changed.
+pub(crate) const STALE: u8 = 4;
 /// The code with which a region aborts itself because it has retired more than there is room for.
 pub(crate) const FULL: u8 = 3;
 
@@ -89,6 +94,10 @@ local! {
     /// The list of the region that the thread is in; null if it is in none.
     static HELD_BACK: Cell<*mut HeldBack> = Cell::new(null_mut());
 }
+
+/// A version that was kept for snapshots lacks one of an attempt's changes, which needs locks.
+#[derive(Debug)]
+pub(crate) struct Late;
 
 /// A value that was retired inside a region.
 struct Retired {
@@ -217,7 +226,7 @@ impl Tries {
         self.left -= 1;
         match abort {
             _ if self.left == 0 => return false,
-            Abort::Explicit(LOCKED) => {}
+            Abort::Explicit(LOCKED | STALE) => {}
             Abort::Conflict | Abort::System => _ = self.pauses.pause(),
             _ => return false,
         }
@@ -235,9 +244,7 @@ impl<P: Protocol> Attempt<P> {
     /// True if the attempt may [commit in a region](Self::commit_in_region): its pending writes can be installed there, and its commit
     /// needs no more than that.
     pub fn fits_region(&self) -> bool {
-        self.stamp.is_none()
-            && self.piece == Piece::Whole
-            && !self.are_commits_stamped()
+        self.commits.is_none()
             && self.items.writes().iter().all(|id| {
                 let item = self.items.get(*id);
                 item.object().installs_in_regions(item)
@@ -247,30 +254,33 @@ impl<P: Protocol> Attempt<P> {
     /// Does both halves of a commit in one region: `validate` checks what the protocol checks and tells if the attempt has lost;
     /// if not, each write is installed, with calls of `before` and `after` around it. Of an `Ok`, nothing is left to be installed.
     ///
-    /// All four run inside the region, so they only read the attempt and its items, and change headers. `validate` proves, as
-    /// [`Protocol::prepare`] does, that the attempt may commit at one moment within the region.
+    /// These three run inside the region, so they only read the attempt and its items, and change headers. `validate` proves, as
+    /// [`Protocol::prepare`] does, that the attempt may commit at one moment within the region. `word` reads the header of an item that
+    /// is written, inside and before; a commit that writes the segment changes what it returns.
+    ///
+    /// If commits are stamped for snapshots, the region has its stamp, and keeps versions, too; then the attempt draws none.
     ///
     /// # Errors
     ///
     /// The cause why the region was aborted, or [`UNFIT`] if the attempt does not [fit](Self::fits_region). Nothing has happened then.
     pub fn commit_in_region<V>(
         &mut self,
+        word: impl Fn(&Item<P>) -> u64,
         validate: impl Fn(&Self) -> Result<V, ConflictCause>,
         before: impl Fn(&Item<P>),
         after: impl Fn(&Item<P>, &V),
     ) -> Result<Result<V, ConflictCause>, Abort> {
         const { assert!(P::ALLOWS_REGIONS, "a protocol says that it uses regions") };
-        if !self.fits_region() {
+        if !self.fits_region() || self.plan_region(&word).is_err() {
             return Err(Abort::Explicit(UNFIT));
         }
         let mut held_back = std::mem::take(&mut self.held_back);
         let values_max = self.items.writes().len();
         self.records_later = !region::undoes_all_memory();
         let work = || {
-            if self.are_commits_stamped() {
-                region::abort::<UNFIT>();
-            }
+            self.check_plan(&word);
             let valid = validate(self)?;
+            self.keep_planned();
             let before = |item: &mut Item<P>| {
                 before(item);
                 if cfg!(debug_assertions) {
@@ -283,6 +293,7 @@ impl<P: Protocol> Attempt<P> {
         };
         let result = held_back.during(values_max, || region::run(work));
         let has_installed = matches!(result, Ok(Ok(_)));
+        self.settle_plan(has_installed);
         if std::mem::take(&mut self.records_later) && has_installed {
             self.record_installed();
         }
@@ -295,7 +306,7 @@ impl<P: Protocol> Attempt<P> {
     pub fn count_region<V>(&self, result: &Result<V, Abort>) {
         self.count(match result {
             Ok(_) => const { Counter::REGION_COMMITS.place::<P>() },
-            Err(Abort::Conflict) => const { Counter::REGION_CONFLICTS.place::<P>() },
+            Err(Abort::Conflict | Abort::Explicit(STALE)) => const { Counter::REGION_CONFLICTS.place::<P>() },
             Err(Abort::Capacity | Abort::Explicit(FULL)) => const { Counter::REGION_CAPACITY.place::<P>() },
             Err(Abort::Explicit(LOCKED)) => const { Counter::REGION_LOCKED.place::<P>() },
             Err(_) => const { Counter::REGION_OTHER.place::<P>() },

@@ -1,4 +1,4 @@
-//! Procedures in pieces, under `chop`: the anomalies of dbx-tc §4, transactions that are not known, and failures.
+//! Procedures in pieces, under `chop` and `chop-htm`: the anomalies of dbx-tc §4, transactions that are not known, and failures.
 
 use hotrow::chopping::{Chopping, ChoppingError};
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,6 +72,9 @@ impl Procedure for Both {
     }
 }
 
+/// The variants that execute procedures in pieces. Where there are no hardware transactions, both do the same.
+const VARIANTS: [&str; 2] = ["chop", "chop-htm"];
+
 struct Tables {
     db: Database<Occ>,
     numbers: Table<u64, u64, Occ>,
@@ -80,8 +83,8 @@ struct Tables {
 }
 
 impl Tables {
-    fn empty() -> Self {
-        let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open().unwrap();
+    fn empty(variant: &str) -> Self {
+        let db: Database<Occ> = Database::builder().protocol::<Occ>().variant(variant).open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             (0..2).for_each(|key| assert!(table.bulk_insert(key, 0)));
@@ -96,8 +99,8 @@ impl Tables {
     }
 
     /// With the procedure `both` in pieces.
-    fn new() -> Self {
-        let tables = Self::empty();
+    fn new(variant: &str) -> Self {
+        let tables = Self::empty(variant);
         let trace = tables.db.trace(&tables.both(1, 1, open_gate())).unwrap();
         let chopping = Chopping::new().procedure("both", [trace]).readers_on_snapshots();
         let graph = chopping.analyse().unwrap();
@@ -134,7 +137,13 @@ impl Tables {
 
 #[test]
 fn a_procedure_commits_in_pieces() {
-    let tables = Tables::new();
+    for variant in VARIANTS {
+        a_procedure_commits_in_pieces_under(variant);
+    }
+}
+
+fn a_procedure_commits_in_pieces_under(variant: &str) {
+    let tables = Tables::new(variant);
     assert_eq!(tables.db.execute(&tables.both(7, 5, open_gate())), Ok(Some(0)));
     assert_eq!(tables.db.execute(&tables.both(8, 5, open_gate())), Ok(Some(7)));
     assert_eq!(tables.now(), (8, 10));
@@ -145,7 +154,13 @@ fn a_procedure_commits_in_pieces() {
 /// first one's addition and not the second one's.
 #[test]
 fn additions_are_made_to_the_snapshots_that_see_their_transactions() {
-    let tables = Tables::new();
+    for variant in VARIANTS {
+        additions_are_made_to_the_snapshots_that_see_their_transactions_under(variant);
+    }
+}
+
+fn additions_are_made_to_the_snapshots_that_see_their_transactions_under(variant: &str) {
+    let tables = Tables::new(variant);
     assert_eq!(tables.on_snapshot(), (0, 0));
     let gate = Arc::new(Gate::default());
     let first = tables.both(1, 1, gate.clone());
@@ -221,7 +236,7 @@ impl Procedure for SetNumber {
 /// ends later. No snapshot has the second without the first.
 #[test]
 fn a_snapshot_has_no_transaction_without_those_before_it() {
-    let tables = Tables::empty();
+    let tables = Tables::empty("chop-htm");
     let (numbers, sums, quiet) = tables.references();
     let reads = |gate| ReadThenAdd { numbers, sums, quiet, gate };
     let sets = SetNumber { numbers, number: 1 };
@@ -251,7 +266,13 @@ fn a_snapshot_has_no_transaction_without_those_before_it() {
 
 #[test]
 fn transactions_that_are_not_known_exclude_pieces() {
-    let tables = Tables::new();
+    for variant in VARIANTS {
+        transactions_that_are_not_known_exclude_pieces_under(variant);
+    }
+}
+
+fn transactions_that_are_not_known_exclude_pieces_under(variant: &str) {
+    let tables = Tables::new(variant);
     let mut worker: Worker<Occ> = tables.db.worker().unwrap();
     let mut open = worker.begin();
     let _ = tables.quiet.get(&mut open, &1);
@@ -266,7 +287,13 @@ fn transactions_that_are_not_known_exclude_pieces() {
 
 #[test]
 fn transactions_that_are_not_known_see_no_part_of_another() {
-    let tables = Tables::new();
+    for variant in VARIANTS {
+        transactions_that_are_not_known_see_no_part_of_another_under(variant);
+    }
+}
+
+fn transactions_that_are_not_known_see_no_part_of_another_under(variant: &str) {
+    let tables = Tables::new(variant);
     let gate = Arc::new(Gate::default());
     let procedure = tables.both(9, 4, gate.clone());
     thread::scope(|scope| {
@@ -405,7 +432,13 @@ fn a_panic_after_the_first_piece_leaves_it_committed_and_stops_nobody() {
 
 #[test]
 fn a_database_is_chopped_once() {
-    let tables = Tables::new();
+    for variant in VARIANTS {
+        a_database_is_chopped_once_under(variant);
+    }
+}
+
+fn a_database_is_chopped_once_under(variant: &str) {
+    let tables = Tables::new(variant);
     let trace = tables.db.trace(&tables.both(1, 1, open_gate())).unwrap();
     let again = Chopping::new().procedure("both", [trace]);
     assert_eq!(tables.db.chop(&again), Err(ChoppingError::Chopped));

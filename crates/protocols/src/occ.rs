@@ -77,6 +77,11 @@ impl Variants for Occ {
             source: "dbx-tc §3, §4",
         },
         Variant {
+            name: "chop-htm",
+            summary: "chop whose pieces commit in hardware transactions; where there are none, as on most machines, it is chop",
+            source: "dbx-tc §3, §4",
+        },
+        Variant {
             name: "dbx",
             summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ",
             source: "DBX, EuroSys 2014",
@@ -92,6 +97,7 @@ impl Variants for Occ {
         match name {
             "occ" => Some(OccOptions::default()),
             "chop" => Some(OccOptions { chops: true, ..OccOptions::default() }),
+            "chop-htm" => Some(OccOptions { chops: true, uses_regions: true }),
             "dbx" => Some(OccOptions { uses_regions: true, ..OccOptions::default() }),
             _ => None,
         }
@@ -99,6 +105,7 @@ impl Variants for Occ {
 
     fn name(options: &OccOptions) -> String {
         String::from(match options {
+            OccOptions { chops: true, uses_regions: true } => "chop-htm",
             OccOptions { chops: true, .. } => "chop",
             OccOptions { uses_regions: true, .. } => "dbx",
             _ => "occ",

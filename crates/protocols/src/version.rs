@@ -33,6 +33,12 @@ impl Version {
         self.0 >> (WORKER_BITS + 1)
     }
 
+    /// Number, worker and lock as one word.
+    #[inline]
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_locked(self) -> bool {
         self.0 & LOCKED != 0

@@ -1,6 +1,7 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
+use crate::chopping::publishing::{Marks, SetMarks};
 use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
 use crate::context::in_pieces::{InPieces, KeptResults, Stopped};
 use crate::context::{Deferring, Eager, Graph, Tracing};
@@ -52,6 +53,8 @@ struct Shared<P: Protocol> {
     readers: AtomicU8,
     /// The procedures that are executed in pieces.
     chopping: OnceLock<ChoppingPlan>,
+    /// The marks of changes that they publish.
+    marks: OnceLock<Marks>,
     /// The log, and what was recovered.
     #[cfg(all(feature = "durable", not(loom)))]
     durable: OnceLock<Arc<Durable<P>>>,
@@ -194,6 +197,7 @@ impl<P: Protocol> Database<P> {
             hook,
             readers,
             chopping: OnceLock::new(),
+            marks: OnceLock::new(),
             #[cfg(all(feature = "durable", not(loom)))]
             durable: OnceLock::new(),
         };
@@ -248,13 +252,16 @@ impl<P: Protocol> Database<P> {
     /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
     /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
     /// stays. An insertion whose result the procedure does not use must have a key of its own. Changes that are
-    /// [published later](Chopping::publish) are executed like others.
+    /// [published later](Chopping::publish) are made in the last piece; procedures that read them in between are aborted and made again.
     ///
     /// # Errors
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = ChoppingPlan::of(&chopping.without_publishing().analyse()?);
+        let plan = chopping.plan()?;
+        if plan.publishes() {
+            let _ = self.shared.marks.set(Marks::new(self.id()));
+        }
         self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
         if self.allows_chopping() {
             self.begin_chopping();
@@ -283,17 +290,20 @@ impl<P: Protocol> Database<P> {
         let profile = procedure.profile();
         let ended = worker.in_pieces(|pieces| {
             let mut results = KeptResults::new();
+            // Taken away when the last piece has committed.
+            let marks = self.shared.marks.get().map(SetMarks::new);
             if plan.goes_on {
                 let first = pieces.piece(profile, false, |tx| {
+                    marks.iter().for_each(SetMarks::clear);
                     if tx.must_be_whole() {
                         return Err(Stopped::Barred);
                     }
-                    let output = procedure.run(&mut InPieces::first(self, tx, plan, false, &mut results))?;
-                    output.check_lasts()
+                    let piece = InPieces::first(self, tx, plan, false, &mut results);
+                    procedure.run(&mut piece.setting(marks.as_ref()))?.check_lasts()
                 });
                 match first {
                     Ok(()) => return self.execute_rest(pieces, procedure, plan, &results),
-                    Err(Error::Rollback(Stopped::Barred)) => {}
+                    Err(Error::Rollback(Stopped::Barred)) => marks.iter().for_each(SetMarks::clear),
                     Err(error) => return Err(error),
                 }
             }
@@ -331,6 +341,12 @@ impl<P: Protocol> Database<P> {
             ))),
             other => other,
         })
+    }
+
+    /// The marks of changes that procedures publish, if they do.
+    #[inline]
+    pub(crate) fn marks(&self) -> Option<&Marks> {
+        self.shared.marks.get()
     }
 
     fn readers_isolation(&self) -> Isolation {

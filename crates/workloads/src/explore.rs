@@ -16,7 +16,7 @@ use crate::array::{ArrayOptions, Increment};
 use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
-use crate::tpcc::{Ranks, TpccOptions};
+use crate::tpcc::{Factors, Ranks, TpccOptions};
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
@@ -93,6 +93,7 @@ impl Drawn {
                 ranks: Ranks::Tuned,
                 readers: if seed.is_multiple_of(2) { Isolation::StrictSnapshot } else { Isolation::Snapshot },
                 delivery_batch: [10, 1][seed as usize / 2 % 2],
+                chop: Factors::Full,
             }),
             1..=3 => DrawnWorkload::Array(ArrayOptions {
                 size: 4,

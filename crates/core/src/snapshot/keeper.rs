@@ -1,10 +1,14 @@
-//! Keeping versions: what a commit does between its halves.
+//! Keeping versions: what a commit does between its halves. One that is a region does it inside (`in_region`).
+
+mod in_region;
+
+use in_region::RegionPlan;
 
 use super::points::Snapshots;
-use super::versions::{EntryHead, SegmentId};
+use super::versions::{EntryHead, SegmentId, Versions};
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
-use crate::item::{Flags, ItemId};
+use crate::item::{Flags, Item, ItemId};
 use crate::object::ObjectMeta;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
@@ -38,6 +42,10 @@ pub(crate) struct KeptWrites {
     /// Versions kept since the worker last swept.
     unswept: usize,
     is_keeping: bool,
+    /// The commit was a region, which has kept what had to be kept.
+    was_region: bool,
+    /// What a region will keep, if its commit is stamped.
+    plan: RegionPlan,
     /// The version in the history of the value that was found last for the attempt's snapshot, if it was replaced since.
     pub(super) found: Option<u64>,
 }
@@ -67,6 +75,8 @@ pub struct Keeper<'a> {
     segment: SegmentId,
     stamps: (u64, u64),
     history: u64,
+    /// The caller puts what is made into the table.
+    in_region: bool,
     kept: Option<NonNull<EntryHead>>,
     owns: bool,
 }
@@ -77,7 +87,17 @@ impl fmt::Debug for Keeper<'_> {
     }
 }
 
-impl Keeper<'_> {
+impl<'a> Keeper<'a> {
+    fn new(
+        snapshots: &'a Snapshots,
+        segment: SegmentId,
+        stamps: (u64, u64),
+        history: u64,
+        in_region: bool,
+    ) -> Self {
+        Self { snapshots, segment, stamps, history, in_region, kept: None, owns: false }
+    }
+
     /// Keeps what `wrap` makes of a copy of a cell: another cell with the same value. If the cell is boxed, the copy owns the box
     /// from now on: the installation that follows calls [`Item::install_in`](crate::Item::install_in), which knows.
     ///
@@ -107,8 +127,12 @@ impl Keeper<'_> {
     }
 
     fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
-        let Self { snapshots, segment, stamps, history, .. } = *self;
-        self.kept = Some(snapshots.versions().keep(segment, stamps, history, value, heap_bytes, is_birth));
+        let Self { snapshots, segment, stamps, history, in_region, .. } = *self;
+        self.kept = Some(if in_region {
+            Versions::make(segment, stamps, history, value, heap_bytes, is_birth)
+        } else {
+            snapshots.versions().keep(segment, stamps, history, value, heap_bytes, is_birth)
+        });
     }
 }
 
@@ -148,6 +172,11 @@ impl<'a> Redo<'a> {
     }
 }
 
+/// The name of an item's segment.
+fn segment_of<P: Protocol>(item: &Item<P>) -> SegmentId {
+    SegmentId { address: item.touched.address(), object: item.object().meta().number() }
+}
+
 impl<P: Protocol> Attempt<P> {
     /// Keeps the values that the commit is going to replace, as far as snapshots may need them. Everything to be written is
     /// locked, and nothing is installed.
@@ -155,6 +184,9 @@ impl<P: Protocol> Attempt<P> {
     #[inline(never)]
     pub(crate) fn keep_versions(&mut self) {
         let Some(stamp) = self.stamp else { return };
+        if P::ALLOWS_REGIONS && mem::take(&mut self.kept.was_region) {
+            return;
+        }
         // Naming keys runs users' code, which may panic: before anything is kept.
         let histories: Vec<u64> = match self.is_recorded() {
             true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
@@ -177,8 +209,7 @@ impl<P: Protocol> Attempt<P> {
             let id = items.writes()[at];
             let history = histories.get(at).copied().unwrap_or(0);
             let item = items.get(id);
-            let segment =
-                SegmentId { address: item.touched.address(), object: item.object().meta().number() };
+            let segment = segment_of(item);
             let since = snapshots.versions().latest(segment, pin);
             if since >= superseded {
                 if P::ALLOWS_CHOPPING && since > stamp.epoch() && piece.is_later() {
@@ -190,7 +221,7 @@ impl<P: Protocol> Attempt<P> {
                 continue;
             }
             let stamps = (since, superseded);
-            let mut keeper = Keeper { snapshots, segment, stamps, history, kept: None, owns: false };
+            let mut keeper = Keeper::new(snapshots, segment, stamps, history, false);
             // SAFETY: the item has a pending write of its object, which is not installed, and the segment is locked.
             unsafe { item.object().keep(item, &mut keeper) };
             kept.unswept += usize::from(keeper.kept.is_some());

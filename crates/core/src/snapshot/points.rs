@@ -22,6 +22,13 @@
 //! must come before `B`, then `B` has seen a write of `A`'s, or has locked what `A` has validated as unlocked, directly or over
 //! transactions in between that only read. In each case the fence after `A`'s reading of the clock comes before the fence before
 //! `B`'s, and so `B` reads the same number or a later one.
+//!
+//! # Commits in regions
+//!
+//! A commit in a region reads the clock inside. If the clock is set meanwhile, the region is aborted. So the commit happens, with all its
+//! writes, at one moment at which the clock has its stamp: it announces nothing, and whoever makes a point need not wait for it. For the
+//! order of stamps, its fences before and after the reading are the region's beginning and end: what `B` has seen of `A`, or has locked
+//! although `A` had validated it, is on the other side of one moment.
 
 use super::readers::{ReaderSlot, Readers};
 use super::versions::Versions;
@@ -37,12 +44,7 @@ use std::sync::Weak;
 
 /// The snapshots of an engine: clock, points, readers, versions.
 pub(crate) struct Snapshots {
-    /// True while commits are stamped.
-    stamping: AtomicBool,
-    /// The number with which commits are stamped.
-    clock: CachePadded<AtomicU64>,
-    /// The number of the point made last, ready or not; 0 while there is none. Versions are kept for it.
-    newest: AtomicU64,
+    now: CachePadded<Now>,
     /// The newest point that is ready; 0 if there is none.
     ready: AtomicU64,
     /// The facts about the points made last, by their numbers.
@@ -68,6 +70,25 @@ pub(crate) struct Snapshots {
     pending: Mutex<Option<Pending>>,
     /// Structures that keep removed segments for snapshots.
     sweeps: Mutex<Vec<Weak<dyn Sweep>>>,
+}
+
+/// What commits look at: nothing else is in its cache line, because commits in regions are aborted when that is written.
+struct Now {
+    /// True while commits are stamped.
+    stamping: AtomicBool,
+    /// The number with which commits are stamped.
+    clock: AtomicU64,
+    /// The number of the point made last, ready or not; 0 while there is none. Versions are kept for it.
+    newest: AtomicU64,
+}
+
+/// What commits are stamped with at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamping {
+    /// The clock's number.
+    pub(crate) clock: u64,
+    /// The number of the newest point; 0 if no versions are kept.
+    pub(crate) newest: u64,
 }
 
 /// Facts about a point.
@@ -116,9 +137,11 @@ impl Snapshots {
     pub(crate) fn new(always: bool) -> Arc<Self> {
         let always = always || !barrier::is_asymmetric();
         Arc::new(Self {
-            stamping: AtomicBool::new(always),
-            clock: CachePadded::new(AtomicU64::new(1)),
-            newest: AtomicU64::new(0),
+            now: CachePadded::new(Now {
+                stamping: AtomicBool::new(always),
+                clock: AtomicU64::new(1),
+                newest: AtomicU64::new(0),
+            }),
             ready: AtomicU64::new(0),
             points: std::array::from_fn(|_| Point::default()),
             last_use: AtomicU64::new(0),
@@ -146,19 +169,19 @@ impl Snapshots {
     /// The number of the newest point; 0 if no versions are kept.
     pub(crate) fn newest(&self) -> u64 {
         // SeqCst: `Readers::open` reads it before it looks at the readers.
-        self.newest.load(Ordering::SeqCst)
+        self.now.newest.load(Ordering::SeqCst)
     }
 
     /// The clock's number.
     pub(crate) fn epoch(&self) -> u64 {
-        self.clock.load(Ordering::SeqCst)
+        self.now.clock.load(Ordering::SeqCst)
     }
 
     /// Advances the clock, without a point, and waits for the commits that may have a smaller number. Returns the number.
     pub(crate) fn advance(&self) -> u64 {
         // Not while a point is begun, whose number is the clock's next.
         let pending = lock(&self.pending);
-        let number = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.now.clock.fetch_add(1, Ordering::SeqCst) + 1;
         drop(pending);
         // As in `begin_point`.
         fence(Ordering::SeqCst);
@@ -169,7 +192,7 @@ impl Snapshots {
     /// Sets the clock behind an epoch.
     pub(crate) fn continue_after(&self, epoch: u64) {
         let _pending = lock(&self.pending);
-        self.clock.fetch_max(epoch + 1, Ordering::SeqCst);
+        self.now.clock.fetch_max(epoch + 1, Ordering::SeqCst);
     }
 
     /// Admits transactions in pieces.
@@ -206,7 +229,17 @@ impl Snapshots {
     #[inline]
     pub(crate) fn is_stamping(&self) -> bool {
         // Relaxed: the read of the write that came after it orders it.
-        self.stamping.load(Ordering::Relaxed)
+        self.now.stamping.load(Ordering::Relaxed)
+    }
+
+    /// What commits are stamped with; `None` if they are not. In a region, all of it is of one moment, and nothing of it changes before
+    /// the region has committed.
+    #[inline]
+    pub(crate) fn stamping(&self) -> Option<Stamping> {
+        let Now { stamping, clock, newest } = &*self.now;
+        // SeqCst, outside of regions: as a guess, any order would do.
+        let now = || Stamping { clock: clock.load(Ordering::SeqCst), newest: newest.load(Ordering::SeqCst) };
+        stamping.load(Ordering::Relaxed).then(now)
     }
 
     fn point(&self, number: u64) -> &Point {
@@ -255,7 +288,7 @@ impl Snapshots {
     pub(crate) fn open_strict(&self) -> Opened {
         self.last_use.store(clock::nanoseconds(), Ordering::Relaxed);
         // A point with a greater number is begun after this moment.
-        let before = self.newest.load(Ordering::SeqCst);
+        let before = self.now.newest.load(Ordering::SeqCst);
         let mut pending = lock(&self.pending);
         let is_new = self.ready.load(Ordering::SeqCst) <= before;
         if is_new {
@@ -280,7 +313,7 @@ impl Snapshots {
     /// Makes a new point if that needs no long wait, or completes the one that is being made.
     fn refresh(&self) {
         let Some(mut pending) = try_lock(&self.pending) else { return };
-        if self.newest.load(Ordering::SeqCst) == 0 {
+        if self.now.newest.load(Ordering::SeqCst) == 0 {
             return;
         }
         self.try_pending(&mut pending);
@@ -295,7 +328,7 @@ impl Snapshots {
     /// Makes commits draw stamps, if they do not, and waits for those that have begun without.
     fn switch_on(&self) {
         // Only who holds the lock of the pending point changes it.
-        if self.stamping.swap(true, Ordering::SeqCst) {
+        if self.now.stamping.swap(true, Ordering::SeqCst) {
             return;
         }
         barrier::heavy();
@@ -303,15 +336,15 @@ impl Snapshots {
     }
 
     fn begin_point(&self, pending: &mut Option<Pending>) {
-        let number = self.clock.load(Ordering::SeqCst) + 1;
+        let number = self.now.clock.load(Ordering::SeqCst) + 1;
         let point = self.point(number);
         // Relaxed: published by `ready`.
         point.since.store(clock::nanoseconds(), Ordering::Relaxed);
         let history = self.recorder.get().map_or(0, |recorder| recorder.stamp());
         point.history.store(history, Ordering::Relaxed);
         // First, so that a commit that is stamped with the number keeps versions for the point.
-        self.newest.store(number, Ordering::SeqCst);
-        self.clock.store(number, Ordering::SeqCst);
+        self.now.newest.store(number, Ordering::SeqCst);
+        self.now.clock.store(number, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let commits = self.announced();
         *pending = Some(Pending { number, commits });
@@ -377,10 +410,10 @@ impl Snapshots {
     /// The numbers of the snapshots that are open or may be opened.
     pub(crate) fn open_numbers(&self) -> OpenNumbers {
         // Before `newest`: a point that is begun later has a greater number than the clock has here, or is the newest one here.
-        let clock = self.clock.load(Ordering::SeqCst);
+        let clock = self.now.clock.load(Ordering::SeqCst);
         // In this order: a reader that opens a point that is ready shows that first, and then looks if it still is. If it is
         // missed here, the point was ready when `ready` was read here, or a later one was, and the reader will see that.
-        let newest = self.newest.load(Ordering::SeqCst);
+        let newest = self.now.newest.load(Ordering::SeqCst);
         let ready = self.ready.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let mut numbers = self.readers.numbers();
@@ -396,7 +429,7 @@ impl Snapshots {
             return false;
         }
         let Some(mut pending) = try_lock(&self.pending) else { return false };
-        if self.newest.load(Ordering::SeqCst) == 0 {
+        if self.now.newest.load(Ordering::SeqCst) == 0 {
             return true;
         }
         let ready = self.ready.swap(0, Ordering::SeqCst);
@@ -407,9 +440,9 @@ impl Snapshots {
             return false;
         }
         *pending = None;
-        self.newest.store(0, Ordering::SeqCst);
+        self.now.newest.store(0, Ordering::SeqCst);
         // Later points have greater numbers than all stamps until now.
-        self.clock.fetch_add(1, Ordering::SeqCst);
+        self.now.clock.fetch_add(1, Ordering::SeqCst);
         // Sweeping may run users' code (the `Drop` of values), which may open a snapshot.
         drop(pending);
         self.sweep();
@@ -424,9 +457,9 @@ impl Snapshots {
         }
         // Only who holds the lock of the pending point makes a first one.
         if let Some(_pending) = try_lock(&self.pending)
-            && self.newest.load(Ordering::SeqCst) == 0
+            && self.now.newest.load(Ordering::SeqCst) == 0
         {
-            self.stamping.store(false, Ordering::SeqCst);
+            self.now.stamping.store(false, Ordering::SeqCst);
         }
     }
 
@@ -511,7 +544,7 @@ impl Announcement {
         // Relaxed, and no fence: the module's head says why.
         self.word.store(self.value, Ordering::Relaxed);
         barrier::light();
-        if self.snapshots.stamping.load(Ordering::Relaxed) { Some(self.draw()) } else { None }
+        if self.snapshots.now.stamping.load(Ordering::Relaxed) { Some(self.draw()) } else { None }
     }
 
     /// Announces a transaction in pieces, before its first one commits. False, and nothing is announced, if it must be whole.
@@ -532,7 +565,7 @@ impl Announcement {
     fn draw(&self) -> u64 {
         // Both fences: see "The fences around the clock" at the module's head.
         fence(Ordering::SeqCst);
-        let number = self.snapshots.clock.load(Ordering::SeqCst);
+        let number = self.snapshots.now.clock.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
         number
     }

@@ -18,12 +18,13 @@
 
 use super::points::OpenNumbers;
 use crate::pin::Pin;
+use crate::region::made_in_region;
 use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::thread::quietly;
 use hotrow_sync::work::{Work, charge, charge_block};
 use hotrow_sync::{Mutex, OnceLock, thread, try_lock};
 use std::array;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{NonNull, null_mut};
 
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
@@ -140,7 +141,9 @@ impl Versions {
     pub(crate) fn size(&self) -> (usize, usize) {
         // Relaxed: counts.
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        (counts.sum(), self.bytes.load(Ordering::Relaxed))
+        // An entry of a region may be swept before its bytes are counted.
+        let bytes = self.bytes.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned();
+        (counts.sum(), bytes)
     }
 
     /// The levels that have entries.
@@ -232,6 +235,23 @@ impl Versions {
     pub(crate) fn keep<V: Send + 'static>(
         &self,
         segment: SegmentId,
+        stamps: (u64, u64),
+        history: u64,
+        value: V,
+        heap_bytes: usize,
+        is_birth: bool,
+    ) -> NonNull<EntryHead> {
+        let entry = Self::make(segment, stamps, history, value, heap_bytes, is_birth);
+        quietly(|| {
+            self.count_bytes(entry);
+            self.put_in(self.make_room(1), entry);
+        });
+        entry
+    }
+
+    /// Makes an entry for [`keep`](Self::keep) that is not in the table yet.
+    pub(crate) fn make<V: Send + 'static>(
+        segment: SegmentId,
         (since, superseded): (u64, u64),
         history: u64,
         value: V,
@@ -251,10 +271,10 @@ impl Versions {
             retire: retire::<V>,
         };
         let entry = Box::into_raw(Box::new(Entry { head, value: ManuallyDrop::new(value) }));
-        let entry = NonNull::new(entry.cast::<EntryHead>()).expect("a box's address");
+        // SAFETY: if the region is aborted, nobody has the entry, and nobody uses it.
+        unsafe { made_in_region(entry.cast(), free_unused::<V>) };
         charge_block(|| bytes);
-        quietly(|| self.put(segment, entry, bytes));
-        entry
+        NonNull::new(entry.cast::<EntryHead>()).expect("a box's address")
     }
 
     /// Puts another value between an entry's and its successor: a commit with the stamp `at` has changed what the entry says, and
@@ -280,22 +300,53 @@ impl Versions {
         self.keep(head.segment, (at, superseded), UNRECORDED, value, heap_bytes, false);
     }
 
-    /// Puts an entry at the head of its list.
-    fn put(&self, segment: SegmentId, entry: NonNull<EntryHead>, bytes: usize) {
+    /// Makes room for so many entries, in a level, which it returns: they count as being there.
+    fn make_room(&self, entries: usize) -> usize {
         // Relaxed: counts.
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut level = self.top.load(Ordering::Relaxed);
         if level + 1 < LEVELS && self.counts[level].load(Ordering::Relaxed) > LOAD_MAX << Self::bits(level) {
             level += 1;
             self.top.store(level, Ordering::Relaxed);
         }
-        self.counts[level].fetch_add(1, Ordering::Relaxed);
+        self.counts[level].fetch_add(entries, Ordering::Relaxed);
         let make = || (0..1 << Self::bits(level)).map(|_| AtomicPtr::new(null_mut())).collect();
-        let list = &self.levels[level].get_or_init(make)[Self::position(segment, level)];
+        self.levels[level].get_or_init(make);
+        level
+    }
+
+    /// As [`make_room`](Self::make_room), for entries that a region will make.
+    pub(crate) fn make_room_quietly(&self, entries: usize) -> usize {
+        quietly(|| self.make_room(entries))
+    }
+
+    /// Gives back room that was not used.
+    pub(crate) fn give_back(&self, level: usize, entries: usize) {
+        // Relaxed: a count.
+        quietly(|| self.counts[level].fetch_sub(entries, Ordering::Relaxed));
+    }
+
+    /// Puts an entry of a region, for which there is room, in the table; in the region, where an abort undoes that, or right after it.
+    pub(crate) fn put(&self, level: usize, entry: NonNull<EntryHead>) {
+        quietly(|| self.put_in(level, entry));
+    }
+
+    /// Counts the bytes of an entry. For one of a region, when that has committed.
+    pub(crate) fn count_bytes(&self, entry: NonNull<EntryHead>) {
+        // SAFETY: found in the caller's commit, which is pinned.
+        let bytes = unsafe { entry.as_ref() }.bytes;
+        // Relaxed: a count.
+        quietly(|| self.bytes.fetch_add(bytes, Ordering::Relaxed));
+    }
+
+    /// Puts an entry at the head of its list, in a level where there is room for it.
+    fn put_in(&self, level: usize, entry: NonNull<EntryHead>) {
+        // SAFETY: nobody frees it before it is in the list.
+        let head = unsafe { entry.as_ref() };
+        let lists = self.levels[level].get().expect("room was made");
+        let list = &lists[Self::position(head.segment, level)];
         let mut first = list.load(Ordering::Relaxed);
         loop {
-            // SAFETY: made just now, and nobody else's before it is in the list.
-            unsafe { entry.as_ref() }.next.store(first, Ordering::Relaxed);
+            head.next.store(first, Ordering::Relaxed);
             // Release: pairs with the acquire loads of those who walk along the list. It passes on the entries behind, which
             // were put in by other commits, because it is a part of their release sequence.
             match list.compare_exchange_weak(first, entry.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
@@ -376,6 +427,16 @@ impl Versions {
             }
         }
     }
+}
+
+/// Frees an entry of a region that was aborted. Its value is not the entry's, because it was not replaced.
+///
+/// # Safety
+///
+/// The entry is one with a value of this type, made with `Box`. Nobody uses it.
+unsafe fn free_unused<V>(entry: *mut ()) {
+    // SAFETY: the caller's promise; the layout is that of the entry, of which nothing is dropped.
+    drop(unsafe { Box::from_raw(entry.cast::<MaybeUninit<Entry<V>>>()) });
 }
 
 /// # Safety

@@ -51,6 +51,7 @@ impl Occ {
             let (last, worker) = (attempt.local.last, attempt.worker());
             let number = |highest: u64| highest.max(last) + 1;
             let result = attempt.commit_in_region(
+                |item| item.header().load().word(),
                 validate,
                 |item| item.header().lock_in_region(),
                 |item, highest| item.header().unlock_as(Version::new(number(*highest), worker)),

@@ -27,6 +27,17 @@ pub struct ChoppedProcedure {
     pub on_snapshot: bool,
     /// For each class: true if its results are needed after the first pieces.
     pub(super) kept: Vec<bool>,
+    /// For each class: its part in [publishing](super::publishing).
+    pub(super) publishing: Vec<Publishing>,
+}
+
+/// The part of a class in the publishing of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Publishing {
+    /// Its changes are published.
+    pub(super) publishes: bool,
+    /// It reads, or overwrites, what others publish.
+    pub(super) subscribes: bool,
 }
 
 /// A piece: operations that are executed as one transaction.
@@ -84,8 +95,15 @@ pub(super) fn analyse(shapes: &[Shape], declared: &Declared) -> Result<ChoppingG
             };
             edges.iter().any(touches)
         };
+        let publishing = |class: usize| {
+            let is_end = |edge: &ConflictEdge| [edge.from, edge.to].contains(&(number, class));
+            let is_on_edge = edges.iter().any(|edge| edge.published && is_end(edge));
+            let publishes = is_on_edge && declared.is_published(shape, &shape.classes[class]);
+            Publishing { publishes, subscribes: is_on_edge && !publishes }
+        };
+        let publishing = (0..shape.classes.len()).map(publishing).collect();
         let pieces = if on_snapshot(shape) { vec![(0..shape.classes.len()).collect()] } else { pieces };
-        chopped(shape, &pieces, on_snapshot(shape), conflicts)
+        chopped(shape, &pieces, on_snapshot(shape), conflicts, publishing)
     });
     let procedures: Vec<ChoppedProcedure> = procedures.collect();
     for procedure in &procedures {
@@ -105,14 +123,8 @@ fn edges(shapes: &[Shape], declared: &Declared, on_snapshot: impl Fn(&Shape) -> 
                 let begin = if first == second { a } else { 0 };
                 for (b, other_class) in other.classes.iter().enumerate().skip(begin) {
                     if conflict((one, one_class), (other, other_class), declared) {
-                        let publishes = |shape: &Shape, shaped: &ShapedClass| {
-                            let is_such = |(procedure, table): &(String, String)| {
-                                *procedure == shape.name && *table == shaped.class.table
-                            };
-                            shaped.class.kind == OperationKind::Commutative
-                                && declared.published.iter().any(is_such)
-                        };
-                        let published = publishes(one, one_class) || publishes(other, other_class);
+                        let published = declared.is_published(one, one_class)
+                            || declared.is_published(other, other_class);
                         edges.push(ConflictEdge { from: (first, a), to: (second, b), published });
                     }
                 }
@@ -129,12 +141,14 @@ fn conflict(one: (&Shape, &ShapedClass), other: (&Shape, &ShapedClass), declared
         || a.immutable
         || b.immutable
         || a.only_reads() && b.only_reads()
-        || a.groups & b.groups == 0
+        || a.groups & b.groups == 0 && !declared.ignores_groups
     {
         return false;
     }
     match (a.kind, b.kind) {
-        (OperationKind::Commutative, OperationKind::Commutative) => return false,
+        (OperationKind::Commutative, OperationKind::Commutative) if !declared.ignores_commuting => {
+            return false;
+        }
         (OperationKind::Insert, OperationKind::Insert)
             if ![one.1, other.1].iter().any(|shaped| shaped.is_used || shaped.decides) =>
         {
@@ -323,12 +337,20 @@ fn chopped(
     pieces: &Pieces,
     on_snapshot: bool,
     conflicts: impl Fn(usize) -> bool,
+    publishing: Vec<Publishing>,
 ) -> ChoppedProcedure {
     let is_conflicting = |piece: &BTreeSet<usize>| piece.iter().any(|class| conflicts(*class));
     let decides = |piece: &BTreeSet<usize>| piece.iter().any(|class| shape.classes[*class].decides);
+    // The keys of published changes are marked, and those of others checked, in the first piece.
+    let marks = |piece: &BTreeSet<usize>| {
+        let needs = |(class, publishing): (usize, &Publishing)| {
+            publishing.publishes && !shape.classes[class].keys_from.is_disjoint(piece)
+        };
+        piece.iter().any(|class| publishing[*class].subscribes) || publishing.iter().enumerate().any(needs)
+    };
     let mut first = BTreeSet::new();
     for (at, piece) in pieces.iter().enumerate() {
-        if is_conflicting(piece) || decides(piece) {
+        if is_conflicting(piece) || decides(piece) || marks(piece) {
             first.insert(at);
             first.extend(reached_from(shape, pieces, at));
         }
@@ -362,6 +384,7 @@ fn chopped(
     let kept = (0..shape.classes.len()).map(is_kept).collect();
     ChoppedProcedure {
         kept,
+        publishing,
         name: shape.name.clone(),
         classes: shape.classes.iter().map(|shaped| shaped.class.clone()).collect(),
         pieces: ordered,

@@ -80,12 +80,13 @@
 mod graph;
 mod operations;
 mod plan;
+pub(crate) mod publishing;
 
 pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
 pub use operations::OperationClass;
 pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
 
-use crate::trace::ProcedureTrace;
+use crate::trace::{OperationKind, ProcedureTrace};
 use operations::{Declared, Shape};
 
 /// A set of procedures to be chopped, with what is known of them beside their traces.
@@ -171,11 +172,46 @@ impl Chopping {
         self
     }
 
-    /// The same procedures, with published changes as ordinary ones.
-    pub(crate) fn without_publishing(&self) -> Self {
-        let mut chopping = self.clone();
-        chopping.declared.published.clear();
-        chopping
+    /// Takes commutative changes for updates, which conflict with each other, and has them executed as such: to measure what
+    /// commutativity brings.
+    #[must_use]
+    pub fn without_commuting(mut self) -> Self {
+        self.declared.ignores_commuting = true;
+        self
+    }
+
+    /// Takes operations on column groups for ones on whole rows: to measure what groups bring to the analysis. The groups still have
+    /// versions of their own when procedures are executed.
+    #[must_use]
+    pub fn without_column_groups(mut self) -> Self {
+        self.declared.ignores_groups = true;
+        self
+    }
+
+    /// True if commutative changes are executed as such.
+    fn commutes(&self) -> bool {
+        !self.declared.ignores_commuting
+    }
+
+    /// Chops the procedures to be executed. Changes that cannot be published when procedures are executed are made like others: if a
+    /// subscriber sees the publisher's other effects, or reads ranges, whose keys cannot be checked for [marks](publishing).
+    pub(crate) fn plan(&self) -> Result<ChoppingPlan, ChoppingError> {
+        let scans = |graph: &ChoppingGraph| {
+            let scans = |procedure: &ChoppedProcedure| {
+                let mut classes = procedure.classes.iter().zip(&procedure.publishing);
+                classes.any(|(class, publishing)| publishing.subscribes && class.kind == OperationKind::Scan)
+            };
+            graph.procedures.iter().any(scans)
+        };
+        match self.analyse() {
+            Ok(graph) if self.commutes() && !scans(&graph) => Ok(ChoppingPlan::of(&graph, true)),
+            Ok(_) | Err(ChoppingError::Connected { .. }) => {
+                let mut chopping = self.clone();
+                chopping.declared.published.clear();
+                Ok(ChoppingPlan::of(&chopping.analyse()?, self.commutes()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Chops the procedures.

@@ -67,10 +67,23 @@ impl fmt::Display for OperationClass {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Declared {
     pub(super) readers_on_snapshots: bool,
+    /// Commutative changes are taken for updates.
+    pub(super) ignores_commuting: bool,
+    /// Column groups are taken for whole rows.
+    pub(super) ignores_groups: bool,
     /// Tables whose rows belong to rows of another table.
     pub(super) belongs: Vec<(String, String)>,
     /// Procedures, and the tables that they change by publishing.
     pub(super) published: Vec<(String, String)>,
+}
+
+impl Declared {
+    /// True if the changes of a class are published.
+    pub(super) fn is_published(&self, shape: &Shape, shaped: &ShapedClass) -> bool {
+        let is_such =
+            |(procedure, table): &(String, String)| *procedure == shape.name && *table == shaped.class.table;
+        shaped.class.kind == OperationKind::Commutative && self.published.iter().any(is_such)
+    }
 }
 
 /// A procedure as the analysis sees it.
@@ -86,6 +99,8 @@ pub(super) struct ShapedClass {
     pub(super) class: OperationClass,
     /// The classes on which it depends, by data or because the procedure branches on them.
     pub(super) depends_on: BTreeSet<usize>,
+    /// Those among them from which its keys come.
+    pub(super) keys_from: BTreeSet<usize>,
     /// True if the procedure uses a result of it.
     pub(super) is_used: bool,
     /// True if the procedure's output depends on it.
@@ -144,6 +159,10 @@ impl Shape {
                 let other = classes[id.0 as usize];
                 self.classes[*own].depends_on.insert(other);
             }
+            for id in &operation.key_data {
+                let other = classes[id.0 as usize];
+                self.classes[*own].keys_from.insert(other);
+            }
             for id in &operation.data {
                 self.classes[classes[id.0 as usize]].is_used = true;
             }
@@ -170,6 +189,7 @@ impl Shape {
         self.classes.push(ShapedClass {
             class,
             depends_on: BTreeSet::new(),
+            keys_from: BTreeSet::new(),
             is_used: false,
             is_in_output: false,
             decides: false,

@@ -330,6 +330,11 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
         self.database.table_of(table).groups_of(columns)
     }
 
+    /// Checks that nobody is about to publish changes to the keys of a mark.
+    pub(crate) fn check_mark(&mut self, place: usize) -> Result<(), Abort> {
+        self.database.marks().map_or(Ok(()), |marks| marks.check(self.tx, place))
+    }
+
     /// The kind of [`commute`](Context::commute) on a table: a change at the commit, or an update.
     #[inline]
     pub(crate) fn kind_of_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {

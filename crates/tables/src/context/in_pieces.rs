@@ -10,12 +10,14 @@
 
 use super::Eager;
 use crate::chopping::ProcedurePlan;
+use crate::chopping::publishing::{Marks, SetMarks};
 use crate::database::Database;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::record::all_groups;
 use crate::reference::{IndexRef, TableRef};
+use crate::storage::key_hash;
 use crate::trace::OperationKind;
 use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
 use std::any::Any;
@@ -28,6 +30,8 @@ pub(crate) struct InPieces<'a, 'w, P: Protocol> {
     /// True if the procedure is executed as one piece.
     is_whole: bool,
     results: Results<'a>,
+    /// The marks that the first of several pieces sets.
+    marks: Option<&'a SetMarks<'a>>,
 }
 
 /// The results of the first piece that are needed later.
@@ -92,7 +96,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         results: &'a mut KeptResults,
     ) -> Self {
         results.clear();
-        Self { eager: Eager::new(database, tx), plan, is_whole, results: Results::Kept(results) }
+        Self { eager: Eager::new(database, tx), plan, is_whole, results: Results::Kept(results), marks: None }
     }
 
     /// A context for an attempt at what follows.
@@ -103,7 +107,39 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         results: &'a KeptResults,
     ) -> Self {
         let results = Results::Found(results.iter());
-        Self { eager: Eager::new(database, tx), plan, is_whole: false, results }
+        Self { eager: Eager::new(database, tx), plan, is_whole: false, results, marks: None }
+    }
+
+    /// Has the piece set marks for the changes that a later one will publish.
+    pub(crate) fn setting(mut self, marks: Option<&'a SetMarks<'a>>) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// Before an operation: checks that nobody is about to publish changes to its keys, or marks them because a later piece will.
+    #[inline]
+    fn mark<K: Key, Keys: IntoIterator<Item = K>>(
+        &mut self,
+        (part, kind, groups): (u32, OperationKind, u32),
+        keys: impl FnOnce() -> Option<Keys>,
+    ) -> Result<(), Stopped> {
+        if !self.plan.has_marks || !matches!(self.results, Results::Kept(_)) {
+            return Ok(());
+        }
+        let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
+        let sets = class.publishes && !self.is_whole;
+        if !sets && !class.subscribes {
+            return Ok(());
+        }
+        for key in keys().ok_or(Stopped::Strayed)? {
+            let place = Marks::place(part, key_hash(&key));
+            match self.marks {
+                Some(marks) if sets => marks.set(place),
+                _ if class.subscribes => self.eager.check_mark(place)?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Executes an operation if it belongs to the current piece. `lasts`: its inputs are known in the last piece. `run` returns
@@ -178,6 +214,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Read, self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts, |eager| Some(eager.read(table, key.value?, look)))
     }
 
@@ -191,6 +228,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         C: Columns<R, Values: Data> + Send + 'static,
     {
         let class = (table.part.number(), OperationKind::Read, self.eager.groups_of(table, columns));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts, |eager| Some(eager.read_columns(table, key.value?, columns)))
     }
 
@@ -202,6 +240,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.update(table, key.value?, input.value?, change))
         })
@@ -219,6 +258,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         C: Columns<R, Values: Data> + Send + 'static,
     {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups_of(table, columns));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts && input.lasts, |eager| {
             Some(eager.update_columns(table, key.value?, columns, input.value?, change))
         })
@@ -237,8 +277,14 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_commuting_on(table, columns);
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
+        self.mark(class, || key.value.clone().map(Some))?;
+        let commutes = self.plan.commutes;
         self.operation(class, key.lasts && input.lasts, |eager| {
-            Some(eager.commute_columns(table, key.value?, columns, input.value?, change))
+            let (key, input) = (key.value?, input.value?);
+            if commutes {
+                return Some(eager.commute_columns(table, key, columns, input, change));
+            }
+            Some(eager.update_columns(table, key, columns, input, change).map(|_| ()))
         })?;
         Ok(())
     }
@@ -250,6 +296,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Replace, self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts && row.lasts, |eager| {
             Some(eager.replace(table, key.value?, row.value?))
         })
@@ -263,8 +310,14 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Stopped> {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
+        let commutes = self.plan.commutes;
         self.operation(class, key.lasts && input.lasts, |eager| {
-            Some(eager.commute(table, key.value?, input.value?, change))
+            let (key, input) = (key.value?, input.value?);
+            if commutes {
+                return Some(eager.commute(table, key, input, change));
+            }
+            Some(eager.update(table, key, input, change).map(|_| ()))
         })?;
         Ok(())
     }
@@ -276,6 +329,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Insert, self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts && row.lasts, |eager| {
             Some(eager.insert(table, key.value?, row.value?))
         })
@@ -297,6 +351,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
+        self.mark(class, || key.value.clone().map(Some))?;
         self.operation(class, key.lasts, |eager| Some(eager.delete(table, key.value?)))
     }
 
@@ -308,7 +363,12 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<Option<K>>, Stopped> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
         let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
-        self.operation(class, range.lasts, |eager| Some(eager.take_first(table, group, range.value?)))
+        let taken =
+            self.operation(class, range.lasts, |eager| Some(eager.take_first(table, group, range.value?)))?;
+        if let Some(taken) = &taken.value {
+            self.mark(class, || Some(taken.clone()))?;
+        }
+        Ok(taken)
     }
 
     fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
@@ -323,6 +383,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
+        self.mark(class, || keys.value.clone())?;
         self.operation(class, keys.lasts && input.lasts, |eager| {
             Some(eager.update_each(table, keys.value?, input.value?, initial, change))
         })
@@ -339,11 +400,17 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
+        self.mark(class, || keys.value.clone())?;
+        let commutes = self.plan.commutes;
         self.operation(class, keys.lasts && input.lasts, |eager| {
             let (keys, input) = (keys.value?, input.value?);
-            Some(
-                keys.into_iter().try_for_each(|key| eager.commute(table, key, input.clone(), change.clone())),
-            )
+            Some(keys.into_iter().try_for_each(|key| {
+                let (input, change) = (input.clone(), change.clone());
+                if commutes {
+                    return eager.commute(table, key, input, change);
+                }
+                eager.update(table, key, input, change).map(|_| ())
+            }))
         })?;
         Ok(())
     }
@@ -362,8 +429,17 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let kind = self.eager.kind_of_commuting_on(table, columns);
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
+        self.mark(class, || keys.value.clone())?;
+        let commutes = self.plan.commutes;
         self.operation(class, keys.lasts && input.lasts, |eager| {
-            Some(eager.commute_columns_each(table, keys.value?, columns, input.value?, change))
+            let (keys, input) = (keys.value?, input.value?);
+            if commutes {
+                return Some(eager.commute_columns_each(table, keys, columns, input, change));
+            }
+            Some(keys.into_iter().try_for_each(|key| {
+                let updated = eager.update_columns(table, key, columns, input.clone(), change.clone());
+                updated.map(|_| ())
+            }))
         })?;
         Ok(())
     }

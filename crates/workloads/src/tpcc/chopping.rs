@@ -3,6 +3,7 @@
 use super::TpccOptions;
 use super::client::Client;
 use super::input::{Input, TransactionKind};
+use super::options::Factors;
 use super::population::Scale;
 use super::procedures::{
     DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
@@ -54,10 +55,15 @@ pub(super) fn chopping(options: &TpccOptions, refinement: Refinement) -> Result<
     ] {
         chopping = chopping.procedure(name, traces(kind)?);
     }
-    if refinement >= Refinement::Snapshots {
+    match options.chop {
+        Factors::Full | Factors::Default => {}
+        Factors::WithoutCommuting => chopping = chopping.without_commuting(),
+        Factors::WithoutGroups => chopping = chopping.without_column_groups(),
+    }
+    if refinement >= Refinement::Snapshots && options.readers != Isolation::Serializable {
         chopping = chopping.readers_on_snapshots();
     }
-    if refinement >= Refinement::Full {
+    if refinement >= Refinement::Full && options.chop == Factors::Full {
         // Delivery finds an order by the row of NEW-ORDER that it has taken out, and its customer's balance need not be seen at
         // once.
         chopping = chopping

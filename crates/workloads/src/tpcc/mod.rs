@@ -16,7 +16,7 @@ pub(crate) mod random;
 pub mod schema;
 pub(crate) mod tables;
 
-pub use options::{Ranks, TpccOptions};
+pub use options::{Factors, Ranks, TpccOptions};
 
 use client::Client;
 use consistency::{Audit, DeliveredCounts};

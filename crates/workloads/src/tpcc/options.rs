@@ -35,7 +35,30 @@ pub struct TpccOptions {
     pub readers: Isolation,
     /// Number of orders that a Delivery delivers in one database transaction, from 1 to 10.
     pub delivery_batch: u8,
+    /// How far procedures are chopped, under a protocol that executes them in pieces.
+    pub chop: Factors,
 }
+
+/// What the chopping of the procedures makes use of (dbx-tc §6.6, Figure 14), beside snapshots for those that only read, which are the
+/// affair of [`TpccOptions::readers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Factors {
+    /// All of it.
+    Full,
+    /// All but the declarations: reordering, commutative changes and column groups (dbx-tc §6.2, Figure 10).
+    Default,
+    /// As `Default`, without commutative changes, which become updates.
+    WithoutCommuting,
+    /// As `Default`, without column groups in the analysis.
+    WithoutGroups,
+}
+
+const FACTORS: [(&str, Factors); 4] = [
+    ("full", Factors::Full),
+    ("default", Factors::Default),
+    ("without-commuting", Factors::WithoutCommuting),
+    ("without-groups", Factors::WithoutGroups),
+];
 
 /// Order in which deferred operations take the locks of tables (drp §6.3, "Rank tuning").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +79,8 @@ const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equ
 
 impl Serialize for TpccOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers, delivery_batch } = self;
+        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers, delivery_batch, chop } =
+            self;
         let values = json!({
             "warehouses": warehouses,
             "mix": mix.name(),
@@ -66,6 +90,7 @@ impl Serialize for TpccOptions {
             "ranks": name_of(&RANKS, ranks),
             "readers": name_of(&READERS, readers),
             "delivery_batch": delivery_batch,
+            "chop": name_of(&FACTORS, chop),
         });
         values.serialize(serializer)
     }
@@ -133,6 +158,12 @@ impl WorkloadDefinition for TpccOptions {
                 default: "10",
                 summary: "Orders that a Delivery delivers in one database transaction, from 1 to 10 (clause 2.7)",
             },
+            OptionInfo {
+                name: "chop",
+                value: "FACTORS",
+                default: "full",
+                summary: "Pieces under chop: full, default (nothing declared), and from that without-commuting or without-groups (dbx-tc §6.6)",
+            },
         ],
         baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
@@ -148,6 +179,7 @@ impl WorkloadDefinition for TpccOptions {
             ranks: values.one_of("ranks", &RANKS)?,
             readers: values.one_of("readers", &READERS)?,
             delivery_batch: values.number("delivery-batch", 1..=DISTRICTS_PER_WAREHOUSE)?,
+            chop: values.one_of("chop", &FACTORS)?,
         })
     }
 
@@ -194,7 +226,7 @@ mod tests {
         assert_eq!(
             json!(tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
-                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10 })
+                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10, "chop": "full" })
         );
         let tpcc = TpccOptions::from_given(&[
             ("stock-level", "read-committed"),
@@ -202,12 +234,13 @@ mod tests {
             ("ranks", "equal"),
             ("readers", "serializable"),
             ("delivery-batch", "3"),
+            ("chop", "default"),
         ])
         .unwrap();
         assert_eq!(
             json!(tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
-                "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3 })
+                "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3, "chop": "default" })
         );
     }
 

@@ -12,7 +12,7 @@ use hotrow_workloads::tpcc::procedures::{
     DeliveryProcedure, NewOrderProcedure, PaymentProcedure, StockLevelProcedure,
 };
 use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
-use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
+use hotrow_workloads::tpcc::{Factors, Ranks, Tpcc, TpccOptions};
 use hotrow_workloads::{End, Ran, Unobserved, Workload, WorkloadDefinition as _};
 
 pub(crate) const OPTIONS: TpccOptions = TpccOptions {
@@ -24,6 +24,7 @@ pub(crate) const OPTIONS: TpccOptions = TpccOptions {
     ranks: Ranks::Tuned,
     readers: Isolation::StrictSnapshot,
     delivery_batch: 10,
+    chop: Factors::Full,
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {

@@ -10,6 +10,7 @@ mod models;
 mod mutants;
 mod pieces;
 mod pipeline;
+mod publishing;
 mod regions;
 mod same_results;
 mod schedules;

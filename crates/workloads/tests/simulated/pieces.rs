@@ -1,4 +1,4 @@
-//! Procedures in pieces, under `chop`, in many schedules on virtual cores: beside readers on snapshots, transactions that are not
+//! Procedures in pieces, under `chop` and `chop-htm`, in many schedules on virtual cores: beside readers on snapshots, transactions that are not
 //! known, procedures that stray, and rollbacks.
 
 use hotrow::chopping::Chopping;
@@ -121,8 +121,8 @@ fn assert_agree([accounts, total, banks, journal]: [i64; 4], seen: &str, seed: u
     assert_eq!((accounts, banks), (total, journal), "{seen}, schedule {seed}");
 }
 
-fn bank(seed: u64) -> (Database<Occ>, Tables) {
-    let engine = Engine::<Occ>::named("chop", RetryPolicy::default()).expect("a variant");
+fn bank(protocol: &str, seed: u64) -> (Database<Occ>, Tables) {
+    let engine = Engine::<Occ>::named(protocol, RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let table = |name: &str, rows: u64| {
         let table = db.table::<u64, i64>(name).create().expect("a new name");
@@ -191,14 +191,19 @@ fn all_sums(db: &Database<Occ>, tables: Tables, tx: &mut Transaction<'_, Occ>) -
     Ok(sums)
 }
 
-/// Explores schedules. Returns the numbers of pieces and of transactions that excluded pieces.
-fn explore(seeds: std::ops::Range<u64>) -> (u64, u64) {
-    let (mut pieces, mut whole) = (0, 0);
+/// Explores schedules. Returns the numbers of pieces, of transactions that excluded pieces, and of commits in regions.
+fn explore(protocol: &str, seeds: std::ops::Range<u64>) -> (u64, u64, u64) {
+    let (mut pieces, mut whole, mut regions) = (0, 0, 0);
     for seed in seeds {
-        let (db, tables) = bank(seed);
+        let (db, tables) = bank(protocol, seed);
         let recording = db.record_history(1 << 24).expect("a new engine");
         let cores = 2 + (seed % 3) as usize;
-        let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
+        let machine = if db.uses_regions() { "dbx-tc" } else { "server-128" };
+        let mut machine = Machine::named(machine).expect("a machine that comes with the simulator");
+        if let Some(transactions) = &mut machine.transactions {
+            // In some schedules many are aborted, at any of their steps.
+            transactions.system_aborts_per_s *= [1.0, 1e2, 1e3][seed as usize % 3];
+        }
         let mut config = Config::new(machine, cores);
         config.seed = seed;
         config.order = match seed % 2 {
@@ -223,18 +228,29 @@ fn explore(seeds: std::ops::Range<u64>) -> (u64, u64) {
         let statistics = db.statistics();
         pieces += statistics.count(&Counter::PIECES);
         whole += statistics.count(&Counter::WHOLE);
+        regions += statistics.count(&Counter::REGION_COMMITS);
     }
-    (pieces, whole)
+    (pieces, whole, regions)
 }
 
 #[test]
 fn pieces_are_serializable_in_every_schedule() {
-    let (pieces, whole) = explore(0..1_000);
+    let (pieces, whole, _) = explore("chop", 0..1_000);
     assert!(pieces > 500 && whole > 500, "{pieces} pieces, {whole} whole transactions");
 }
 
 #[test]
-#[ignore = "takes minutes: run it when pieces or snapshots have changed"]
+fn pieces_in_regions_are_serializable_in_every_schedule() {
+    let (pieces, whole, regions) = explore("chop-htm", 0..1_000);
+    assert!(
+        pieces > 500 && whole > 500 && regions > 2_000,
+        "{pieces} pieces, {whole} whole transactions, {regions} regions"
+    );
+}
+
+#[test]
+#[ignore = "takes minutes: run it when pieces, regions or snapshots have changed"]
 fn pieces_are_serializable_in_very_many_schedules() {
-    explore(1_000..101_000);
+    explore("chop", 1_000..101_000);
+    explore("chop-htm", 1_000..101_000);
 }

@@ -12,9 +12,12 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The schedule of a seed, without readers on snapshots, beside which commits take locks.
-fn drawn(seed: u64) -> Drawn {
+/// The schedule of a seed. Under `naive-htm` without readers on snapshots, beside which its transactions take the lock.
+fn drawn(seed: u64, protocol: &str) -> Drawn {
     let mut drawn = Drawn::new(seed, 0);
+    if protocol != "naive-htm" {
+        return drawn;
+    }
     match &mut drawn.workload {
         DrawnWorkload::Stress(options) => options.snapshot_share = 0.0,
         DrawnWorkload::Tpcc(options) => options.readers = Isolation::Serializable,
@@ -25,9 +28,9 @@ fn drawn(seed: u64) -> Drawn {
 }
 
 /// The first seeds whose workload is of each kind: stress, the array, YCSB, the 32 tables, TPC-C.
-fn of_each_kind(count: usize) -> [Vec<Drawn>; 5] {
+fn of_each_kind(count: usize, protocol: &str) -> [Vec<Drawn>; 5] {
     let mut kinds: [Vec<Drawn>; 5] = Default::default();
-    for drawn in (0..).map(drawn) {
+    for drawn in (0..).map(|seed| drawn(seed, protocol)) {
         let kind = match drawn.workload {
             DrawnWorkload::Stress(_) => 0,
             DrawnWorkload::Array(_) => 1,
@@ -45,7 +48,7 @@ fn of_each_kind(count: usize) -> [Vec<Drawn>; 5] {
 }
 
 fn every_kind_commits_in_regions<P: Protocol>(protocol: &str) {
-    for kind in of_each_kind(12) {
+    for kind in of_each_kind(12, protocol) {
         let mut sum = Explored::default();
         for drawn in &kind {
             match explore::<P>(drawn, protocol, 100, |_| ()) {
@@ -65,6 +68,11 @@ fn commits_of_dbx_are_regions_under_every_workload() {
 }
 
 #[test]
+fn commits_of_chop_htm_are_regions_under_every_workload() {
+    every_kind_commits_in_regions::<Occ>("chop-htm");
+}
+
+#[test]
 fn transactions_of_naive_htm_are_regions_under_every_workload() {
     every_kind_commits_in_regions::<Serial>("naive-htm");
 }
@@ -72,7 +80,7 @@ fn transactions_of_naive_htm_are_regions_under_every_workload() {
 fn explored<P: Protocol>(protocol: &str) -> Explored {
     let mut sum = Explored::default();
     for seed in 0..1_500 {
-        match explore::<P>(&drawn(seed), protocol, 100, |_| ()) {
+        match explore::<P>(&drawn(seed, protocol), protocol, 100, |_| ()) {
             Ok(explored) => sum.add(&explored),
             Err(violation) => panic!("{protocol}: {violation}\n{:#?}", violation.drawn),
         }
@@ -82,7 +90,8 @@ fn explored<P: Protocol>(protocol: &str) -> Explored {
 
 #[test]
 fn no_schedule_makes_regions_and_locks_miss_each_other() {
-    for sum in [explored::<Occ>("dbx"), explored::<Serial>("naive-htm")] {
+    let occ = ["dbx", "chop-htm"].map(explored::<Occ>);
+    for sum in occ.into_iter().chain([explored::<Serial>("naive-htm")]) {
         assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 15_000, "{sum:?}");
     }
 }
@@ -138,36 +147,48 @@ impl<P: Protocol> Tables<P> {
         Ok(())
     }
 
-    /// All that the tables hold: numbers, rows, and the rows by their owners.
+    /// All that the tables hold, as `tx` sees it: numbers, rows, and the rows by their owners.
+    fn content_of(&self, tx: &mut Transaction<'_, P>) -> Result<[Vec<(u64, u64)>; 3], Abort> {
+        let (mut numbers, mut rows, mut by_owner) = (Vec::new(), Vec::new(), Vec::new());
+        for key in 0..=KEYS + 1 {
+            numbers.extend(self.numbers.get(tx, &key)?.map(|number| (key, number)));
+        }
+        self.rows.scan(tx, .., Direction::Ascending, |key, row| {
+            rows.push((*key, row.number));
+            ControlFlow::Continue(())
+        })?;
+        self.owners.scan(tx, .., Direction::Ascending, |owner, key, _| {
+            by_owner.push((*owner, *key));
+            ControlFlow::Continue(())
+        })?;
+        Ok([numbers, rows, by_owner])
+    }
+
     fn content(&self, engine: &Engine<P>) -> [Vec<(u64, u64)>; 3] {
-        let mut worker = engine.worker().expect("few workers");
-        let (mut numbers, mut rows) = (Vec::new(), Vec::new());
-        self.numbers.for_each(&mut worker, |key, number| numbers.push((*key, *number))).unwrap();
-        self.rows.for_each(&mut worker, |key, row| rows.push((*key, row.number))).unwrap();
-        let by_owner = worker.transact(|tx| {
-            let mut found = Vec::new();
-            self.owners.scan(tx, .., Direction::Ascending, |owner, key, _| {
-                found.push((*owner, *key));
-                ControlFlow::Continue(())
-            })?;
-            Ok(found)
-        });
-        numbers.sort_unstable();
-        [numbers, rows, by_owner.unwrap()]
+        engine.transact(|tx| self.content_of(tx)).expect("nobody else is there")
     }
 }
 
-/// Runs the transaction on one core, and aborts the region that makes step `abort_at` within regions. Returns what the run was, what
-/// is in the tables afterwards, and the number of regions that the engine has counted.
-fn run<P: Protocol>(
-    protocol: &str,
-    abort_at: Option<u64>,
-    alive: &Arc<()>,
-) -> (SimulationReport<()>, [Vec<(u64, u64)>; 3], u64) {
+/// A run of the transaction.
+struct Run {
+    outcome: SimulationReport<()>,
+    /// What is in the tables afterwards.
+    content: [Vec<(u64, u64)>; 3],
+    /// The number of regions that the engine has counted.
+    regions: u64,
+    /// The number of versions that are kept afterwards.
+    versions: usize,
+}
+
+/// Runs the transaction on one core, and aborts the region that makes step `abort_at` within regions. `beside_snapshot`: a snapshot is
+/// open meanwhile, which sees nothing of it.
+fn run<P: Protocol>(protocol: &str, beside_snapshot: bool, abort_at: Option<u64>, alive: &Arc<()>) -> Run {
     let engine = Engine::<P>::named(protocol, RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let tables = Tables::new(&db, alive);
     let before = engine.statistics().count(&Counter::REGION_COMMITS);
+    let content_before = tables.content(&engine);
+    let snapshot = beside_snapshot.then(|| engine.snapshot_strict().expect("not in a transaction"));
     let recording = engine.record_history(1 << 24).expect("a new engine");
     let mut config =
         Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 1);
@@ -184,14 +205,22 @@ fn run<P: Protocol>(
     let worker = RefCell::new(engine.worker().expect("few workers"));
     let outcome = Simulation::new(config).expect("valid options").run(|_| {
         let mut worker = worker.borrow_mut();
-        worker.transact(|tx| tables.change(tx, alive, protocol != "dbx")).expect("nobody else is there");
+        let whole = protocol == "naive-htm";
+        worker.transact(|tx| tables.change(tx, alive, whole)).expect("nobody else is there");
+        // In the simulation, because versions are found elsewhere outside of it.
+        if let Some(snapshot) = &snapshot {
+            let seen = worker.transact_on(snapshot, |tx| tables.content_of(tx)).expect("it only reads");
+            assert_eq!(seen, content_before, "{protocol} aborted at {abort_at:?}: on the snapshot");
+        }
     });
     drop(worker);
+    let versions = engine.snapshots().versions;
+    drop(snapshot);
     let regions = engine.statistics().count(&Counter::REGION_COMMITS) - before;
     let report = hotrow_check::check(&recording.finish()).expect("a history of one transaction");
     assert!(report.is(report.claimed()), "{report}");
     let content = tables.content(&engine);
-    (outcome, content, regions)
+    Run { outcome, content, regions, versions }
 }
 
 /// Frees what the epoch still keeps, until nothing of the rows is left.
@@ -207,21 +236,22 @@ fn assert_nothing_is_alive(alive: &Arc<()>, when: &str) {
     panic!("{when}: {} copies of rows are left", Arc::strong_count(alive) - 1);
 }
 
-fn aborts_at_each_step<P: Protocol>(protocol: &str) {
+fn aborts_at_each_step<P: Protocol>(protocol: &str, beside_snapshot: bool) {
     let alive = Arc::new(());
-    let (undisturbed, expected, regions) = run::<P>(protocol, None, &alive);
-    assert_eq!((undisturbed.regions.aborts(), regions), (0, 1), "{protocol}: {:?}", undisturbed.regions);
+    let run = |abort_at| run::<P>(protocol, beside_snapshot, abort_at, &alive);
+    let undisturbed = run(None);
+    let regions = undisturbed.outcome.regions;
+    assert_eq!((regions.aborts(), undisturbed.regions), (0, 1), "{protocol}: {regions:?}");
+    assert_eq!(undisturbed.versions > 8, beside_snapshot, "{protocol}: {} versions", undisturbed.versions);
     assert_nothing_is_alive(&alive, protocol);
     let mut aborted = 0;
     for step in 0.. {
-        let (outcome, content, regions) = run::<P>(protocol, Some(step), &alive);
-        assert_eq!(content, expected, "{protocol}, aborted at step {step}");
-        assert_eq!(
-            (outcome.regions.commits, regions),
-            (1, 1),
-            "{protocol}, aborted at step {step}: the retry commits"
-        );
-        assert_nothing_is_alive(&alive, &format!("{protocol}, aborted at step {step}"));
+        let Run { outcome, content, regions, versions } = run(Some(step));
+        let when = format!("{protocol}, aborted at step {step}");
+        assert_eq!(content, undisturbed.content, "{when}");
+        assert_eq!((outcome.regions.commits, regions), (1, 1), "{when}: the retry commits");
+        assert_eq!(versions, undisturbed.versions, "{when}");
+        assert_nothing_is_alive(&alive, &when);
         if outcome.regions.system == 0 {
             break;
         }
@@ -232,13 +262,22 @@ fn aborts_at_each_step<P: Protocol>(protocol: &str) {
 }
 
 #[test]
-fn a_commit_of_dbx_that_is_aborted_at_any_step_leaves_nothing() {
-    aborts_at_each_step::<Occ>("dbx");
+fn a_commit_that_is_aborted_at_any_step_leaves_nothing() {
+    for protocol in ["dbx", "chop-htm"] {
+        aborts_at_each_step::<Occ>(protocol, false);
+    }
+}
+
+#[test]
+fn a_stamped_commit_that_is_aborted_at_any_step_leaves_nothing() {
+    for protocol in ["dbx", "chop-htm"] {
+        aborts_at_each_step::<Occ>(protocol, true);
+    }
 }
 
 #[test]
 fn a_transaction_of_naive_htm_that_is_aborted_at_any_step_leaves_nothing() {
-    aborts_at_each_step::<Serial>("naive-htm");
+    aborts_at_each_step::<Serial>("naive-htm", false);
 }
 
 #[test]
