@@ -161,6 +161,12 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// The epoch of the transaction's stamp; 0 if none is drawn.
+    #[inline]
+    pub fn stamp_epoch(&self) -> u64 {
+        self.stamp.map_or(0, CommitStamp::epoch)
+    }
+
     /// True if the engine stamps its commits now. A transaction that has read a write of a stamped commit sees it.
     #[inline]
     pub fn are_commits_stamped(&self) -> bool {

@@ -13,7 +13,7 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Pieces, Protocol, RetryPolicy, Value, Worker};
+use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
@@ -254,7 +254,10 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = ChoppingPlan::of(&chopping.without_publishing().analyse()?);
+        let plan = match self.orders_pieces() {
+            true => ChoppingPlan::ranked(&chopping.rank()?),
+            false => ChoppingPlan::of(&chopping.without_publishing().analyse()?),
+        };
         self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
         if self.allows_chopping() {
             self.begin_chopping();
@@ -283,23 +286,27 @@ impl<P: Protocol> Database<P> {
         let profile = procedure.profile();
         let ended = worker.in_pieces(|pieces| {
             let mut results = KeptResults::new();
-            if plan.goes_on {
-                let first = pieces.piece(profile, false, |tx| {
-                    if tx.must_be_whole() {
+            let count = plan.count();
+            for piece in 0..if count > 1 { count } else { 0 } {
+                let is_last = piece + 1 == count;
+                let ended = pieces.piece(profile, plan.ranks(piece), is_last, |tx| {
+                    if piece == 0 && tx.must_be_whole() {
                         return Err(Stopped::Barred);
                     }
-                    let output = procedure.run(&mut InPieces::first(self, tx, plan, false, &mut results))?;
-                    output.check_lasts()
+                    let mut context = InPieces::new(self, tx, plan, Some(piece), &mut results);
+                    procedure.run(&mut context)?.at_end_of(piece, count)
                 });
-                match first {
-                    Ok(()) => return self.execute_rest(pieces, procedure, plan, &results),
-                    Err(Error::Rollback(Stopped::Barred)) => {}
-                    Err(error) => return Err(error),
+                match ended {
+                    Ok(None) => {}
+                    Ok(Some(output)) => return Ok(output),
+                    Err(Error::Rollback(Stopped::Barred)) => break,
+                    Err(error) if piece == 0 => return Err(error),
+                    Err(error) => return Err(after_first_piece(procedure.name(), error)),
                 }
             }
-            // A known procedure as one transaction is in the way of no other in pieces.
-            pieces.piece(profile, true, |tx| {
-                procedure.run(&mut InPieces::first(self, tx, plan, true, &mut results))?.value()
+            // A known procedure as one transaction is in the way of no other in pieces, or ordered with them.
+            pieces.piece(profile, plan.all_ranks(), true, |tx| {
+                procedure.run(&mut InPieces::new(self, tx, plan, None, &mut results))?.value()
             })
         });
         match ended {
@@ -310,27 +317,6 @@ impl<P: Protocol> Database<P> {
                 Stopped::Strayed | Stopped::Barred => Abort::rollback(),
             })),
         }
-    }
-
-    /// Executes all pieces of a procedure but the first, which has committed, as one.
-    fn execute_rest<T: Procedure>(
-        &self,
-        pieces: &mut Pieces<'_, P>,
-        procedure: &T,
-        plan: &ProcedurePlan,
-        results: &KeptResults,
-    ) -> Result<T::Output, Error<Stopped>> {
-        let ended = pieces.piece(procedure.profile(), true, |tx| {
-            procedure.run(&mut InPieces::rest(self, tx, plan, results))?.value()
-        });
-        // The first run went through the whole procedure, and this one does the same.
-        ended.map_err(|error| match error {
-            Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
-                "procedure {} rolled back, or did other operations, when its first piece had committed",
-                procedure.name()
-            ))),
-            other => other,
-        })
     }
 
     fn readers_isolation(&self) -> Isolation {
@@ -518,5 +504,16 @@ impl<P: Protocol> Database<P> {
             Ok(()) | Err(Error::Rollback(_)) => Ok(trace),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The error of a procedure that has failed when pieces of it had committed. Its first run went through the whole procedure, and the
+/// later ones do the same.
+fn after_first_piece(procedure: &str, error: Error<Stopped>) -> Error<Stopped> {
+    match error {
+        Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
+            "procedure {procedure} rolled back, or did other operations, when its first piece had committed"
+        ))),
+        other => other,
     }
 }

@@ -80,10 +80,12 @@
 mod graph;
 mod operations;
 mod plan;
+mod ranks;
 
 pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
 pub use operations::OperationClass;
 pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
+pub use ranks::{RankedGraph, RankedPiece, RankedProcedure};
 
 use crate::trace::ProcedureTrace;
 use operations::{Declared, Shape};
@@ -184,6 +186,23 @@ impl Chopping {
     ///
     /// [`ChoppingError`] if a declaration does not fit to the procedures.
     pub fn analyse(&self) -> Result<ChoppingGraph, ChoppingError> {
+        self.check()?;
+        graph::analyse(&self.shapes, &self.declared)
+    }
+
+    /// Cuts the procedures into pieces by ranks, which are to be ordered when they run (`ic3`): the head of the module `ranks` has the
+    /// algorithm. Published changes are ordinary ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`analyse`](Self::analyse), but published changes may conflict.
+    pub fn rank(&self) -> Result<RankedGraph, ChoppingError> {
+        self.check()?;
+        Ok(ranks::rank(&self.shapes, &self.without_publishing().declared))
+    }
+
+    /// Checks that declarations fit to the procedures.
+    fn check(&self) -> Result<(), ChoppingError> {
         for (at, shape) in self.shapes.iter().enumerate() {
             if shape.classes.is_empty() {
                 return Err(ChoppingError::NoTrace(shape.name.clone()));
@@ -199,7 +218,7 @@ impl Chopping {
                 return Err(ChoppingError::NothingToPublish { procedure, table });
             }
         }
-        graph::analyse(&self.shapes, &self.declared)
+        Ok(())
     }
 }
 
