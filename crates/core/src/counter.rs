@@ -106,7 +106,7 @@ const fn same(one: &str, other: &str) -> bool {
 pub struct CounterPlace(usize);
 
 /// The maximum number of counters that a protocol and the capabilities name.
-const COUNTERS_MAX: usize = 16;
+const COUNTERS_MAX: usize = 18;
 
 /// The lists of counters, in the order of their places.
 const fn lists<P: Protocol>() -> [&'static [Counter]; 6] {

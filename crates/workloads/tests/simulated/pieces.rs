@@ -121,8 +121,8 @@ fn assert_agree([accounts, total, banks, journal]: [i64; 4], seen: &str, seed: u
     assert_eq!((accounts, banks), (total, journal), "{seen}, schedule {seed}");
 }
 
-fn bank(seed: u64) -> (Database<Occ>, Tables) {
-    let engine = Engine::<Occ>::named("chop", RetryPolicy::default()).expect("a variant");
+fn bank(protocol: &str, seed: u64) -> (Database<Occ>, Tables) {
+    let engine = Engine::<Occ>::named(protocol, RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let table = |name: &str, rows: u64| {
         let table = db.table::<u64, i64>(name).create().expect("a new name");
@@ -192,10 +192,10 @@ fn all_sums(db: &Database<Occ>, tables: Tables, tx: &mut Transaction<'_, Occ>) -
 }
 
 /// Explores schedules. Returns the numbers of pieces and of transactions that excluded pieces.
-fn explore(seeds: std::ops::Range<u64>) -> (u64, u64) {
+fn explore(protocol: &str, seeds: std::ops::Range<u64>) -> (u64, u64) {
     let (mut pieces, mut whole) = (0, 0);
     for seed in seeds {
-        let (db, tables) = bank(seed);
+        let (db, tables) = bank(protocol, seed);
         let recording = db.record_history(1 << 24).expect("a new engine");
         let cores = 2 + (seed % 3) as usize;
         let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
@@ -229,12 +229,15 @@ fn explore(seeds: std::ops::Range<u64>) -> (u64, u64) {
 
 #[test]
 fn pieces_are_serializable_in_every_schedule() {
-    let (pieces, whole) = explore(0..1_000);
-    assert!(pieces > 500 && whole > 500, "{pieces} pieces, {whole} whole transactions");
+    for protocol in ["chop", "ic3"] {
+        let (pieces, whole) = explore(protocol, 0..1_000);
+        assert!(pieces > 500 && whole > 500, "{protocol}: {pieces} pieces, {whole} whole transactions");
+    }
 }
 
 #[test]
 #[ignore = "takes minutes: run it when pieces or snapshots have changed"]
 fn pieces_are_serializable_in_very_many_schedules() {
-    explore(1_000..101_000);
+    explore("chop", 1_000..101_000);
+    explore("ic3", 1_000..101_000);
 }
