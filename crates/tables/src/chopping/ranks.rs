@@ -306,3 +306,6 @@ fn cut(
         pieces,
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
