@@ -128,6 +128,10 @@ impl Order {
             attempt.local.order.has_begun = true;
             self.progress.begin(worker, Some(0));
         }
+        debug_assert!(
+            self.progress.of(worker).own_bound() <= u64::from(ranks.first),
+            "pieces come in the order of ranks"
+        );
         self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
         while let Some((other, rank)) = attempt.local.order.in_the_way.pop() {
             if self.progress.bound(other) <= rank {
