@@ -161,6 +161,11 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Forgets the stamp, after an attempt that has failed and is to draw another one.
+    pub fn forget_stamp(&mut self) {
+        self.stamp = None;
+    }
+
     /// The epoch of the transaction's stamp; 0 if none is drawn.
     #[inline]
     pub fn stamp_epoch(&self) -> u64 {

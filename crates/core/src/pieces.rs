@@ -145,7 +145,8 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> Pieces<'_, P> {
     /// Runs a piece: as [`Worker::try_transact_as`]. The first one may fail like any transaction. Those after it are repeated until
     /// they commit; their bodies must not roll back. `is_last`: no other follows. Whatever conflicts with others is in the first
-    /// piece; or the protocol [orders](crate::Variants::orders_pieces) pieces, and each that conflicts has `ranks`.
+    /// piece; or the protocol [orders](crate::Variants::orders_pieces) pieces, and each that conflicts has `ranks`, above those of the
+    /// pieces before it. Then the first one that writes has some, if any has.
     ///
     /// # Errors
     ///

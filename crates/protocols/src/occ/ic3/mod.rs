@@ -55,14 +55,18 @@
 //!
 //! # Snapshots
 //!
-//! All pieces of a transaction have one stamp, drawn in the first that conflicts. Transactions with a later epoch than one in progress come
-//! after it: the first commit that draws a later one looks at all workers, and takes those in progress with an earlier one for
-//! transactions before it (and waits for them, if they have not passed its ranks). So a transaction never comes after one with a
-//! later epoch. A worker's epoch is [`DRAWING`] from before it looks at the clock; who meets that waits for the few instructions
-//! until it is there. When a look has found none with an earlier epoch, there will be none any more ([`Order::quiet`]).
+//! All pieces of a transaction have one stamp, drawn in the first that conflicts. A transaction with a later epoch than one that is
+//! exposed and in progress comes after it: in its first commit it looks at all workers, and takes those with an earlier epoch for
+//! transactions before it, as if they had a conflict (and so waits for them, if they have not passed its ranks). So no transaction comes
+//! after one with a later epoch.
 //!
-//! Such waits lead from later epochs to earlier ones, and those for conflicts never from earlier ones to later ones: a
-//! transaction with a later epoch has entered nothing at ranks that one before it has not passed. So there is no circle of both.
+//! Each worker shows its epoch. The word is [`DRAWING`] from before it looks at the clock, then the epoch, and then, when its first piece has
+//! installed, the epoch marked as exposed; after an attempt that fails it is 0 again, and the next one draws again. Whoever meets a worker in
+//! one of the first two states, with an earlier epoch, waits until that commit has ended: it holds all its locks and latches, and
+//! waits for commits with still earlier epochs only. When a look has found nobody with an earlier epoch, there will be none any more
+//! ([`Order::quiet`]).
+//!
+//! Nobody waits between attempts for a transaction that is not exposed, so such a one is in no circle of waits, and the argument above is all that there is.
 
 mod accessors;
 
@@ -79,13 +83,15 @@ use hotrow_sync::spin::Spin;
 
 /// The epoch of a worker that is drawing a stamp.
 const DRAWING: u64 = u64::MAX;
+/// The bit of an epoch whose transaction is exposed. The others are above it.
+const EXPOSED: u64 = 1;
 
 /// The order of an engine's pieces.
 #[derive(Debug)]
 pub(super) struct Order {
     progress: Progress,
     accessors: Accessors,
-    /// The epoch of each worker's transaction; 0 if it has none.
+    /// The epoch of each worker's transaction, above [`EXPOSED`]; 0 if it has none.
     epochs: PerWorker<AtomicU64>,
     /// No transaction in progress has an earlier epoch, nor will one have.
     quiet: CachePadded<AtomicU64>,
@@ -98,6 +104,10 @@ pub(super) struct OrderLocal {
     has_begun: bool,
     /// True if such a piece has committed.
     is_exposed: bool,
+    /// True from the latching of a piece's lists until it has installed or failed.
+    is_committing: bool,
+    /// True if the attempt has drawn the stamp.
+    has_drawn: bool,
     /// The transactions that it comes after, unless they have ended.
     after: Vec<Predecessor>,
     /// Those that were in the way of the last attempt, with the ranks that they must pass.
@@ -200,9 +210,10 @@ impl Order {
             // Sequentially consistent, before the clock is read: see `find_earlier`.
             epoch.store(DRAWING, Ordering::SeqCst);
         }
+        attempt.local.order.has_drawn = attempt.stamp_epoch() == 0;
         attempt.draw_stamp();
         if is_first {
-            epoch.store(attempt.stamp_epoch(), Ordering::SeqCst);
+            epoch.store(attempt.stamp_epoch() << 1, Ordering::SeqCst);
         }
         version::upgrade_predicates(attempt)?;
         let read = version::validate_beside_locks(attempt)?;
@@ -228,7 +239,12 @@ impl Order {
         let worker = attempt.worker().number();
         // Before the latches are given back, so that whoever finds the entries finds the bound.
         self.progress.of(worker).advance(Some(u64::from(ranks.last) + 1));
+        if !attempt.local.order.is_exposed {
+            // Release: who sees it sees the bound.
+            self.epochs.of(worker).store(attempt.stamp_epoch() << 1 | EXPOSED, Ordering::Release);
+        }
         let order = &mut attempt.local.order;
+        order.is_committing = false;
         order.has_entered = false;
         order.is_exposed = true;
         self.accessors.unlatch(&order.latched);
@@ -238,8 +254,15 @@ impl Order {
 
     /// Gives back what an attempt at a piece holds that has failed.
     pub(super) fn release(&self, attempt: &mut Attempt<Occ>) {
-        if attempt.local.order.latched.is_empty() {
+        if !std::mem::take(&mut attempt.local.order.is_committing) {
             return;
+        }
+        if !attempt.local.order.is_exposed {
+            // Release: as in `installed`.
+            self.epochs.of(attempt.worker().number()).store(0, Ordering::Release);
+            if attempt.local.order.has_drawn {
+                attempt.forget_stamp();
+            }
         }
         let (ranks, own) = (attempt.piece_ranks(), self.progress.current(attempt.worker().number()));
         let order = &mut attempt.local.order;
@@ -289,6 +312,7 @@ impl Order {
             add(read.segment().rank(), read.segment().address(), Kinds::READ);
         }
         let order = &mut attempt.local.order;
+        order.is_committing = true;
         order.latched.extend(accesses.iter().map(|access| access.slot));
         order.latched.sort_unstable();
         order.latched.dedup();
@@ -311,7 +335,7 @@ impl Order {
         attempt.local.order.accesses = accesses;
     }
 
-    /// Finds the transactions in progress with an earlier epoch.
+    /// Finds the exposed transactions in progress with an earlier epoch.
     #[cold]
     fn find_earlier(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
         let (own, epoch) = (attempt.worker().number(), attempt.stamp_epoch());
@@ -323,10 +347,14 @@ impl Order {
                 let other = self.progress.current(worker);
                 let mut spin = Spin::new();
                 let earlier = loop {
-                    match self.epochs.of(worker).load(Ordering::SeqCst) {
-                        DRAWING => spin.turn_or_yield(),
-                        epoch => break epoch,
+                    let word = self.epochs.of(worker).load(Ordering::SeqCst);
+                    // One with this epoch or a later one may wait for this commit.
+                    let is_committing =
+                        word == DRAWING || word & EXPOSED == 0 && word != 0 && word >> 1 < epoch;
+                    if !is_committing {
+                        break if word & EXPOSED == 0 { 0 } else { word >> 1 };
                     }
+                    spin.turn_or_yield();
                 };
                 if self.progress.current(worker) == other {
                     break (other, earlier);
