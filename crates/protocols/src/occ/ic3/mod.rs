@@ -44,8 +44,8 @@
 //!
 //! # Only what is necessary waits
 //!
-//! A transaction that has done its last conflicting piece has passed all later ranks as soon as those before it have. A piece that conflicts with nobody
-//! waits for nobody. Waiting for those only whose remaining pieces can conflict with the own one would not do: the bound stands for
+//! A transaction that has done its last conflicting piece has passed all later ranks as soon as those before it have. A piece that
+//! conflicts with nobody waits for nobody. Waiting for those only whose remaining pieces can conflict with the own one would not do: the bound stands for
 //! transactions that the waiter does not know.
 //!
 //! # No cascading aborts
@@ -66,7 +66,8 @@
 //! waits for commits with still earlier epochs only. When a look has found nobody with an earlier epoch, there will be none any more
 //! ([`Order::quiet`]).
 //!
-//! Nobody waits between attempts for a transaction that is not exposed, so such a one is in no circle of waits, and the argument above is all that there is.
+//! Nobody waits between attempts for a transaction that is not exposed. So such a one is in no circle of waits, and for the others the
+//! argument above is all that is needed.
 
 mod accessors;
 
