@@ -5,7 +5,7 @@ use crate::error::CommandError;
 use crate::text;
 use crate::whole_file::WholeFile;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
-use hotrow::chopping::{ChoppedProcedure, ChoppingGraph};
+use hotrow::chopping::{ChoppedProcedure, ChoppingGraph, OperationClass, RankedGraph, RankedPiece};
 use hotrow_workloads::{Refinement, WORKLOADS, WorkloadInfo, WorkloadOptions};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -54,7 +54,8 @@ pub(crate) fn command() -> Command {
     Command::new("chop")
         .about("Cuts a workload's procedures into pieces that are atomic by themselves (transaction chopping)")
         .after_help(
-            "Pieces that conflict with others are marked with a star. A procedure has one of them at most.\n\n\
+            "Pieces that conflict with others are marked with a star. A procedure has one of them at most. Behind them come the pieces \
+             by ranks, as ic3 executes them.\n\n\
              Example:\n  hotrow chop tpcc --refine default --svg graph.svg",
         )
         .subcommand_value_name("WORKLOAD")
@@ -89,24 +90,39 @@ pub(crate) fn run(plan: &ChopPlan) -> Result<(), CommandError> {
     let Some(chopping) = plan.options.chopping(refinement) else {
         return Err(CommandError::BadInput(format!("{name} does not describe its procedures for chopping")));
     };
-    let graph = chopping?.analyse().map_err(|error| CommandError::Verdict(error.to_string()))?;
+    let chopping = chopping?;
+    let graph = chopping.analyse().map_err(|error| CommandError::Verdict(error.to_string()))?;
+    let ranked = chopping.rank().map_err(|error| CommandError::Verdict(error.to_string()))?;
     if let Some(file) = file {
         let drawn = drawing::draw(name, &graph).map_err(CommandError::File)?;
         file.write(|out| out.write_all(drawn.as_bytes()))?;
     }
     text::print(&match plan.arguments.format {
-        Format::Table => in_words(&graph),
-        Format::Json => format!("{}\n", in_json(&graph)),
+        Format::Table => in_words(&graph, &ranked),
+        Format::Json => format!("{}\n", in_json(&graph, &ranked)),
     })?;
     Ok(())
 }
 
-/// The operations of a piece in words.
+/// The operations of a piece of a chopped procedure in words.
 fn words(procedure: &ChoppedProcedure, classes: &[usize]) -> Vec<String> {
-    classes.iter().map(|class| procedure.classes[*class].to_string()).collect()
+    words_of(&procedure.classes, classes)
 }
 
-fn in_words(graph: &ChoppingGraph) -> String {
+/// The operations of a piece in words.
+fn words_of(operations: &[OperationClass], classes: &[usize]) -> Vec<String> {
+    classes.iter().map(|class| operations[*class].to_string()).collect()
+}
+
+/// The ranks of a piece, if it may conflict with others.
+fn ranks(piece: &RankedPiece) -> Option<String> {
+    piece.ranks.map(|ranks| match ranks.first == ranks.last {
+        true => ranks.first.to_string(),
+        false => format!("{}-{}", ranks.first, ranks.last),
+    })
+}
+
+fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph) -> String {
     let mut out = String::new();
     for procedure in &graph.procedures {
         let pieces = procedure.pieces.len();
@@ -121,6 +137,14 @@ fn in_words(graph: &ChoppingGraph) -> String {
             let _ = writeln!(out, "  {} {star} {}", at + 1, words(procedure, &piece.classes).join("; "));
         }
     }
+    let _ = writeln!(out, "\nby ranks (ic3)");
+    for procedure in ranked.procedures.iter().filter(|procedure| !procedure.on_snapshot) {
+        let _ = writeln!(out, "{}", procedure.name);
+        for piece in &procedure.pieces {
+            let words = words_of(&procedure.classes, &piece.classes).join("; ");
+            let _ = writeln!(out, "  {:>3}  {words}", ranks(piece).unwrap_or_default());
+        }
+    }
     let _ = writeln!(out, "\nconflicts");
     for edge in &graph.edges {
         let end = |(procedure, class): (usize, usize)| {
@@ -133,7 +157,7 @@ fn in_words(graph: &ChoppingGraph) -> String {
     out
 }
 
-fn in_json(graph: &ChoppingGraph) -> Value {
+fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph) -> Value {
     let procedures = graph.procedures.iter().map(|procedure| {
         let pieces = procedure.pieces.iter().map(|piece| {
             json!({
@@ -155,5 +179,15 @@ fn in_json(graph: &ChoppingGraph) -> Value {
         };
         json!({ "from": end(edge.from), "to": end(edge.to), "published": edge.published })
     });
-    json!({ "procedures": procedures.collect::<Vec<_>>(), "conflicts": edges.collect::<Vec<_>>() })
+    let ranked = ranked.procedures.iter().map(|procedure| {
+        let pieces = procedure.pieces.iter().map(|piece| {
+            json!({ "operations": words_of(&procedure.classes, &piece.classes), "ranks": ranks(piece) })
+        });
+        json!({ "name": procedure.name, "on_snapshot": procedure.on_snapshot, "pieces": pieces.collect::<Vec<_>>() })
+    });
+    json!({
+        "procedures": procedures.collect::<Vec<_>>(),
+        "by_ranks": ranked.collect::<Vec<_>>(),
+        "conflicts": edges.collect::<Vec<_>>(),
+    })
 }

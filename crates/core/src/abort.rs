@@ -30,11 +30,13 @@ pub enum Reason {
     /// The deadline passed before the first attempt, while a transaction that had been aborted too often was let
     /// through. Counts of attempts have none of these.
     GateClosed,
+    /// A transaction in pieces that must come before has not passed the piece's ranks.
+    OutOfOrder,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::ReadLocked,
         Reason::ReadChanged,
         Reason::WriteLocked,
@@ -44,6 +46,7 @@ impl Reason {
         Reason::Undeclared,
         Reason::Deadlock,
         Reason::GateClosed,
+        Reason::OutOfOrder,
     ];
 
     /// The name used in reports.
@@ -58,6 +61,7 @@ impl Reason {
             Reason::Undeclared => "undeclared",
             Reason::Deadlock => "deadlock",
             Reason::GateClosed => "gate_closed",
+            Reason::OutOfOrder => "out_of_order",
         }
     }
 }
@@ -74,6 +78,7 @@ impl fmt::Display for Reason {
             Reason::Undeclared => "a deferred operation had to touch more than it had said",
             Reason::Deadlock => "transactions waited for each other in a circle, and this was the youngest",
             Reason::GateClosed => "a transaction that had been aborted too often was let through",
+            Reason::OutOfOrder => "another transaction had to do a piece of its own first",
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::history::recorder::{Log, Recorder};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::{Object, ObjectMeta};
 use crate::operations::Operations;
-use crate::pieces::Piece;
+use crate::pieces::{Piece, PieceRanks};
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, Protocol};
@@ -132,6 +132,10 @@ pub struct Attempt<P: Protocol> {
     pub(crate) announcement: Option<Announcement>,
     /// The place of its piece in the transaction.
     pub(crate) piece: Piece,
+    /// The ranks of its piece, if pieces of other transactions may conflict with it.
+    pub(crate) piece_ranks: Option<PieceRanks>,
+    /// True if its transaction ends some time after its last piece.
+    pub(crate) ends_later: bool,
     /// The list of what its region retires and makes.
     pub(crate) held_back: HeldBack,
     /// The history learns of its commit only when its region has ended.
@@ -215,6 +219,8 @@ impl<P: Protocol> Attempt<P> {
             snapshot_read: 0,
             announcement: None,
             piece: Piece::Whole,
+            piece_ranks: None,
+            ends_later: false,
             held_back: HeldBack::default(),
             records_later: false,
             kept: KeptWrites::default(),
@@ -255,6 +261,13 @@ impl<P: Protocol> Attempt<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_last(&self) -> bool {
         self.is_last
+    }
+
+    /// The ranks of the attempt's piece, if its protocol [orders](crate::Variants::orders_pieces) pieces and this one may conflict with
+    /// those of other transactions.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn piece_ranks(&self) -> Option<PieceRanks> {
+        self.piece_ranks
     }
 
     /// The facts that the transaction has declared about itself.

@@ -161,6 +161,17 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Forgets the stamp, after an attempt that has failed and is to draw another one.
+    pub fn forget_stamp(&mut self) {
+        self.stamp = None;
+    }
+
+    /// The epoch of the transaction's stamp; 0 if none is drawn.
+    #[inline]
+    pub fn stamp_epoch(&self) -> u64 {
+        self.stamp.map_or(0, CommitStamp::epoch)
+    }
+
     /// True if the engine stamps its commits now. A transaction that has read a write of a stamped commit sees it.
     #[inline]
     pub fn are_commits_stamped(&self) -> bool {

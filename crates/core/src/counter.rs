@@ -106,15 +106,23 @@ const fn same(one: &str, other: &str) -> bool {
 pub struct CounterPlace(usize);
 
 /// The maximum number of counters that a protocol and the capabilities name.
-const COUNTERS_MAX: usize = 16;
+const COUNTERS_MAX: usize = 18;
 
 /// The lists of counters, in the order of their places.
-const fn lists<P: Protocol>() -> [&'static [Counter]; 5] {
+const fn lists<P: Protocol>() -> [&'static [Counter]; 6] {
     const {
-        let of_capabilities = deferred::COUNTERS.len() + graph::COUNTERS.len() + pieces::COUNTERS.len();
+        let of_pieces = pieces::COUNTERS.len() + pieces::ORDER_COUNTERS.len();
+        let of_capabilities = deferred::COUNTERS.len() + graph::COUNTERS.len() + of_pieces;
         assert!(of_capabilities + region::COUNTERS.len() + P::COUNTERS.len() <= COUNTERS_MAX);
     }
-    [deferred::COUNTERS, graph::COUNTERS, pieces::COUNTERS, region::COUNTERS, P::COUNTERS]
+    [
+        deferred::COUNTERS,
+        graph::COUNTERS,
+        pieces::COUNTERS,
+        pieces::ORDER_COUNTERS,
+        region::COUNTERS,
+        P::COUNTERS,
+    ]
 }
 
 /// The counters that an engine's protocol has, by place: those of its capabilities and its own.
@@ -124,8 +132,9 @@ pub(crate) type Named = [Option<&'static Counter>; COUNTERS_MAX];
 pub(crate) fn named<P: Protocol>(protocol: &P) -> Named {
     let chops = P::ALLOWS_CHOPPING && protocol.chops();
     let uses_regions = P::ALLOWS_REGIONS && protocol.uses_regions();
-    let has =
-        [P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some(), chops, uses_regions, true];
+    let orders = P::ALLOWS_CHOPPING && protocol.orders_pieces();
+    let (defers, steals) = (P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some());
+    let has = [defers, steals, chops, orders, uses_regions, true];
     let mut named = [None; COUNTERS_MAX];
     let mut place = 0;
     for (list, has) in lists::<P>().into_iter().zip(has) {

@@ -238,6 +238,11 @@ impl<P: Protocol> Engine<P> {
         P::ALLOWS_CHOPPING && !self.shared.has_log && self.shared.protocol.chops()
     }
 
+    /// True if its variant of the protocol orders pieces by [ranks](crate::PieceRanks).
+    pub fn orders_pieces(&self) -> bool {
+        self.allows_chopping() && self.shared.protocol.orders_pieces()
+    }
+
     /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
     /// running.
     pub fn begin_chopping(&self) {

@@ -148,6 +148,13 @@ impl<P: Protocol> TouchedSegment<P> {
         unsafe { self.segment.as_ref() }
     }
 
+    /// The segment's position in the order in which commits acquire: see [`Object::rank`].
+    #[inline]
+    pub fn rank(&self) -> u64 {
+        // SAFETY: the segment is the object's, and in memory until the attempt ends.
+        unsafe { self.object().rank(self.segment) }
+    }
+
     /// The segment's address.
     #[inline(always)]
     pub fn address(&self) -> usize {
@@ -188,8 +195,7 @@ impl<P: Protocol> Item<P> {
     /// The segment's position in the order in which commits acquire: see [`Object::rank`].
     #[inline]
     pub fn rank(&self) -> u64 {
-        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        unsafe { self.object().rank(self.segment()) }
+        self.touched.rank()
     }
 
     /// The place of the segment's object among its engine's: see [`ObjectMeta::place`](crate::ObjectMeta::place).

@@ -73,7 +73,7 @@ pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use object::{Object, ObjectMeta};
 pub use operations::{Deferred, Expression, Input};
-pub use pieces::Pieces;
+pub use pieces::{PieceRanks, Pieces};
 pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};

@@ -41,6 +41,37 @@ impl Counter {
 /// The counters of transactions in pieces.
 pub(crate) const COUNTERS: &[Counter] = &[Counter::PIECES, Counter::WHOLE];
 
+/// Counters of pieces that are ordered by ranks.
+impl Counter {
+    /// Dependencies between transactions in pieces.
+    pub const DEPENDENCIES: Counter =
+        Counter::count("dependencies", "transactions in pieces that others had to come before");
+    /// Waits of pieces.
+    pub const PIECE_WAITS: Counter =
+        Counter::count("piece_waits", "waits of a transaction in pieces for one before it");
+}
+
+/// The counters of pieces that are ordered by ranks.
+pub(crate) const ORDER_COUNTERS: &[Counter] = &[Counter::DEPENDENCIES, Counter::PIECE_WAITS];
+
+/// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The
+/// pieces of a transaction come in the order of ranks, and have none in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceRanks {
+    /// The lowest one.
+    pub first: u16,
+    /// The highest one.
+    pub last: u16,
+}
+
+impl PieceRanks {
+    /// True if a rank is among both.
+    #[inline]
+    pub fn overlap(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
 /// The place of an attempt's piece in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Piece {
@@ -91,6 +122,8 @@ impl Drop for WholeGuard {
 pub struct Pieces<'w, P: Protocol> {
     worker: &'w mut Worker<P>,
     has_committed: bool,
+    /// True if the protocol orders pieces, and must learn of the end.
+    is_ordered: bool,
 }
 
 impl<P: Protocol> std::fmt::Debug for Pieces<'_, P> {
@@ -103,15 +136,17 @@ impl<P: Protocol> Worker<P> {
     /// Runs a transaction in pieces, in an engine that [chops](crate::Engine::begin_chopping).
     pub fn in_pieces<R>(&mut self, run: impl FnOnce(&mut Pieces<'_, P>) -> R) -> R {
         // Not given away, so that it cannot be leaked.
-        let mut pieces = Pieces { worker: self, has_committed: false };
+        let is_ordered = self.orders_pieces();
+        let mut pieces = Pieces { worker: self, has_committed: false, is_ordered };
         run(&mut pieces)
     }
 }
 
 impl<P: Protocol> Pieces<'_, P> {
-    /// Runs a piece: as [`Worker::try_transact_as`]. The first one may fail like any transaction, and must contain all that
-    /// conflicts with others. Those after it are repeated until they commit; their bodies must not roll back. `is_last`: no other
-    /// follows.
+    /// Runs a piece: as [`Worker::try_transact_as`]. The first one may fail like any transaction. Those after it are repeated until
+    /// they commit; their bodies must not roll back. `is_last`: no other follows. Whatever conflicts with others is in the first
+    /// piece; or the protocol [orders](crate::Variants::orders_pieces) pieces, and each that conflicts has `ranks`, above those of the
+    /// pieces before it. Then the first one that writes has some, if any has.
     ///
     /// # Errors
     ///
@@ -120,6 +155,7 @@ impl<P: Protocol> Pieces<'_, P> {
     pub fn piece<R, E: From<Abort>>(
         &mut self,
         profile: Profile,
+        ranks: Option<PieceRanks>,
         is_last: bool,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
@@ -129,9 +165,13 @@ impl<P: Protocol> Pieces<'_, P> {
             (true, false) => Piece::Middle,
             (true, true) => Piece::Last,
         };
+        if self.is_ordered {
+            self.worker.attempt.piece_ranks = ranks;
+            self.worker.attempt.ends_later = is_last;
+        }
         let result = self.worker.try_transact_as(profile, body);
         if result.is_ok() {
-            self.has_committed = !is_last;
+            self.has_committed = self.is_ordered || !is_last;
         }
         result
     }
@@ -140,8 +180,11 @@ impl<P: Protocol> Pieces<'_, P> {
 impl<P: Protocol> Drop for Pieces<'_, P> {
     fn drop(&mut self) {
         self.worker.attempt.piece = Piece::Whole;
+        if self.is_ordered {
+            self.worker.end_ordered_pieces();
+        }
         if self.has_committed {
-            // A panic of users' code in a later piece. The pieces that have committed stay.
+            // After a panic of users' code in a later piece the pieces that have committed stay.
             self.worker.attempt.end_pieces();
         }
     }
@@ -168,7 +211,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 self.stop(Stop::Lost(ConflictReport { reason: Reason::GateClosed, words: None, pin: None }));
             return false;
         }
-        if attempt.items.writes().is_empty() {
+        if attempt.items.writes().is_empty() && !self.protocol.orders_pieces() {
             // The protocol draws none, but the transaction's place in the order is this piece's.
             attempt.draw_stamp();
         }

@@ -100,6 +100,12 @@ pub trait Variants: Sized + 'static {
         false
     }
 
+    /// True if it orders the pieces of different transactions by [ranks](crate::PieceRanks), so that pieces may conflict with
+    /// others than each transaction's first.
+    fn orders_pieces(&self) -> bool {
+        false
+    }
+
     /// True if this variant uses regions where there are any.
     fn uses_regions(&self) -> bool {
         false
@@ -312,6 +318,16 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
 
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
+
+    /// Called before each attempt at a piece, under a protocol that [orders](Variants::orders_pieces) them: waits until the piece may
+    /// begin. Nothing is held, and no epoch pinned.
+    #[inline(always)]
+    fn before_piece(&self, _attempt: &mut Attempt<Self>) {}
+
+    /// Called at the end of a transaction in pieces, under a protocol that [orders](Variants::orders_pieces) them: waits until those
+    /// before it have ended. Nothing is held. No other piece follows, even if the last one has not committed.
+    #[inline(always)]
+    fn end_pieces(&self, _attempt: &mut Attempt<Self>) {}
 
     /// True if attempts may run [whole in a region](crate::region), without the lock that [`enter`](Self::enter) would take: then
     /// the next two are called before a body runs.

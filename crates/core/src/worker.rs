@@ -307,6 +307,19 @@ impl<P: Protocol> Worker<P> {
         })
     }
 
+    /// True if the protocol orders pieces.
+    pub(crate) fn orders_pieces(&self) -> bool {
+        P::ALLOWS_CHOPPING && self.shared.protocol.orders_pieces()
+    }
+
+    /// Ends a transaction in pieces under a protocol that orders them.
+    pub(crate) fn end_ordered_pieces(&mut self) {
+        let Self { shared, attempt, .. } = self;
+        attempt.piece_ranks = None;
+        attempt.ends_later = false;
+        shared.protocol.end_pieces(attempt);
+    }
+
     /// Opens the snapshot on which a transaction will read, unless it has one.
     #[cold]
     fn open_snapshot(&mut self, isolation: Isolation) {
@@ -462,6 +475,9 @@ impl<P: Protocol> Worker<P> {
         describe: bool,
     ) -> ObjectAccess<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
+        if P::ALLOWS_CHOPPING && attempt.piece != Piece::Whole && shared.protocol.orders_pieces() {
+            shared.protocol.before_piece(attempt);
+        }
         attempt.is_last = is_last;
         attempt.open(number, profile, thread, shared.recorder.get());
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)

@@ -27,13 +27,14 @@
 //!   did we.
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
+mod ic3;
 mod region;
 
 use crate::reads;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ItemId, LoggedReads, Prepared, Protocol, TouchedSegment, Variant,
-    Variants,
+    Absent, Attempt, ConflictCause, ItemId, LoggedReads, PieceRanks, Prepared, Protocol, TouchedSegment,
+    Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 
@@ -44,6 +45,8 @@ use hotrow_sync::atomic::{Ordering, fence};
 #[derive(Debug)]
 pub struct Occ {
     options: OccOptions,
+    /// The order of pieces: of `ic3`.
+    order: Option<Box<ic3::Order>>,
 }
 
 /// The difference between `occ` and its variants.
@@ -51,6 +54,8 @@ pub struct Occ {
 pub struct OccOptions {
     /// Procedures are executed in pieces, where the database [was told to chop](hotrow_core::Engine::begin_chopping) them: `chop`.
     pub chops: bool,
+    /// Pieces of different transactions are ordered by the ranks of tables, so that more of them may conflict: `ic3`.
+    pub orders_pieces: bool,
     /// Commits are hardware transactions, where there are any: `dbx`.
     pub uses_regions: bool,
 }
@@ -62,6 +67,8 @@ pub struct OccLocal {
     last: u64,
     /// The commit was a region, so that nothing is left to be installed.
     in_region: bool,
+    /// Its transaction in pieces, under `ic3`.
+    order: ic3::OrderLocal,
 }
 
 impl Variants for Occ {
@@ -82,6 +89,11 @@ impl Variants for Occ {
             source: "dbx-tc §3, §4",
         },
         Variant {
+            name: "ic3",
+            summary: "procedures in pieces, one for each table, that others see at once and come after",
+            source: "IC3, SIGMOD 2016; drp §2.2, §7",
+        },
+        Variant {
             name: "dbx",
             summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ",
             source: "DBX, EuroSys 2014",
@@ -97,7 +109,8 @@ impl Variants for Occ {
         match name {
             "occ" => Some(OccOptions::default()),
             "chop" => Some(OccOptions { chops: true, ..OccOptions::default() }),
-            "chop-htm" => Some(OccOptions { chops: true, uses_regions: true }),
+            "chop-htm" => Some(OccOptions { chops: true, uses_regions: true, ..OccOptions::default() }),
+            "ic3" => Some(OccOptions { chops: true, orders_pieces: true, ..OccOptions::default() }),
             "dbx" => Some(OccOptions { uses_regions: true, ..OccOptions::default() }),
             _ => None,
         }
@@ -105,7 +118,8 @@ impl Variants for Occ {
 
     fn name(options: &OccOptions) -> String {
         String::from(match options {
-            OccOptions { chops: true, uses_regions: true } => "chop-htm",
+            OccOptions { orders_pieces: true, .. } => "ic3",
+            OccOptions { chops: true, uses_regions: true, .. } => "chop-htm",
             OccOptions { chops: true, .. } => "chop",
             OccOptions { uses_regions: true, .. } => "dbx",
             _ => "occ",
@@ -116,12 +130,16 @@ impl Variants for Occ {
         self.options.chops
     }
 
+    fn orders_pieces(&self) -> bool {
+        self.options.orders_pieces
+    }
+
     fn uses_regions(&self) -> bool {
         self.options.uses_regions
     }
 
     fn new(options: &OccOptions) -> Self {
-        Self { options: *options }
+        Self { options: *options, order: options.orders_pieces.then(|| Box::new(ic3::Order::new())) }
     }
 }
 
@@ -172,6 +190,10 @@ unsafe impl Protocol for Occ {
 
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        if let Some((order, ranks)) = self.ordered(attempt) {
+            attempt.local.last = order.prepare(attempt, ranks)?.max(attempt.local.last) + 1;
+            return Ok(());
+        }
         if attempt.items.writes().is_empty() {
             return self.validate_before_rollback(attempt);
         }
@@ -197,7 +219,10 @@ unsafe impl Protocol for Occ {
             return;
         }
         let version = Version::new(attempt.local.last, attempt.worker());
-        version::install_writes(prepared, version);
+        let attempt = version::install_writes(prepared, version);
+        if let Some((order, ranks)) = self.ordered(attempt) {
+            order.installed(attempt, ranks);
+        }
     }
 
     #[inline]
@@ -210,7 +235,30 @@ unsafe impl Protocol for Occ {
 
     #[inline]
     fn abort(&self, attempt: &mut Attempt<Self>) {
+        if let Some(order) = &self.order {
+            order.release(attempt);
+        }
         version::release(attempt);
+    }
+
+    fn before_piece(&self, attempt: &mut Attempt<Self>) {
+        if let Some(order) = &self.order {
+            order.before_piece(attempt);
+        }
+    }
+
+    fn end_pieces(&self, attempt: &mut Attempt<Self>) {
+        if let Some(order) = &self.order {
+            order.end(attempt);
+        }
+    }
+}
+
+impl Occ {
+    /// The order of pieces, and the ranks of the attempt's piece, if it may conflict with others.
+    #[inline(always)]
+    fn ordered(&self, attempt: &Attempt<Self>) -> Option<(&ic3::Order, PieceRanks)> {
+        Some((self.order.as_deref()?, attempt.piece_ranks()?))
     }
 }
 

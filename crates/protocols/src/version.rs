@@ -253,8 +253,8 @@ pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: Version) {
-    prepared.install_all(|_| (), |item| item.header().unlock_as(version));
+pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: Version) -> &mut Attempt<P> {
+    prepared.install_all(|_| (), |item| item.header().unlock_as(version))
 }
 
 /// Releases the locks of an attempt that failed. Versions stay, because nothing was changed under the locks, except

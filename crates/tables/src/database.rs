@@ -14,7 +14,7 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Pieces, Protocol, RetryPolicy, Value, Worker};
+use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
@@ -258,7 +258,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = chopping.plan()?;
+        let plan = if self.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
         if plan.publishes() {
             let _ = self.shared.marks.set(Marks::new(self.id()));
         }
@@ -292,24 +292,33 @@ impl<P: Protocol> Database<P> {
             let mut results = KeptResults::new();
             // Taken away when the last piece has committed.
             let marks = self.shared.marks.get().map(SetMarks::new);
-            if plan.goes_on {
-                let first = pieces.piece(profile, false, |tx| {
-                    marks.iter().for_each(SetMarks::clear);
-                    if tx.must_be_whole() {
-                        return Err(Stopped::Barred);
+            let count = plan.count();
+            for piece in 0..if count > 1 { count } else { 0 } {
+                let is_last = piece + 1 == count;
+                let ended = pieces.piece(profile, plan.ranks(piece), is_last, |tx| {
+                    if piece == 0 {
+                        marks.iter().for_each(SetMarks::clear);
+                        if tx.must_be_whole() {
+                            return Err(Stopped::Barred);
+                        }
                     }
-                    let piece = InPieces::first(self, tx, plan, false, &mut results);
-                    procedure.run(&mut piece.setting(marks.as_ref()))?.check_lasts()
+                    let context = InPieces::new(self, tx, plan, Some(piece), &mut results);
+                    procedure.run(&mut context.setting(marks.as_ref()))?.at_end_of(piece, count)
                 });
-                match first {
-                    Ok(()) => return self.execute_rest(pieces, procedure, plan, &results),
-                    Err(Error::Rollback(Stopped::Barred)) => marks.iter().for_each(SetMarks::clear),
-                    Err(error) => return Err(error),
+                match ended {
+                    Ok(None) => {}
+                    Ok(Some(output)) => return Ok(output),
+                    Err(Error::Rollback(Stopped::Barred)) => {
+                        marks.iter().for_each(SetMarks::clear);
+                        break;
+                    }
+                    Err(error) if piece == 0 => return Err(error),
+                    Err(error) => return Err(after_first_piece(procedure.name(), error)),
                 }
             }
-            // A known procedure as one transaction is in the way of no other in pieces.
-            pieces.piece(profile, true, |tx| {
-                procedure.run(&mut InPieces::first(self, tx, plan, true, &mut results))?.value()
+            // A known procedure as one transaction is in the way of no other in pieces, or ordered with them.
+            pieces.piece(profile, plan.all_ranks(), true, |tx| {
+                procedure.run(&mut InPieces::new(self, tx, plan, None, &mut results))?.value()
             })
         });
         match ended {
@@ -320,27 +329,6 @@ impl<P: Protocol> Database<P> {
                 Stopped::Strayed | Stopped::Barred => Abort::rollback(),
             })),
         }
-    }
-
-    /// Executes all pieces of a procedure but the first, which has committed, as one.
-    fn execute_rest<T: Procedure>(
-        &self,
-        pieces: &mut Pieces<'_, P>,
-        procedure: &T,
-        plan: &ProcedurePlan,
-        results: &KeptResults,
-    ) -> Result<T::Output, Error<Stopped>> {
-        let ended = pieces.piece(procedure.profile(), true, |tx| {
-            procedure.run(&mut InPieces::rest(self, tx, plan, results))?.value()
-        });
-        // The first run went through the whole procedure, and this one does the same.
-        ended.map_err(|error| match error {
-            Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
-                "procedure {} rolled back, or did other operations, when its first piece had committed",
-                procedure.name()
-            ))),
-            other => other,
-        })
     }
 
     /// The marks of changes that procedures publish, if they do.
@@ -534,5 +522,16 @@ impl<P: Protocol> Database<P> {
             Ok(()) | Err(Error::Rollback(_)) => Ok(trace),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The error of a procedure that has failed when pieces of it had committed. Its first run went through the whole procedure, and the
+/// later ones do the same.
+fn after_first_piece(procedure: &str, error: Error<Stopped>) -> Error<Stopped> {
+    match error {
+        Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
+            "procedure {procedure} rolled back, or did other operations, when its first piece had committed"
+        ))),
+        other => other,
     }
 }

@@ -44,13 +44,14 @@ impl<P: Protocol> Attempt<P> {
 
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
-        let Self { log: Some(log), items, piece, log_goes_on, records_later: false, .. } = self else {
+        let Self { log: Some(log), items, piece, ends_later, log_goes_on, records_later: false, .. } = self
+        else {
             return;
         };
         *log_goes_on = false;
         if outcome == Ended::Committed {
             log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
-            if piece.goes_on() {
+            if piece.goes_on() || *ends_later {
                 log.end_piece();
                 *log_goes_on = true;
                 return;

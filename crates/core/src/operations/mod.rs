@@ -9,8 +9,8 @@
 //! | [`deferred`](crate::deferred) | in order of rank, when the transaction commits | drp §5.1 |
 //! | [`graph`](crate::graph) | by the owner and by workers that wait for it | stealdb §3 |
 //!
-//! An executor keeps with an operation what it needs to choose the next one. Pieces of chopped transactions are a third
-//! reading of the same graph (ARCHITECTURE.md, "Room for what comes").
+//! An executor keeps with an operation what it needs to choose the next one. Procedures in pieces (`chop`, `ic3`) are not recorded: they
+//! run once for each piece.
 //!
 //! # Memory
 //!

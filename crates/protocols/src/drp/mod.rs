@@ -86,7 +86,7 @@ mod early;
 mod install;
 mod options;
 mod order;
-mod progress;
+pub(crate) mod progress;
 mod ticket_lock;
 
 use crate::reads::{self, KeepsVersions};

@@ -18,15 +18,15 @@ use hotrow_sync::spin::spin_until;
 use hotrow_sync::thread;
 
 /// The bound of a worker that is not committing, or whose commit has finished.
-const FINISHED: u64 = u64::MAX;
+pub(crate) const FINISHED: u64 = u64::MAX;
 /// The bound of a worker that has joined all its lines and waits for others to finish.
-const JOINED_ALL: u64 = u64::MAX - 1;
+pub(crate) const JOINED_ALL: u64 = u64::MAX - 1;
 /// The highest rank there is.
-pub(super) const RANK_MAX: u64 = u64::MAX - 2;
+pub(crate) const RANK_MAX: u64 = u64::MAX - 2;
 
 /// The commit of one worker.
 #[derive(Debug)]
-pub(super) struct WorkerProgress {
+pub(crate) struct WorkerProgress {
     /// Number of commits of the worker so far.
     serial: AtomicU64,
     bound: AtomicU64,
@@ -41,17 +41,24 @@ impl Default for WorkerProgress {
 impl WorkerProgress {
     /// Publishes that this commit and all its predecessors have joined everything below `rank`, or everything.
     #[inline(always)]
-    pub(super) fn advance(&self, rank: Option<u64>) {
+    pub(crate) fn advance(&self, rank: Option<u64>) {
         // Release: pairs with the acquire in `has_passed`. An attempt that joins a line because of it joins behind
         // this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
+    }
+
+    /// The bound that the worker itself has published last.
+    #[inline(always)]
+    pub(crate) fn own_bound(&self) -> u64 {
+        // Relaxed: only the worker itself changes it.
+        self.bound.load(Ordering::Relaxed)
     }
 }
 
 /// A commit that precedes another one in a line (drp §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Predecessor {
-    pub(super) worker: u32,
+pub(crate) struct Predecessor {
+    pub(crate) worker: u32,
     serial: u64,
 }
 
@@ -63,7 +70,7 @@ const IN_A_LINE: usize = 16;
 
 /// The progress of all workers' commits.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     commits: PerWorker<WorkerProgress>,
     /// Odd while a worker has finished a commit that is going to change an index, and has not changed it yet. Many
     /// words lie in one cache line, because all of them are loaded together.
@@ -75,7 +82,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             commits: PerWorker::new(WORKERS_MAX),
             restructuring: PerWorker::new(WORKERS_MAX.div_ceil(IN_A_LINE as u32)),
@@ -92,7 +99,7 @@ impl Progress {
 
     /// Begins a commit that will first join a segment of this rank.
     #[inline]
-    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) -> &WorkerProgress {
+    pub(crate) fn begin(&self, worker: u32, rank: Option<u64>) -> &WorkerProgress {
         let commit = self.commits.of(worker);
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
@@ -106,15 +113,21 @@ impl Progress {
         commit
     }
 
+    /// The numbers of the workers that have begun a commit.
+    #[inline]
+    pub(crate) fn workers(&self) -> std::ops::Range<u32> {
+        self.crowd.workers()
+    }
+
     /// Returns the commit of a worker.
     #[inline]
-    pub(super) fn of(&self, worker: u32) -> &WorkerProgress {
+    pub(crate) fn of(&self, worker: u32) -> &WorkerProgress {
         self.commits.of(worker)
     }
 
     /// Publishes that the commit has finished: it and all its predecessors have joined all their lines.
     #[inline]
-    pub(super) fn finish(&self, worker: u32) {
+    pub(crate) fn finish(&self, worker: u32) {
         self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
     }
 
@@ -123,7 +136,7 @@ impl Progress {
     }
 
     /// Publishes that a worker's commit is going to change an index. The next call publishes that it has changed it.
-    pub(super) fn toggle_restructuring(&self, worker: u32) {
+    pub(crate) fn toggle_restructuring(&self, worker: u32) {
         let word = self.restructuring(worker);
         // Relaxed: only the worker itself changes it. The store pairs with the loads in `wait_for_restructuring`.
         // The word is odd before the commit finishes. So an attempt that comes after it in the serial order loads
@@ -140,7 +153,7 @@ impl Progress {
     /// The caller has not finished, so no finished commit is behind it or waits for it. A commit that has published
     /// a change and has not finished yet waits for nobody any more. Commits that publish one later come after the
     /// caller.
-    pub(super) fn wait_for_restructuring(&self, worker: u32, seen: &mut Vec<(u32, u32)>) {
+    pub(crate) fn wait_for_restructuring(&self, worker: u32, seen: &mut Vec<(u32, u32)>) {
         let word = |other| self.restructuring(other).load(Ordering::SeqCst);
         let others = self.crowd.workers().filter(|other| *other != worker);
         seen.clear();
@@ -158,13 +171,13 @@ impl Progress {
     /// It is the commit that was found in a line, if that one still is in the line afterwards: a later commit begins
     /// when the earlier one has left its lines, and a thread that loads its serial number sees that (acquire).
     #[inline]
-    pub(super) fn current(&self, worker: u32) -> Predecessor {
+    pub(crate) fn current(&self, worker: u32) -> Predecessor {
         Predecessor { worker, serial: self.commits.of(worker).serial.load(Ordering::Acquire) }
     }
 
     /// Returns the rank below which a predecessor and all its own predecessors have joined all their lines.
     #[inline]
-    pub(super) fn bound(&self, predecessor: Predecessor) -> u64 {
+    pub(crate) fn bound(&self, predecessor: Predecessor) -> u64 {
         let commit = self.commits.of(predecessor.worker);
         // Acquire, both, in this order: a thread that loads a later commit's bound loads its serial number, too.
         let bound = commit.bound.load(Ordering::Acquire);
@@ -179,13 +192,13 @@ impl Progress {
 
     /// True if a predecessor has finished.
     #[inline]
-    pub(super) fn has_finished(&self, predecessor: Predecessor) -> bool {
+    pub(crate) fn has_finished(&self, predecessor: Predecessor) -> bool {
         self.has_passed(predecessor, JOINED_ALL)
     }
 
     /// Waits until a predecessor has passed `rank`.
     #[inline]
-    pub(super) fn wait_passed(&self, predecessor: Predecessor, rank: u64) {
+    pub(crate) fn wait_passed(&self, predecessor: Predecessor, rank: u64) {
         if !self.has_passed(predecessor, rank) {
             let kind = if rank == JOINED_ALL { "the end of a predecessor" } else { "a predecessor's rank" };
             let _waiting = waiting(kind, 0);
@@ -195,7 +208,7 @@ impl Progress {
 
     /// Waits until a predecessor has finished.
     #[inline]
-    pub(super) fn wait_finished(&self, predecessor: Predecessor) {
+    pub(crate) fn wait_finished(&self, predecessor: Predecessor) {
         self.wait_passed(predecessor, JOINED_ALL);
     }
 
@@ -209,7 +222,7 @@ impl Progress {
     /// the condition comes to hold. There is no deadline, because an attempt in a line cannot leave it before its
     /// turn.
     #[cold]
-    pub(super) fn wait(&self, number: u64, mut condition: impl FnMut() -> bool) {
+    pub(crate) fn wait(&self, number: u64, mut condition: impl FnMut() -> bool) {
         let rounds = match () {
             () if cfg!(loom) => 0,
             () if self.is_crowded() => 8,
@@ -230,7 +243,7 @@ impl Progress {
     /// Either this load sees that a thread is parked, or a thread that parks checks its condition after the fence,
     /// and so sees the earlier stores.
     #[inline]
-    pub(super) fn tell(&self, numbers: impl Iterator<Item = u64>) {
+    pub(crate) fn tell(&self, numbers: impl Iterator<Item = u64>) {
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) != 0 {
             self.wake(numbers);

@@ -71,11 +71,11 @@ impl ChoppedProcedure {
 }
 
 /// The pieces of one procedure while the graph is made: sets of classes.
-type Pieces = Vec<BTreeSet<usize>>;
+pub(super) type Pieces = Vec<BTreeSet<usize>>;
 
 pub(super) fn analyse(shapes: &[Shape], declared: &Declared) -> Result<ChoppingGraph, ChoppingError> {
     let on_snapshot = |shape: &Shape| declared.readers_on_snapshots && shape.only_reads();
-    let edges = edges(shapes, declared, on_snapshot);
+    let edges = conflict_edges(shapes, declared, on_snapshot);
     check_published(shapes, &edges)?;
     let mut pieces: Vec<Pieces> = shapes
         .iter()
@@ -113,7 +113,12 @@ pub(super) fn analyse(shapes: &[Shape], declared: &Declared) -> Result<ChoppingG
     Ok(ChoppingGraph { procedures, edges })
 }
 
-fn edges(shapes: &[Shape], declared: &Declared, on_snapshot: impl Fn(&Shape) -> bool) -> Vec<ConflictEdge> {
+/// The conflicts between instances of procedures, unless they run on snapshots.
+pub(super) fn conflict_edges(
+    shapes: &[Shape],
+    declared: &Declared,
+    on_snapshot: impl Fn(&Shape) -> bool,
+) -> Vec<ConflictEdge> {
     let mut edges = Vec::new();
     for (first, one) in shapes.iter().enumerate().filter(|(_, shape)| !on_snapshot(shape)) {
         for (second, other) in shapes.iter().enumerate().skip(first).filter(|(_, shape)| !on_snapshot(shape))
@@ -168,7 +173,7 @@ fn conflict(one: (&Shape, &ShapedClass), other: (&Shape, &ShapedClass), declared
 }
 
 /// Merges insertions of rows with that of the row to which they belong: whoever takes that one out finds them.
-fn join_owned(shape: &Shape, declared: &Declared, pieces: &mut Pieces) {
+pub(super) fn join_owned(shape: &Shape, declared: &Declared, pieces: &mut Pieces) {
     for (child, parent) in &declared.belongs {
         let inserts = |table: &String| {
             let is_such =
@@ -182,7 +187,7 @@ fn join_owned(shape: &Shape, declared: &Declared, pieces: &mut Pieces) {
 }
 
 /// Merges all pieces for which `is_part` is true. True if there were several.
-fn merge(pieces: &mut Pieces, is_part: impl Fn(&BTreeSet<usize>) -> bool) -> bool {
+pub(super) fn merge(pieces: &mut Pieces, is_part: impl Fn(&BTreeSet<usize>) -> bool) -> bool {
     let (parts, rest): (Pieces, Pieces) =
         std::mem::take(pieces).into_iter().partition(|piece| is_part(piece));
     let several = parts.len() > 1;
@@ -195,7 +200,7 @@ fn merge(pieces: &mut Pieces, is_part: impl Fn(&BTreeSet<usize>) -> bool) -> boo
 }
 
 /// Merges pieces that depend on each other both ways, directly or over others.
-fn merge_cycles(shape: &Shape, pieces: &mut Pieces) {
+pub(super) fn merge_cycles(shape: &Shape, pieces: &mut Pieces) {
     loop {
         let reached: Vec<BTreeSet<usize>> =
             (0..pieces.len()).map(|at| reached_from(shape, pieces, at)).collect();
@@ -211,7 +216,7 @@ fn merge_cycles(shape: &Shape, pieces: &mut Pieces) {
 }
 
 /// The pieces on which a piece depends, directly or over others.
-fn reached_from(shape: &Shape, pieces: &Pieces, from: usize) -> BTreeSet<usize> {
+pub(super) fn reached_from(shape: &Shape, pieces: &Pieces, from: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
     while let Some(at) = open.pop() {

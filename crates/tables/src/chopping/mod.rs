@@ -81,10 +81,12 @@ mod graph;
 mod operations;
 mod plan;
 pub(crate) mod publishing;
+mod ranks;
 
 pub use graph::{ChoppedProcedure, ChoppingGraph, ConflictEdge, Piece};
 pub use operations::OperationClass;
 pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
+pub use ranks::{RankedGraph, RankedPiece, RankedProcedure};
 
 use crate::trace::{OperationKind, ProcedureTrace};
 use operations::{Declared, Shape};
@@ -206,12 +208,22 @@ impl Chopping {
         match self.analyse() {
             Ok(graph) if self.commutes() && !scans(&graph) => Ok(ChoppingPlan::of(&graph, true)),
             Ok(_) | Err(ChoppingError::Connected { .. }) => {
-                let mut chopping = self.clone();
-                chopping.declared.published.clear();
-                Ok(ChoppingPlan::of(&chopping.analyse()?, self.commutes()))
+                Ok(ChoppingPlan::of(&self.without_publishing().analyse()?, self.commutes()))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Cuts the procedures to be executed into pieces by ranks.
+    pub(crate) fn ranked_plan(&self) -> Result<ChoppingPlan, ChoppingError> {
+        Ok(ChoppingPlan::ranked(&self.rank()?, self.commutes()))
+    }
+
+    /// The same procedures, with published changes as ordinary ones.
+    fn without_publishing(&self) -> Self {
+        let mut chopping = self.clone();
+        chopping.declared.published.clear();
+        chopping
     }
 
     /// Chops the procedures.
@@ -220,6 +232,23 @@ impl Chopping {
     ///
     /// [`ChoppingError`] if a declaration does not fit to the procedures.
     pub fn analyse(&self) -> Result<ChoppingGraph, ChoppingError> {
+        self.check()?;
+        graph::analyse(&self.shapes, &self.declared)
+    }
+
+    /// Cuts the procedures into pieces by ranks, which are to be ordered when they run (`ic3`): the head of the module `ranks` has the
+    /// algorithm. Published changes are ordinary ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`analyse`](Self::analyse), but published changes may conflict.
+    pub fn rank(&self) -> Result<RankedGraph, ChoppingError> {
+        self.check()?;
+        Ok(ranks::rank(&self.shapes, &self.without_publishing().declared))
+    }
+
+    /// Checks that declarations fit to the procedures.
+    fn check(&self) -> Result<(), ChoppingError> {
         for (at, shape) in self.shapes.iter().enumerate() {
             if shape.classes.is_empty() {
                 return Err(ChoppingError::NoTrace(shape.name.clone()));
@@ -235,7 +264,7 @@ impl Chopping {
                 return Err(ChoppingError::NothingToPublish { procedure, table });
             }
         }
-        graph::analyse(&self.shapes, &self.declared)
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@ use super::{Chopping, ChoppingError, ChoppingGraph};
 use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
 
 /// An operation on a table without column groups, with the operations from which its key and its input come.
-fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> Operation {
+pub(super) fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> Operation {
     let ids = |ids: &[u32]| ids.iter().map(|id| OperationId(*id)).collect::<Vec<_>>();
     Operation {
         table: table.to_owned(),
@@ -20,11 +20,11 @@ fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> 
     }
 }
 
-fn free(table: &str, kind: OperationKind) -> Operation {
+pub(super) fn free(table: &str, kind: OperationKind) -> Operation {
     operation(table, kind, &[], &[])
 }
 
-fn trace(operations: Vec<Operation>) -> [ProcedureTrace; 1] {
+pub(super) fn trace(operations: Vec<Operation>) -> [ProcedureTrace; 1] {
     [ProcedureTrace { operations, ..ProcedureTrace::default() }]
 }
 

@@ -27,30 +27,27 @@ use std::ops::ControlFlow;
 pub(crate) struct InPieces<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
     plan: &'a ProcedurePlan,
-    /// True if the procedure is executed as one piece.
-    is_whole: bool,
-    results: Results<'a>,
+    /// The number of the piece; `None` if the procedure is executed as one.
+    piece: Option<u8>,
+    /// The number of operations so far, passed over ones included.
+    operations: usize,
+    results: &'a mut KeptResults,
     /// The marks that the first of several pieces sets.
     marks: Option<&'a SetMarks<'a>>,
 }
 
-/// The results of the first piece that are needed later.
-pub(crate) type KeptResults = Vec<Box<dyn Any + Send>>;
+/// The results that are needed by later pieces, by the places of their operations in the program.
+pub(crate) type KeptResults = Vec<Option<Box<dyn Any + Send>>>;
 
-/// The kept results, as the current piece uses them.
-enum Results<'a> {
-    /// The first piece keeps them.
-    Kept(&'a mut KeptResults),
-    /// A later piece finds them, one after the other.
-    Found(std::slice::Iter<'a, Box<dyn Any + Send>>),
-}
+/// A set of pieces, one bit for each number.
+type PieceSet = u64;
 
 /// A value, unless it comes from an operation of a later piece, or one whose result was not kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Known<T> {
     value: Option<T>,
-    /// True if it is known in the last piece.
-    lasts: bool,
+    /// The pieces in which it is known.
+    known_in: PieceSet,
 }
 
 /// The reason why a run of the procedure stops.
@@ -71,8 +68,9 @@ impl From<Abort> for Stopped {
 }
 
 impl<T> Known<T> {
-    fn now(value: T) -> Self {
-        Self { value: Some(value), lasts: true }
+    /// A value that is known in all pieces.
+    fn always(value: T) -> Self {
+        Self { value: Some(value), known_in: PieceSet::MAX }
     }
 
     /// The value, at the end of the last piece.
@@ -80,34 +78,30 @@ impl<T> Known<T> {
         self.value.ok_or(Stopped::Strayed)
     }
 
-    /// Checks that the value will be known at the end of the last piece.
-    pub(crate) fn check_lasts(&self) -> Result<(), Stopped> {
-        if self.lasts { Ok(()) } else { Err(Stopped::Strayed) }
+    /// Returns the value if a piece is the last one of so many. Checks in others that it will be known then.
+    pub(crate) fn at_end_of(self, piece: usize, count: usize) -> Result<Option<T>, Stopped> {
+        match () {
+            () if piece + 1 == count => self.value().map(Some),
+            () if self.known_in >> (count - 1) & 1 == 1 => Ok(None),
+            () => Err(Stopped::Strayed),
+        }
     }
 }
 
 impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
-    /// A context for an attempt at the first piece; `is_whole`: of which the procedure then consists.
-    pub(crate) fn first(
+    /// A context for an attempt at a piece; `None`: at the whole procedure as one.
+    pub(crate) fn new(
         database: &'a Database<P>,
         tx: &'a mut Transaction<'w, P>,
         plan: &'a ProcedurePlan,
-        is_whole: bool,
+        piece: Option<usize>,
         results: &'a mut KeptResults,
     ) -> Self {
-        results.clear();
-        Self { eager: Eager::new(database, tx), plan, is_whole, results: Results::Kept(results), marks: None }
-    }
-
-    /// A context for an attempt at what follows.
-    pub(crate) fn rest(
-        database: &'a Database<P>,
-        tx: &'a mut Transaction<'w, P>,
-        plan: &'a ProcedurePlan,
-        results: &'a KeptResults,
-    ) -> Self {
-        let results = Results::Found(results.iter());
-        Self { eager: Eager::new(database, tx), plan, is_whole: false, results, marks: None }
+        let piece = piece.map(|piece| piece as u8);
+        if piece == Some(0) {
+            results.clear();
+        }
+        Self { eager: Eager::new(database, tx), plan, piece, operations: 0, results, marks: None }
     }
 
     /// Has the piece set marks for the changes that a later one will publish.
@@ -123,11 +117,11 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         (part, kind, groups): (u32, OperationKind, u32),
         keys: impl FnOnce() -> Option<Keys>,
     ) -> Result<(), Stopped> {
-        if !self.plan.has_marks || !matches!(self.results, Results::Kept(_)) {
+        if !self.plan.has_marks || !self.is_first() {
             return Ok(());
         }
         let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
-        let sets = class.publishes && !self.is_whole;
+        let sets = class.publishes && self.piece.is_some();
         if !sets && !class.subscribes {
             return Ok(());
         }
@@ -142,40 +136,54 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         Ok(())
     }
 
-    /// Executes an operation if it belongs to the current piece. `lasts`: its inputs are known in the last piece. `run` returns
+    /// True in the first run of the procedure, which goes through all of it.
+    fn is_first(&self) -> bool {
+        self.piece.unwrap_or(0) == 0
+    }
+
+    /// Executes an operation if it belongs to the current piece. `known_in`: the pieces in which its inputs are known. `run` returns
     /// `None` if an input is not known now.
     #[inline]
     fn operation<O: Data>(
         &mut self,
         (part, kind, groups): (u32, OperationKind, u32),
-        lasts: bool,
+        known_in: PieceSet,
         run: impl FnOnce(&mut Eager<'a, 'w, P>) -> Option<Result<O, Abort>>,
     ) -> Result<Known<O>, Stopped> {
         let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
-        if self.is_whole {
+        let place = self.operations;
+        self.operations += 1;
+        let Some(piece) = self.piece else {
             let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
-            return Ok(Known::now(output));
-        }
-        let is_first = matches!(self.results, Results::Kept(_));
-        if class.first == is_first {
+            return Ok(Known::always(output));
+        };
+        let own = 1 << class.piece;
+        let known_after: PieceSet = if class.kept { !(own - 1) } else { own };
+        if class.piece == piece {
             let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
-            if let Results::Kept(results) = &mut self.results
-                && class.kept
-            {
-                results.push(Box::new(output.clone()));
+            if class.kept {
+                self.keep(place, output.clone());
             }
-            return Ok(Known { value: Some(output), lasts: class.kept || !class.first });
+            return Ok(Known { value: Some(output), known_in: known_after });
         }
-        match &mut self.results {
-            // The last piece would meet an input that it does not know, when the first has committed.
-            Results::Kept(_) if !lasts => Err(Stopped::Strayed),
-            Results::Kept(_) => Ok(Known { value: None, lasts: true }),
-            Results::Found(results) if class.kept => {
-                let kept = results.next().and_then(|kept| kept.downcast_ref::<O>());
-                kept.cloned().map(Known::now).ok_or(Stopped::Strayed)
-            }
-            Results::Found(_) => Ok(Known { value: None, lasts: false }),
+        // The later piece would meet an input that it does not know, when the first has committed.
+        if class.piece > piece && known_in & own == 0 {
+            return Err(Stopped::Strayed);
         }
+        if class.piece > piece || !class.kept {
+            return Ok(Known { value: None, known_in: known_after });
+        }
+        let kept = self.results.get(place).and_then(Option::as_ref);
+        let kept = kept.and_then(|kept| kept.downcast_ref::<O>()).cloned().ok_or(Stopped::Strayed)?;
+        Ok(Known { value: Some(kept), known_in: known_after })
+    }
+
+    /// Keeps the result of an operation for later pieces.
+    fn keep<O: Data>(&mut self, place: usize, output: O) {
+        if self.results.len() <= place {
+            self.results.resize_with(place + 1, || None);
+        }
+        self.results[place] = Some(Box::new(output));
     }
 }
 
@@ -185,12 +193,12 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
 
     #[inline(always)]
     fn value<T: Data>(&mut self, value: T) -> Known<T> {
-        Known::now(value)
+        Known::always(value)
     }
 
     #[inline]
     fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
-        if matches!(self.results, Results::Kept(_)) {
+        if self.is_first() {
             self.eager.prefetch(table, keys);
         }
     }
@@ -202,7 +210,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         keys: impl Iterator<Item = K> + Clone,
         columns: impl Columns<R>,
     ) {
-        if matches!(self.results, Results::Kept(_)) {
+        if self.is_first() {
             self.eager.prefetch_columns(table, keys, columns);
         }
     }
@@ -215,7 +223,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Read, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts, |eager| Some(eager.read(table, key.value?, look)))
+        self.operation(class, key.known_in, |eager| Some(eager.read(table, key.value?, look)))
     }
 
     fn read_columns<K: Key, R: Value, C>(
@@ -229,7 +237,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let class = (table.part.number(), OperationKind::Read, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts, |eager| Some(eager.read_columns(table, key.value?, columns)))
+        self.operation(class, key.known_in, |eager| Some(eager.read_columns(table, key.value?, columns)))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -241,7 +249,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<Option<O>>, Stopped> {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts && input.lasts, |eager| {
+        self.operation(class, key.known_in & input.known_in, |eager| {
             Some(eager.update(table, key.value?, input.value?, change))
         })
     }
@@ -259,7 +267,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts && input.lasts, |eager| {
+        self.operation(class, key.known_in & input.known_in, |eager| {
             Some(eager.update_columns(table, key.value?, columns, input.value?, change))
         })
     }
@@ -279,7 +287,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
         let commutes = self.plan.commutes;
-        self.operation(class, key.lasts && input.lasts, |eager| {
+        self.operation(class, key.known_in & input.known_in, |eager| {
             let (key, input) = (key.value?, input.value?);
             if commutes {
                 return Some(eager.commute_columns(table, key, columns, input, change));
@@ -297,7 +305,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Replace, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts && row.lasts, |eager| {
+        self.operation(class, key.known_in & row.known_in, |eager| {
             Some(eager.replace(table, key.value?, row.value?))
         })
     }
@@ -312,7 +320,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
         let commutes = self.plan.commutes;
-        self.operation(class, key.lasts && input.lasts, |eager| {
+        self.operation(class, key.known_in & input.known_in, |eager| {
             let (key, input) = (key.value?, input.value?);
             if commutes {
                 return Some(eager.commute(table, key, input, change));
@@ -330,7 +338,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Insert, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts && row.lasts, |eager| {
+        self.operation(class, key.known_in & row.known_in, |eager| {
             Some(eager.insert(table, key.value?, row.value?))
         })
     }
@@ -352,7 +360,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<bool>, Stopped> {
         let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.lasts, |eager| Some(eager.delete(table, key.value?)))
+        self.operation(class, key.known_in, |eager| Some(eager.delete(table, key.value?)))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -364,7 +372,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
         let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         let taken =
-            self.operation(class, range.lasts, |eager| Some(eager.take_first(table, group, range.value?)))?;
+            self.operation(class, range.known_in, |eager| Some(eager.take_first(table, group, range.value?)))?;
         if let Some(taken) = &taken.value {
             self.mark(class, || Some(taken.clone()))?;
         }
@@ -384,7 +392,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     {
         let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.lasts && input.lasts, |eager| {
+        self.operation(class, keys.known_in & input.known_in, |eager| {
             Some(eager.update_each(table, keys.value?, input.value?, initial, change))
         })
     }
@@ -402,7 +410,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.mark(class, || keys.value.clone())?;
         let commutes = self.plan.commutes;
-        self.operation(class, keys.lasts && input.lasts, |eager| {
+        self.operation(class, keys.known_in & input.known_in, |eager| {
             let (keys, input) = (keys.value?, input.value?);
             Some(keys.into_iter().try_for_each(|key| {
                 let (input, change) = (input.clone(), change.clone());
@@ -431,7 +439,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.mark(class, || keys.value.clone())?;
         let commutes = self.plan.commutes;
-        self.operation(class, keys.lasts && input.lasts, |eager| {
+        self.operation(class, keys.known_in & input.known_in, |eager| {
             let (keys, input) = (keys.value?, input.value?);
             if commutes {
                 return Some(eager.commute_columns_each(table, keys, columns, input, change));
@@ -453,7 +461,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
         let class = (table.part.number(), OperationKind::Scan, self.eager.groups(table));
-        self.operation(class, range.lasts, |eager| {
+        self.operation(class, range.known_in, |eager| {
             Some(eager.scan(table, range.value?, direction, initial, fold))
         })
     }
@@ -467,7 +475,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
         let class = (index.part.number(), OperationKind::Scan, all_groups::<R>());
-        self.operation(class, range.lasts, |eager| {
+        self.operation(class, range.known_in, |eager| {
             Some(eager.scan_index(index, range.value?, direction, initial, fold))
         })
     }
@@ -478,16 +486,19 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         value: Known<A>,
         compute: impl FnOnce(A) -> B + Send + 'static,
     ) -> Known<B> {
-        Known { value: value.value.map(compute), lasts: value.lasts }
+        Known { value: value.value.map(compute), known_in: value.known_in }
     }
 
     #[inline]
     fn zip<A: Data, B: Data>(&mut self, first: Known<A>, second: Known<B>) -> Known<(A, B)> {
-        Known { value: first.value.zip(second.value), lasts: first.lasts && second.lasts }
+        Known { value: first.value.zip(second.value), known_in: first.known_in & second.known_in }
     }
 
     fn force<T: Data>(&mut self, value: Known<T>) -> Result<T, Stopped> {
-        value.check_lasts()?;
+        // All later runs must come by here with the same value.
+        if value.known_in != PieceSet::MAX {
+            return Err(Stopped::Strayed);
+        }
         value.value()
     }
 

@@ -1,6 +1,6 @@
 //! TPC-C's chopping graph (dbx-tc §6.2, Figures 10 and 11).
 
-use hotrow::chopping::{ChoppingError, ChoppingGraph};
+use hotrow::chopping::{ChoppingError, ChoppingGraph, RankedGraph};
 use hotrow_workloads::tpcc::TpccOptions;
 use hotrow_workloads::{Refinement, WorkloadDefinition as _};
 
@@ -76,6 +76,46 @@ fn the_refined_graph_is_that_of_figure_11() {
     let names = |at: usize| graph.procedures[at].name.as_str();
     let ends: Vec<_> = published.iter().map(|edge| (names(edge.from.0), names(edge.to.0))).collect();
     assert_eq!(ends, [("payment", "delivery")]);
+}
+
+/// The pieces of a procedure by ranks.
+fn ranked(graph: &RankedGraph, name: &str) -> Vec<String> {
+    let procedure = graph.procedures.iter().find(|procedure| procedure.name == name).expect("a procedure");
+    let piece = |piece: &hotrow::chopping::RankedPiece| {
+        let words: Vec<_> = piece.classes.iter().map(|class| procedure.classes[*class].to_string()).collect();
+        let ranks = piece.ranks.map_or(String::new(), |ranks| {
+            assert_eq!(ranks.first, ranks.last, "no pieces were merged");
+            format!("{}: ", ranks.first)
+        });
+        format!("{ranks}{}", words.join("; "))
+    };
+    procedure.pieces.iter().map(piece).collect()
+}
+
+/// The ranks of TPC-C's tables under `ic3`: DISTRICT, STOCK, NEW-ORDER with what belongs to it, CUSTOMER.
+#[test]
+fn transactions_have_a_piece_for_each_table_that_others_want() {
+    let options = TpccOptions::from_given(&[]).unwrap();
+    let graph = options.chopping(Refinement::Full).unwrap().unwrap().rank().unwrap();
+    let new_order = [
+        "read WAREHOUSE; read CUSTOMER; read ITEM",
+        "0: update DISTRICT (orders)",
+        "1: update STOCK",
+        "2: insert ORDER; insert NEW-ORDER; insert ORDER-LINE",
+    ];
+    assert_eq!(ranked(&graph, "new_order"), new_order);
+    let payment = [
+        "read WAREHOUSE; read DISTRICT; scan CUSTOMER.by_name",
+        "3: update CUSTOMER (account)",
+        "insert HISTORY; add to DISTRICT (year_to_date); add to WAREHOUSE (year_to_date)",
+    ];
+    assert_eq!(ranked(&graph, "payment"), payment);
+    let delivery = [
+        "2: scan NEW-ORDER; delete NEW-ORDER",
+        "3: update ORDER; update ORDER-LINE; add to CUSTOMER (account)",
+    ];
+    assert_eq!(ranked(&graph, "delivery"), delivery);
+    assert!(graph.procedures[2..].iter().filter(|procedure| procedure.on_snapshot).count() == 2);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod datatypes;
 mod models;
 #[path = "../mutants/mod.rs"]
 mod mutants;
+mod ordered_pieces;
 mod pieces;
 mod pipeline;
 mod publishing;

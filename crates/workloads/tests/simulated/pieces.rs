@@ -235,8 +235,10 @@ fn explore(protocol: &str, seeds: std::ops::Range<u64>) -> (u64, u64, u64) {
 
 #[test]
 fn pieces_are_serializable_in_every_schedule() {
-    let (pieces, whole, _) = explore("chop", 0..1_000);
-    assert!(pieces > 500 && whole > 500, "{pieces} pieces, {whole} whole transactions");
+    for protocol in ["chop", "ic3"] {
+        let (pieces, whole, _) = explore(protocol, 0..1_000);
+        assert!(pieces > 500 && whole > 500, "{protocol}: {pieces} pieces, {whole} whole transactions");
+    }
 }
 
 #[test]
@@ -253,4 +255,5 @@ fn pieces_in_regions_are_serializable_in_every_schedule() {
 fn pieces_are_serializable_in_very_many_schedules() {
     explore("chop", 1_000..101_000);
     explore("chop-htm", 1_000..101_000);
+    explore("ic3", 1_000..101_000);
 }

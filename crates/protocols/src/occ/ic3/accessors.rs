@@ -1,0 +1,274 @@
+//! The accessor lists of `ic3`: for each segment the transactions in progress that have accessed it.
+//!
+//! Lists are shared by all segments whose ranks have the same hash. So each entry names its segment, by its address, and the ranks of
+//! the piece that has entered it. (An address may come to be another segment's while an entry is there. If that one has another
+//! rank, the entry is no conflict; if it has the same one, it is a conflict that would not be necessary.) Keys that come and go are
+//! entered for the whole object, by its place.
+//!
+//! A list is under a latch. Entries of transactions that have ended are dropped by those that come next, so a list has no more
+//! entries than transactions in progress have made, and [`KEPT`].
+
+use crate::drp::progress::{FINISHED, Predecessor, Progress};
+use crossbeam_utils::CachePadded;
+use hotrow_core::PieceRanks;
+use hotrow_sync::atomic::{AtomicBool, Ordering};
+use hotrow_sync::profile::name_slice;
+use hotrow_sync::spin::Spin;
+use std::cell::UnsafeCell;
+
+/// The number of lists. Few in tests, so that segments share them.
+const SLOTS: usize = if cfg!(any(test, debug_assertions)) { 64 } else { 4_096 };
+
+/// The number of entries from which on those of ended transactions are dropped.
+const KEPT: usize = 8;
+
+/// The kinds of an access, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    pub(super) const READ: Self = Self(1);
+    pub(super) const WRITE: Self = Self(2);
+    /// A key, or the keys of a range, were found absent.
+    pub(super) const OBSERVE: Self = Self(4);
+    pub(super) const INSERT: Self = Self(8);
+    pub(super) const DELETE: Self = Self(16);
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// True if the order of two accesses of the same segment, or object, matters. Insertions of different keys commute, and so do
+    /// deletions; what they do to the same key, its segment tells.
+    fn conflict_with(self, other: Self) -> bool {
+        let mut against = 0;
+        for (one, others) in [
+            (Self::READ, Self::WRITE.0),
+            (Self::WRITE, Self::READ.0 | Self::WRITE.0),
+            (Self::OBSERVE, Self::INSERT.0 | Self::DELETE.0),
+            (Self::INSERT, Self::OBSERVE.0 | Self::DELETE.0),
+            (Self::DELETE, Self::OBSERVE.0 | Self::INSERT.0),
+        ] {
+            if self.0 & one.0 != 0 {
+                against |= others;
+            }
+        }
+        other.0 & against != 0
+    }
+}
+
+/// An access of a piece that is about to commit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Access {
+    pub(super) slot: u32,
+    /// The segment's address, or the object's place.
+    pub(super) key: usize,
+    pub(super) kinds: Kinds,
+}
+
+/// An access of a piece that has committed.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    key: usize,
+    by: Predecessor,
+    ranks: PieceRanks,
+    kinds: Kinds,
+}
+
+struct Slot {
+    latch: AtomicBool,
+    entries: UnsafeCell<Vec<Entry>>,
+}
+
+// SAFETY: the entries are touched by the latch's holder only, and are plain data.
+unsafe impl Sync for Slot {}
+
+/// All accessor lists of an engine.
+pub(super) struct Accessors {
+    slots: Box<[CachePadded<Slot>]>,
+}
+
+impl std::fmt::Debug for Accessors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accessors").finish_non_exhaustive()
+    }
+}
+
+impl Accessors {
+    pub(super) fn new() -> Self {
+        let slot =
+            || CachePadded::new(Slot { latch: AtomicBool::new(false), entries: UnsafeCell::new(Vec::new()) });
+        let slots: Box<[CachePadded<Slot>]> = (0..SLOTS).map(|_| slot()).collect();
+        name_slice(&slots, || String::from("the accessor lists"));
+        Self { slots }
+    }
+
+    /// The number of the list for a segment of this rank, or an object of this place.
+    pub(super) fn slot_of(rank: u64) -> u32 {
+        // Fibonacci hashing: the highest bits depend on all others.
+        (rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % SLOTS as u32
+    }
+
+    /// Takes the latches of lists, which are in ascending order.
+    pub(super) fn latch(&self, slots: &[u32]) {
+        for slot in slots {
+            let latch = &self.slots[*slot as usize].latch;
+            let mut spin = Spin::new();
+            // Acquire: pairs with the release in `unlatch`. Failures order nothing.
+            while latch.load(Ordering::Relaxed)
+                || latch.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
+            {
+                // Holders wait for latches of higher numbers only.
+                spin.turn_or_yield();
+            }
+        }
+    }
+
+    /// Gives latches back that the caller holds.
+    pub(super) fn unlatch(&self, slots: &[u32]) {
+        for slot in slots {
+            // Release: pairs with the acquire in `latch`.
+            self.slots[*slot as usize].latch.store(false, Ordering::Release);
+        }
+    }
+
+    /// Calls `found` with the transactions in progress whose accesses conflict with one, and their bounds.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the latch of the access's slot.
+    pub(super) unsafe fn conflicts(
+        &self,
+        access: &Access,
+        ranks: PieceRanks,
+        own: Predecessor,
+        progress: &Progress,
+        mut found: impl FnMut(Predecessor, u64),
+    ) {
+        // SAFETY: the caller holds the latch.
+        let entries = unsafe { &mut *self.slots[access.slot as usize].entries.get() };
+        entries.retain(|entry| {
+            let conflicts = entry.key == access.key
+                && entry.by != own
+                && entry.ranks.overlap(ranks)
+                && entry.kinds.conflict_with(access.kinds);
+            if !conflicts {
+                return true;
+            }
+            let bound = progress.bound(entry.by);
+            if bound != FINISHED {
+                found(entry.by, bound);
+            }
+            bound != FINISHED
+        });
+    }
+
+    /// Enters an access.
+    ///
+    /// # Safety
+    ///
+    /// As for [`conflicts`](Self::conflicts).
+    pub(super) unsafe fn enter(
+        &self,
+        access: &Access,
+        ranks: PieceRanks,
+        own: Predecessor,
+        progress: &Progress,
+    ) {
+        // SAFETY: the caller holds the latch.
+        let entries = unsafe { &mut *self.slots[access.slot as usize].entries.get() };
+        let is_same = |entry: &&mut Entry| entry.key == access.key && entry.by == own && entry.ranks == ranks;
+        if let Some(entry) = entries.iter_mut().rev().find(is_same) {
+            entry.kinds = entry.kinds.and(access.kinds);
+            return;
+        }
+        if entries.len() >= KEPT {
+            entries.retain(|entry| progress.bound(entry.by) != FINISHED);
+        }
+        entries.push(Entry { key: access.key, by: own, ranks, kinds: access.kinds });
+    }
+
+    /// Takes back what a piece has entered in a list.
+    ///
+    /// # Safety
+    ///
+    /// As for [`conflicts`](Self::conflicts), of the list's latch.
+    pub(super) unsafe fn take_back(&self, slot: u32, ranks: PieceRanks, own: Predecessor) {
+        // SAFETY: the caller holds the latch.
+        let entries = unsafe { &mut *self.slots[slot as usize].entries.get() };
+        entries.retain(|entry| entry.by != own || entry.ranks != ranks);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const ALL: PieceRanks = PieceRanks { first: 1, last: 1 };
+
+    fn conflicts(accessors: &Accessors, progress: &Progress, access: Access, ranks: PieceRanks) -> Vec<u32> {
+        let mut found = Vec::new();
+        progress.begin(9, Some(0));
+        accessors.latch(&[access.slot]);
+        let own = progress.current(9);
+        // SAFETY: latched.
+        unsafe { accessors.conflicts(&access, ranks, own, progress, |by, _| found.push(by.worker)) };
+        accessors.unlatch(&[access.slot]);
+        found
+    }
+
+    fn enter(accessors: &Accessors, progress: &Progress, worker: u32, access: Access) {
+        accessors.latch(&[access.slot]);
+        // SAFETY: latched.
+        unsafe { accessors.enter(&access, ALL, progress.current(worker), progress) };
+        accessors.unlatch(&[access.slot]);
+    }
+
+    #[test]
+    fn readers_and_writers_conflict_and_the_ended_are_forgotten() {
+        let (accessors, progress) = (Accessors::new(), Progress::new());
+        let access = |kinds| Access { slot: 3, key: 64, kinds };
+        progress.begin(0, Some(0));
+        progress.begin(1, Some(0));
+        enter(&accessors, &progress, 0, access(Kinds::READ));
+        enter(&accessors, &progress, 1, access(Kinds::WRITE));
+        assert_eq!(conflicts(&accessors, &progress, access(Kinds::READ), ALL), [1]);
+        assert_eq!(conflicts(&accessors, &progress, access(Kinds::WRITE), ALL), [0, 1]);
+        let other = Access { key: 128, ..access(Kinds::WRITE) };
+        assert!(conflicts(&accessors, &progress, other, ALL).is_empty());
+        let above = PieceRanks { first: 2, last: 3 };
+        assert!(conflicts(&accessors, &progress, access(Kinds::WRITE), above).is_empty());
+        progress.finish(0);
+        assert_eq!(conflicts(&accessors, &progress, access(Kinds::WRITE), ALL), [1]);
+        // SAFETY: nobody else is there.
+        assert_eq!(unsafe { &*accessors.slots[3].entries.get() }.len(), 1);
+    }
+
+    #[test]
+    fn insertions_commute_with_each_other_and_with_nothing_else() {
+        for (one, other, conflict) in [
+            (Kinds::INSERT, Kinds::INSERT, false),
+            (Kinds::DELETE, Kinds::DELETE, false),
+            (Kinds::INSERT, Kinds::DELETE, true),
+            (Kinds::OBSERVE, Kinds::INSERT, true),
+            (Kinds::OBSERVE, Kinds::DELETE, true),
+            (Kinds::OBSERVE, Kinds::OBSERVE, false),
+            (Kinds::READ, Kinds::READ, false),
+        ] {
+            assert_eq!(one.conflict_with(other), conflict);
+            assert_eq!(other.conflict_with(one), conflict);
+        }
+    }
+
+    #[test]
+    fn a_list_does_not_grow_with_the_transactions_that_have_ended() {
+        let (accessors, progress) = (Accessors::new(), Progress::new());
+        for number in 0..1_000 {
+            progress.begin(0, Some(0));
+            enter(&accessors, &progress, 0, Access { slot: 0, key: number, kinds: Kinds::WRITE });
+            progress.finish(0);
+        }
+        // SAFETY: nobody else is there.
+        assert!(unsafe { &*accessors.slots[0].entries.get() }.len() <= KEPT);
+    }
+}
