@@ -6,6 +6,7 @@ use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
 use crate::deferred::{Footprint, Intentions};
 use crate::durability::Logging;
+use crate::end_hooks::EndHooks;
 use crate::engine;
 use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Recorder};
@@ -155,6 +156,8 @@ pub struct Attempt<P: Protocol> {
     spare_log: Option<Box<Log>>,
     /// The entries by which its transaction watches what it reads.
     pub(crate) watch: Option<Box<Watch>>,
+    /// The hooks of the body for the end of the transaction. They outlive the attempt if it is the last one.
+    pub(crate) end_hooks: Option<Box<EndHooks>>,
     /// True if there is a log or a watch.
     pub(crate) is_noted: bool,
     /// True if observations of buckets and leaves are noted, or do not count.
@@ -237,6 +240,7 @@ impl<P: Protocol> Attempt<P> {
             log_goes_on: false,
             spare_log: None,
             watch: None,
+            end_hooks: None,
             is_noted: false,
             observes_otherwise: false,
             changed_nodes: Vec::new(),
@@ -399,6 +403,7 @@ impl<P: Protocol> Attempt<P> {
         self.thread = 0;
         self.operations.leak();
         self.savepoints.hooks.leak();
+        std::mem::forget(self.end_hooks.take());
         self.forget(&mut Panics::default());
         self.log = None;
         self.set_watch(None);

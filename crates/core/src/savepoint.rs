@@ -27,6 +27,7 @@ use crate::abort::Abort;
 use crate::arena::Arena;
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
+use crate::end_hooks::HookCounts;
 use crate::hooks::Hooks;
 use crate::item::{Flags, Item, ItemId, Items, Payload};
 use crate::pin::Pin;
@@ -177,6 +178,7 @@ struct Part {
     writes: usize,
     saved: usize,
     effects: usize,
+    hooks: HookCounts,
 }
 
 impl Savepoints {
@@ -221,13 +223,14 @@ fn mark_safe<P: Protocol>(items: &mut Items<P>, points: &Savepoints, safe: bool)
 
 impl<P: Protocol> Attempt<P> {
     fn open_part(&mut self) {
-        let Self { items, savepoints, .. } = self;
+        let Self { items, savepoints, end_hooks, .. } = self;
         mark_safe(items, savepoints, false);
         debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
         let part = Part {
             writes: items.writes().len(),
             saved: savepoints.saved.len(),
             effects: savepoints.hooks.effects(),
+            hooks: end_hooks.as_ref().map_or_else(HookCounts::default, |hooks| hooks.counts()),
         };
         savepoints.parts.push(part);
         savepoints.any = true;
@@ -254,10 +257,13 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends a part whose changes are undone.
     fn undo_part(&mut self) {
-        let Self { items, savepoints, pin, .. } = self;
+        let Self { items, savepoints, pin, end_hooks, .. } = self;
         mark_safe(items, savepoints, false);
         let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
         savepoints.hooks.undo_since(part.effects);
+        if let Some(hooks) = end_hooks {
+            hooks.truncate(part.hooks);
+        }
         for (id, saved) in savepoints.saved.drain(part.saved..).rev() {
             restore(items.get_mut(id), Some(saved), pin);
         }

@@ -89,6 +89,13 @@ impl Drop for NestingGuard {
     }
 }
 
+/// Calls a function as if the thread were outside of the transaction that is just ending.
+pub(crate) fn outside(work: impl FnOnce()) {
+    let word = THREAD.with(|thread| thread.replace(thread.get() & !(INSIDE | ROLLS_BACK)));
+    work();
+    THREAD.with(|thread| thread.set(word));
+}
+
 /// Runs transactions, one at a time, for one thread at a time.
 ///
 /// A worker owns the memory that an attempt needs (tracking set, arena, protocol state), so that a transaction
@@ -104,6 +111,13 @@ pub struct Worker<P: Protocol> {
 pub(crate) struct Inside {
     nesting: NestingGuard,
     pub(crate) whole: Option<WholeGuard>,
+}
+
+impl Inside {
+    /// The thread's number.
+    pub(crate) fn thread(&self) -> u64 {
+        self.nesting.0
+    }
 }
 
 impl<P: Protocol> Worker<P> {
@@ -232,13 +246,13 @@ impl<P: Protocol> Worker<P> {
     ) -> Result<B::Output, Error<E>> {
         let mut inside = self.admit(&profile)?;
         let thread = inside.nesting.0;
-        let result = match self.one_attempt(0, thread, profile, &mut body) {
+        let result = match self.one_attempt(0, 0, thread, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
             Attempted::Unfinished(cause) => self.resolve_again(cause, &mut inside, profile, &mut body),
         };
         drop(inside);
-        self.acknowledge(result)
+        if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
     }
 
     /// Makes the attempts after the first. The body is called through a pointer, and its result kept here.
@@ -295,6 +309,26 @@ impl<P: Protocol> Worker<P> {
         self.may_begin(profile)?;
         self.admit_to_log(profile)?;
         Ok(inside)
+    }
+
+    /// As [`admit`](Self::admit), for one attempt of a future, which waits no longer than this for others. `None` if it should
+    /// go on later.
+    pub(crate) fn admit_for<E>(
+        &mut self,
+        time_max: Duration,
+        profile: &Profile,
+    ) -> Result<Option<Inside>, Error<E>> {
+        let nesting = NestingGuard::enter()?;
+        self.attempt.begin_transaction(Some(time_max));
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile.isolation);
+            return Ok(Some(Inside { nesting, whole: None }));
+        }
+        if self.shared.gate.is_closed() && !self.wait_at_gate() {
+            return Ok(None);
+        }
+        self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+        Ok(Some(Inside { nesting, whole: self.exclude_pieces() }))
     }
 
     /// Excludes transactions in pieces, if there may be any and the one that begins is none.
@@ -396,8 +430,11 @@ impl<P: Protocol> Worker<P> {
                         break Err(error);
                     }
                     set_rollback(false);
+                    self.forget_hooks();
                     kept.forget();
-                    match self.one_attempt(attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept)) {
+                    match self.one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| {
+                        body(tx).map(|()| kept)
+                    }) {
                         Attempted::Committed(()) => break Ok(()),
                         Attempted::RolledBack(error) => break Err(error),
                         Attempted::Unfinished(next) => cause = next,
@@ -445,8 +482,11 @@ impl<P: Protocol> Worker<P> {
                 watch.start_over();
             }
             set_rollback(false);
+            self.forget_hooks();
             attempts += 1;
-            match self.one_attempt(attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept)) {
+            match self
+                .one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept))
+            {
                 Attempted::Committed(()) => break Ok(()),
                 Attempted::RolledBack(error) => break Err(error),
                 Attempted::Unfinished(next) => cause = next,
@@ -507,16 +547,18 @@ impl<P: Protocol> Worker<P> {
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
+    /// Makes an attempt of this number, after so many lost ones.
     #[inline]
-    fn one_attempt<B: Resolve<P>, E: From<Abort>>(
+    pub(crate) fn one_attempt<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         number: u32,
+        lost: u32,
         thread: u64,
         profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
         let policy = &self.shared.policy;
-        let (is_last, describe) = (number + 1 >= policy.attempts_max, policy.may_give_up_after(number + 1));
+        let (is_last, describe) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {
             let output = access.close_committed(|attempt| result.resolve(attempt));
@@ -547,7 +589,10 @@ impl<P: Protocol> Worker<P> {
                     drop_payload(panic);
                     Attempted::Unfinished(Unfinished::Lost(lost))
                 }
-                _ => resume_unwind(panic),
+                _ => {
+                    self.end_by_panic();
+                    resume_unwind(panic)
+                }
             },
         }
     }
@@ -568,7 +613,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
     /// [`Error::MemoryLimit`] if it was told to end.
     pub fn commit(self) -> Result<(), Error> {
-        self.access.commit().result()
+        self.access.end_alone(true, ObjectAccess::commit).result()
     }
 
     /// Rolls back.
@@ -577,7 +622,8 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// As [`commit`](Self::commit), if the attempt had lost before.
     pub fn roll_back(self) -> Result<(), Error> {
-        Panics::passing_on(|panics| self.access.cancel(panics)).result()
+        let roll_back = |access: ObjectAccess<'_, P>| Panics::passing_on(|panics| access.cancel(panics));
+        self.access.end_alone(false, roll_back).result()
     }
 }
 
@@ -617,14 +663,14 @@ impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
 }
 
 /// The outcome of one attempt.
-enum Attempted<R, E> {
+pub(crate) enum Attempted<R, E> {
     Committed(R),
     RolledBack(Error<E>),
     Unfinished(Unfinished),
 }
 
 /// The cause why a transaction needs another attempt.
-enum Unfinished {
+pub(crate) enum Unfinished {
     /// It has lost a conflict.
     Lost(ConflictReport),
     /// The body waits for a change, for this time at most.
@@ -651,13 +697,13 @@ impl<R, E: From<Abort>> Attempted<R, E> {
 }
 
 /// The return value of a body: its result, or a value that the commit will make known.
-trait Resolve<P: Protocol> {
+pub(crate) trait Resolve<P: Protocol> {
     type Output;
     fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
 }
 
 /// A result that is known when the body returns.
-struct Known<R>(R);
+pub(crate) struct Known<R>(pub(crate) R);
 
 impl<P: Protocol, R> Resolve<P> for Known<R> {
     type Output = R;

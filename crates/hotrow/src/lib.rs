@@ -78,8 +78,8 @@ pub use hotrow_core::{
     Durability, Engine, EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation,
     MemoryHolder, MemoryLimit, Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain,
     Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark,
-    SessionOptions, Snapshot, SnapshotReport, Statistics, Value, Variant, Variants, Worker, WorkerId,
-    WorkerLog, column, retained_bytes,
+    SessionOptions, Snapshot, SnapshotReport, Statistics, TransactFuture, Value, Variant, Variants, Worker,
+    WorkerId, WorkerLog, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

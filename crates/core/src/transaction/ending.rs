@@ -248,6 +248,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
     fn drop(&mut self) {
         if self.open {
             Panics::passing_on(|panics| self.roll_back(panics));
+            self.end_dropped();
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.

@@ -39,6 +39,7 @@
 mod body;
 mod registry;
 mod sleep;
+mod task;
 mod waiter;
 mod watch;
 
@@ -48,5 +49,7 @@ mod models;
 pub(crate) use registry::Waiting;
 pub use registry::WatchedNodes;
 pub(crate) use sleep::Waits;
+pub(crate) use task::Acknowledgement;
+pub use task::TransactFuture;
 pub(crate) use waiter::Waiter;
 pub(crate) use watch::Watch;

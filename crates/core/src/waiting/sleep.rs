@@ -19,14 +19,29 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// The time that is left of a limit of the policy's, which counts from a moment, and of the body's own.
-    fn left(&mut self, policy: Option<(Instant, Duration)>, body: Option<Duration>) -> Option<Duration> {
+    pub(super) fn left(
+        &mut self,
+        policy: Option<(Instant, Duration)>,
+        body: Option<Duration>,
+    ) -> Option<Duration> {
         let since = *self.since.get_or_insert_with(clock::now);
         let policy = policy.map(|(begin, max)| max.saturating_sub(begin.elapsed()));
         let body = body.map(|max| max.saturating_sub(since.elapsed()));
         policy.into_iter().chain(body).min()
     }
 
-    fn timeout<E>(&self) -> Error<E> {
+    /// Notes that it was woken.
+    pub(super) fn note_woken(&mut self) {
+        self.is_woken = true;
+    }
+
+    /// True once if it was woken, and waits again.
+    pub(super) fn was_woken(&mut self) -> bool {
+        std::mem::take(&mut self.is_woken)
+    }
+
+    /// The error when the time is up.
+    pub(super) fn timeout<E>(&self) -> Error<E> {
         Error::RetryTimeout { waited: self.since.map_or(Duration::ZERO, |since| since.elapsed()) }
     }
 }
@@ -45,13 +60,12 @@ impl<P: Protocol> Worker<P> {
         if self.attempt.snapshot_read != 0 || P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
             return Err(Misuse::CannotWait.into());
         }
-        if waits.is_woken {
+        if waits.was_woken() {
             self.slot.counters.woken_in_vain();
-            waits.is_woken = false;
         }
         let left = waits.left(policy, body);
         let Some(watch) = self.attempt.watch.as_deref_mut() else {
-            self.attempt.set_watch(Some(Watch::new(&self.shared.waiting)));
+            self.attempt.set_watch(Some(Box::new(Watch::new(&self.shared.waiting))));
             return Ok(());
         };
         if watch.is_empty() {
@@ -79,7 +93,7 @@ impl<P: Protocol> Worker<P> {
         if !is_changed {
             return Err(waits.timeout());
         }
-        waits.is_woken = true;
+        waits.note_woken();
         if let Some(watch) = self.attempt.watch.as_deref_mut() {
             watch.start_over();
         }

@@ -1,9 +1,10 @@
 //! The waiting transaction, as those that wake it see it.
 
+use crate::users_code::contained;
 use hotrow_sync::atomic::{AtomicU32, Ordering};
 use hotrow_sync::event::Event;
 use hotrow_sync::{Mutex, lock};
-use std::task::Waker;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// A transaction that waits for a change, or is going to.
@@ -36,9 +37,26 @@ impl Waiter {
             self.event.notify_all();
             let waker = lock(&self.waker).take();
             if let Some(waker) = waker {
-                waker.wake();
+                contained(|| waker.wake());
             }
         }
+    }
+
+    /// True if something has changed; otherwise the context's task is woken when it does.
+    pub(crate) fn poll(&self, context: &Context<'_>) -> bool {
+        if self.is_changed() {
+            return true;
+        }
+        let mut waker = lock(&self.waker);
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            let old = waker.replace(context.waker().clone());
+            drop(waker);
+            drop(old);
+        } else {
+            drop(waker);
+        }
+        // `tell` sets the word before it takes the waker, under the mutex.
+        self.is_changed()
     }
 
     /// Parks the thread until something has changed, or this time has passed. True if something has changed.

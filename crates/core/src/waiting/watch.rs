@@ -61,13 +61,20 @@ impl Drop for Watch {
 
 impl<P: Protocol> Attempt<P> {
     /// Makes the transaction's further attempts watch what they read, or no longer.
-    pub(crate) fn set_watch(&mut self, watch: Option<Watch>) {
+    pub(crate) fn set_watch(&mut self, watch: Option<Box<Watch>>) {
         if watch.is_some() {
             // What is deferred is read too late to be watched.
             self.operations.has_lost = true;
         }
-        self.watch = watch.map(Box::new);
+        self.watch = watch;
         self.note_or_not();
+    }
+
+    /// Takes the watch out, and watches no longer.
+    pub(crate) fn take_watch(&mut self) -> Option<Box<Watch>> {
+        let watch = self.watch.take();
+        self.note_or_not();
+        watch
     }
 
     /// True if reads take the path of those that are noted: in a history, or to be watched.

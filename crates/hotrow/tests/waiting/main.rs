@@ -4,4 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod executor;
+mod hooks;
 mod retry;
+mod tasks;

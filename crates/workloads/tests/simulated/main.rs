@@ -17,4 +17,5 @@ mod sessions;
 mod stamps;
 mod stealing_schedules;
 mod stolen_operations;
+mod waiting;
 mod wild;
