@@ -17,5 +17,4 @@ mod sessions;
 mod stamps;
 mod stealing_schedules;
 mod stolen_operations;
-mod waiting;
 mod wild;

@@ -1,16 +1,16 @@
-//! Transactions that wait for a change of what they have read, in many schedules on virtual cores. A lost wake-up leaves a core
-//! parked for ever, with which the simulation ends.
-//!
-//! `HOTROW_WAITING_SCHEDULES` is the number of schedules of each test, over all protocols together:
-//! `HOTROW_WAITING_SCHEDULES=100000 cargo test --release -p hotrow-workloads --features sim --test simulated waiting`.
+//! The scenarios, each under every protocol, with transactions that block their core and with tasks.
 
 use crate::crew;
 use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::event::Event;
 use hotrow::{
-    Database, Direction, Engine, Protocol, RetryPolicy, TBox, TCounter, TQueue, Table, Transaction, Value,
-    column,
+    Abort, Database, Direction, Engine, Error, Protocol, RetryPolicy, TBox, TCounter, TQueue, Table,
+    Transaction, Value, Worker, column,
 };
+use std::future::Future;
 use std::ops::ControlFlow;
+use std::task::{Context, Poll, Wake, Waker};
 
 /// The number of schedules, over all protocols together.
 fn schedules() -> u64 {
@@ -43,13 +43,42 @@ fn explore(scenario: impl Scenario) {
     for_each_protocol(4, InAllSchedules(scenario, schedules().div_ceil(protocols)));
 }
 
-/// Runs work on each core, and judges the history of each eighth run.
-fn judged<P: Protocol>(
+/// Runs a transaction on a core: as a call, or as a future in a run whose seed is odd by its fourth bit.
+fn transact<P: Protocol, R>(
     engine: &Engine<P>,
-    cores: usize,
+    worker: &mut Worker<P>,
     seed: u64,
-    work: impl Fn(usize, &mut hotrow::Worker<P>),
-) {
+    body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+) -> Result<R, Error> {
+    if seed & 16 == 0 { worker.transact(body) } else { block_on(engine.transact_async(body)) }
+}
+
+/// Polls a future on a core, which parks until the future's task is woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    #[derive(Default)]
+    struct Woken {
+        is_woken: AtomicU64,
+        event: Event,
+    }
+    impl Wake for Woken {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.is_woken.store(1, Ordering::Release);
+            self.event.notify_all();
+        }
+    }
+    let woken = std::sync::Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        woken.event.park_until(None, || woken.is_woken.swap(0, Ordering::AcqRel) == 1);
+    }
+}
+
+/// Runs work on each core, and judges the history of each eighth run.
+fn judged<P: Protocol>(engine: &Engine<P>, cores: usize, seed: u64, work: impl Fn(usize, &mut Worker<P>)) {
     let recording = seed.is_multiple_of(8).then(|| engine.record_history(1 << 20).unwrap());
     crew::run(engine, cores, seed, work);
     if let Some(recording) = recording {
@@ -68,7 +97,7 @@ fn producers_and_consumers_of_a_bounded_buffer_all_end() {
             judged(engine, 4, seed, |core, worker| {
                 for number in 0..3u64 {
                     let ended = if core < 2 {
-                        worker.transact(|tx| {
+                        transact(engine, worker, seed, |tx| {
                             if !free.is_at_least(tx, 1)? {
                                 return tx.retry();
                             }
@@ -76,7 +105,7 @@ fn producers_and_consumers_of_a_bounded_buffer_all_end() {
                             buffer.push(tx, number)
                         })
                     } else {
-                        worker.transact(|tx| match buffer.pop(tx)? {
+                        transact(engine, worker, seed, |tx| match buffer.pop(tx)? {
                             None => tx.retry(),
                             Some(_) => free.add(tx, 1),
                         })
@@ -109,7 +138,7 @@ fn rows_that_come_and_go_wake_those_that_wait_for_them() {
             judged(engine, 3, seed, |core, worker| {
                 for round in 0..2 {
                     let key = (3 * round + core as u64) * 1_000;
-                    let passed = worker.transact(|tx| pass_on(&rows, tx, key, is_scanned));
+                    let passed = transact(engine, worker, seed, |tx| pass_on(&rows, tx, key, is_scanned));
                     assert_eq!(passed, Ok(()), "seed {seed}");
                 }
             });
@@ -121,7 +150,7 @@ fn rows_that_come_and_go_wake_those_that_wait_for_them() {
         tx: &mut Transaction<'_, P>,
         key: u64,
         is_scanned: bool,
-    ) -> Result<(), hotrow::Abort> {
+    ) -> Result<(), Abort> {
         let mut is_there = false;
         if is_scanned {
             rows.scan(tx, key..key + 999, Direction::Ascending, |_, _| {
@@ -166,14 +195,14 @@ fn alternatives_and_conditions_are_woken_by_whatever_makes_them_hold() {
                 };
                 let ended = match core {
                     0 => (0..4).try_for_each(|_| {
-                        worker.transact(|tx| tx.or_else(|tx| take(tx, 0), |tx| take(tx, 1)))
+                        transact(engine, worker, seed, |tx| tx.or_else(|tx| take(tx, 0), |tx| take(tx, 1)))
                     }),
-                    1 => worker.transact(|tx| {
+                    1 => transact(engine, worker, seed, |tx| {
                         let is_enough = stocks.subtract_if_enough(tx, &0, column!(Stock, left), 4)?;
                         if is_enough { Ok(()) } else { tx.retry() }
                     }),
                     _ => (0..2).try_for_each(|_| {
-                        worker.transact(|tx| {
+                        transact(engine, worker, seed, |tx| {
                             flags[core - 2].update(tx, |flag| *flag += 1)?;
                             stocks.add(tx, &0, column!(Stock, left), 1)
                         })
