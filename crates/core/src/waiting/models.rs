@@ -1,4 +1,4 @@
-//! Models of the handshake between a commit and an attempt that watches (docs/memory-model.md, T1 and T2).
+//! Models of the handshake between a commit and an attempt that watches (docs/memory-model.md, W4 and W5).
 
 use super::{Waiter, Waiting};
 use hotrow_sync::Arc;
