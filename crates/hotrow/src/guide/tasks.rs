@@ -41,6 +41,8 @@
 //!
 //! Not bounded are
 //!
+//! - the time for which a thread does not run, because the machine has others to run: one that waits for a lock looks some hundred
+//!   times, and gives its processor away between two looks;
 //! - the body itself: what reads much belongs on a thread of its own (`spawn_blocking`);
 //! - under `drp` and its variants, a place in line, because it cannot be given back: a poll waits until the transactions before it have
 //!   ended;

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Wake, Waker};
-use std::time::{Duration, Instant};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -19,7 +18,6 @@ struct Queue {
     /// Tasks that have not ended.
     open: AtomicU64,
     polls: AtomicU64,
-    longest_poll_ns: AtomicU64,
 }
 
 struct Task {
@@ -62,10 +60,8 @@ impl Executor {
             let waker = Waker::from(task.clone());
             let mut work = lock(&task.work);
             let Some(future) = work.as_mut() else { continue };
-            let began = Instant::now();
             let is_ready = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
             queue.polls.fetch_add(1, Ordering::Relaxed);
-            queue.longest_poll_ns.fetch_max(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             if is_ready {
                 *work = None;
                 queue.open.fetch_sub(1, Ordering::AcqRel);
@@ -86,11 +82,6 @@ impl Executor {
     /// The number of polls so far.
     pub(crate) fn polls(&self) -> u64 {
         self.0.polls.load(Ordering::Relaxed)
-    }
-
-    /// The longest time that one poll has taken.
-    pub(crate) fn longest_poll(&self) -> Duration {
-        Duration::from_nanos(self.0.longest_poll_ns.load(Ordering::Relaxed))
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod durable;
 mod executor;
 mod hooks;
 mod retry;

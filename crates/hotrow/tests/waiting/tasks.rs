@@ -9,7 +9,7 @@ use hotrow::{BlockedForever, Engine, Error, Misuse, Occ, RetryPolicy, TArray, TB
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -55,7 +55,6 @@ fn a_service_of_a_thousand_waiting_tasks_blocks_no_thread_and_polls_nothing() {
     assert_eq!(engine.transact(|tx| served.get(tx)), Ok(TASKS as i64));
     // A task may have lost to another one over the counter, but no commit has woken one that it does not concern.
     assert_eq!(engine.statistics().woken_in_vain, 0);
-    assert!(executor.longest_poll() < Duration::from_secs(1), "{:?}", executor.longest_poll());
 }
 
 #[test]
@@ -135,7 +134,7 @@ fn a_future_that_is_dropped_has_had_no_effect_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_task_waits_for_a_lock_no_longer_than_its_bound() {
+fn a_poll_ends_though_the_lock_that_it_waits_for_stays_taken() {
     for_each_protocol!(3, |P| {
         let engine = engine::<P>();
         if P::DEFERS {
@@ -147,21 +146,11 @@ fn a_task_waits_for_a_lock_no_longer_than_its_bound() {
         let mut holder = worker.begin();
         number.update(&mut holder, |number| *number += 1).unwrap();
         let mut task = engine.transact_async(|tx| number.update(tx, |number| *number += 10));
-        // A wait without a bound would never end, as the holder waits for it.
-        let shortest = elsewhere(|| {
-            let mut shortest = Duration::MAX;
-            for _ in 0..20 {
-                let began = Instant::now();
-                let is_ready = poll_once(&mut task).is_ready();
-                shortest = shortest.min(began.elapsed());
-                if is_ready {
-                    break;
-                }
-            }
-            shortest
-        });
-        // A millisecond, and what the machine takes for other things. (The longest may be any time where the machine is busy.)
-        assert!(shortest < Duration::from_millis(100), "{shortest:?}");
+        // A wait without a bound would never end, as the holder ends after it. (No time is measured: a thread that waits gives its
+        // processor away to whatever else the machine has to do.)
+        let polls =
+            elsewhere(|| (1..=5).find(|_| poll_once(&mut task).is_ready()).map_or(5, |pending| pending - 1));
+        assert!(engine.statistics().aborts >= polls, "each of these polls has lost an attempt");
         let _ = holder.commit();
     });
 }
