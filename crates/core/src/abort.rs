@@ -343,6 +343,10 @@ pub enum Misuse {
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.
     #[error("the session has no such mark any more")]
     UnknownMark,
+    /// The body has called [`retry`](crate::Transaction::retry) where there is no other attempt: in a session, on a snapshot, in a
+    /// transaction that is stepped by hand, in a later piece of a chopped procedure.
+    #[error("a transaction that has one attempt only cannot wait for a change")]
+    CannotWait,
     /// The system gave no thread for a session.
     #[error("no thread for a session: {reason}")]
     NoThread {
@@ -385,6 +389,31 @@ impl fmt::Display for Cancelled {
     }
 }
 
+/// The cause why a transaction that waits by [`retry`](crate::Transaction::retry) would wait for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockedForever {
+    /// The body has read nothing that can change.
+    NothingRead,
+    /// The protocol admits one worker, which is the one that waits.
+    OnlyWorker,
+    /// Every worker of the engine waits, and nobody has a handle by which to make another one. This is looked for when a
+    /// transaction begins to wait.
+    AllWait,
+}
+
+impl fmt::Display for BlockedForever {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BlockedForever::NothingRead => {
+                "the body waits for a change, and has read nothing that can change"
+            }
+            BlockedForever::OnlyWorker => "the only worker that the protocol admits waits for a change",
+            BlockedForever::AllWait => "all workers wait for a change, and nobody can make another one",
+        })
+    }
+}
+
 /// The reason for which a transaction did not commit. `E` is the body's own error, passed through unchanged; an [`Abort`]
 /// holds one of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -409,6 +438,14 @@ pub enum Error<E = Abort> {
     MemoryLimit(Box<MemoryLimit>),
     /// The transaction of a [`Session`](crate::Session) was ended from outside, or because it idled for too long.
     Cancelled(Cancelled),
+    /// The body has waited for a change by [`retry`](crate::Transaction::retry), and its time is up: the policy's deadline, or the
+    /// body's own limit.
+    RetryTimeout {
+        /// The time since the transaction has first waited.
+        waited: Duration,
+    },
+    /// The body waits for a change by [`retry`](crate::Transaction::retry), and none can come.
+    BlockedForever(BlockedForever),
     /// The log takes no more, so that the transaction was not begun; or it has committed, and is perhaps not durable.
     NotDurable(NotDurable),
 }
@@ -418,10 +455,14 @@ impl<E> Error<E> {
     /// much memory would retain as much the next time, and one that was cancelled by a call is not wanted.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Conflict(_) | Error::Timeout(_) => true,
+            Error::Conflict(_) | Error::Timeout(_) | Error::RetryTimeout { .. } => true,
             Error::MemoryLimit(limit) => !limit.was_told,
             Error::Cancelled(cancelled) => cancelled.cause != CancelCause::Requested,
-            Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } | Error::NotDurable(_) => false,
+            Error::Rollback(_)
+            | Error::Misuse(_)
+            | Error::Panicked { .. }
+            | Error::BlockedForever(_)
+            | Error::NotDurable(_) => false,
         }
     }
 
@@ -435,6 +476,8 @@ impl<E> Error<E> {
             Error::Panicked { message } => Error::Panicked { message },
             Error::MemoryLimit(limit) => Error::MemoryLimit(limit),
             Error::Cancelled(cancelled) => Error::Cancelled(cancelled),
+            Error::RetryTimeout { waited } => Error::RetryTimeout { waited },
+            Error::BlockedForever(cause) => Error::BlockedForever(cause),
             Error::NotDurable(failure) => Error::NotDurable(failure),
         }
     }
@@ -460,6 +503,10 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Panicked { message } => write!(f, "a part of the transaction panicked: {message}"),
             Error::MemoryLimit(limit) => write!(f, "memory limit: {limit}"),
             Error::Cancelled(cancelled) => write!(f, "cancelled: {cancelled}"),
+            Error::RetryTimeout { waited } => {
+                write!(f, "nothing changed in {waited:?} that the body waited for")
+            }
+            Error::BlockedForever(cause) => write!(f, "blocked for ever: {cause}"),
             Error::NotDurable(failure) => write!(f, "not durable: {failure}"),
         }
     }

@@ -6,6 +6,7 @@ use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
 use crate::deferred::{Footprint, Intentions};
 use crate::durability::Logging;
+use crate::end_hooks::EndHooks;
 use crate::engine;
 use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Recorder};
@@ -24,6 +25,7 @@ use crate::snapshot::{Announcement, KeptWrites, ReadPoint};
 use crate::structure::StructureSet;
 use crate::users_code::{Panics, contained};
 use crate::wait_limit::WaitLimit;
+use crate::waiting::Watch;
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::alloc::Layout;
@@ -156,6 +158,18 @@ pub struct Attempt<P: Protocol> {
     log_goes_on: bool,
     /// The log of earlier attempts, to be used again.
     spare_log: Option<Box<Log>>,
+    /// The entries by which its transaction watches what it reads.
+    pub(crate) watch: Option<Box<Watch>>,
+    /// The hooks of the body for the end of the transaction. They outlive the attempt if it is the last one.
+    pub(crate) end_hooks: Option<Box<EndHooks>>,
+    /// True if there is a log or a watch.
+    pub(crate) is_noted: bool,
+    /// True if observations of buckets and leaves are noted, or do not count.
+    pub(crate) observes_otherwise: bool,
+    /// The buckets and leaves that it has changed while somebody watched any.
+    pub(crate) changed_nodes: Vec<usize>,
+    /// True if it has committed, and must tell those that watch.
+    pub(crate) wakes: bool,
 }
 
 // SAFETY: the raw pointers in it (items, payloads, observers) belong to an attempt in progress, and a worker
@@ -231,6 +245,12 @@ impl<P: Protocol> Attempt<P> {
             log: None,
             log_goes_on: false,
             spare_log: None,
+            watch: None,
+            end_hooks: None,
+            is_noted: false,
+            observes_otherwise: false,
+            changed_nodes: Vec::new(),
+            wakes: false,
         }
     }
 
@@ -371,6 +391,7 @@ impl<P: Protocol> Attempt<P> {
             self.open_log(recorder);
         }
         self.read_path = if P::DEFERS { ReadPath::Item } else { self.logging() };
+        self.observes_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
     }
 
     /// Returns the path of reads that are logged where the protocol logs them.
@@ -378,7 +399,8 @@ impl<P: Protocol> Attempt<P> {
     fn logging(&self) -> ReadPath {
         match () {
             () if !P::LOGS_READS || self.profile.isolation != Isolation::Serializable => ReadPath::Item,
-            () if self.is_recorded() => ReadPath::LogAndRecord,
+            () if self.is_noted && self.watch.is_some() => ReadPath::Item,
+            () if self.is_noted => ReadPath::LogAndRecord,
             () => ReadPath::Log,
         }
     }
@@ -394,8 +416,10 @@ impl<P: Protocol> Attempt<P> {
         self.thread = 0;
         self.operations.leak();
         self.savepoints.hooks.leak();
+        std::mem::forget(self.end_hooks.take());
         self.forget(&mut Panics::default());
         self.log = None;
+        self.set_watch(None);
     }
 
     /// True if an attempt is in progress.

@@ -14,9 +14,11 @@ use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::snapshot::{Announcement, Snapshots};
 use crate::transaction::AttemptOutcome;
+use crate::waiting::Acknowledgement;
 use crate::worker::Worker;
 use hotrow_sync::Arc;
 use std::fmt;
+use std::pin::Pin;
 
 /// When a transaction's caller is told that it has committed. What has no log is never durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,6 +71,17 @@ pub trait WorkerLog: Send {
     ///
     /// The reason, if they never will be.
     fn acknowledge(&mut self, epoch: u64) -> Result<(), String>;
+
+    /// True if [`admit`](Self::admit) would not wait.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the log takes no more records.
+    fn has_room(&self) -> Result<bool, String>;
+
+    /// As [`acknowledge`](Self::acknowledge), as a future; `None` if there is nothing to wait for.
+    fn acknowledgement(&self, epoch: u64)
+    -> Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>;
 }
 
 /// An attempt's part in its engine's log.
@@ -112,6 +125,15 @@ impl<P: Protocol> Attempt<P> {
         logging.log.acknowledge(epoch).map_err(|reason| NotDurable { reason, has_committed: true })
     }
 
+    /// As [`acknowledge_now`](Self::acknowledge_now), as a future.
+    pub(crate) fn acknowledgement(&self) -> Option<Acknowledgement> {
+        let logging = self.logging.as_ref()?;
+        if logging.durability == Durability::Buffered || self.profile.durability == Durability::Buffered {
+            return None;
+        }
+        logging.log.acknowledgement(self.epoch())
+    }
+
     /// As [`Worker::acknowledge`], for the only attempt of a transaction.
     pub(crate) fn acknowledge(&mut self) -> AttemptOutcome {
         match &self.logging {
@@ -123,7 +145,27 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
+impl<E> Error<E> {
+    /// The error of a transaction that was not begun because the log takes no more.
+    pub(crate) fn no_room(reason: String) -> Self {
+        Error::NotDurable(NotDurable { reason, has_committed: false })
+    }
+
+    /// The error of a transaction that has committed, and that the log does not acknowledge.
+    pub(crate) fn not_durable(reason: String) -> Self {
+        Error::NotDurable(NotDurable { reason, has_committed: true })
+    }
+}
+
 impl<P: Protocol> Worker<P> {
+    /// True if a transaction that may write need not wait for room in the log.
+    pub(crate) fn has_room_in_log<E>(&self, profile: &Profile) -> Result<bool, Error<E>> {
+        match &self.attempt.logging {
+            Some(logging) if !profile.read_only => logging.log.has_room().map_err(Error::no_room),
+            _ => Ok(true),
+        }
+    }
+
     /// Sets when the callers of its transactions are told that they have committed. A [`Profile`] may promise less for one
     /// transaction. Without a log it has no effect.
     pub fn set_durability(&mut self, durability: Durability) {

@@ -16,6 +16,7 @@ use crate::retained::{Limit, RetainedMemory};
 use crate::snapshot::{KeptSegments, Snapshot, SnapshotReport, Snapshots};
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
+use crate::waiting::{Waiting, WatchedNodes};
 use crate::worker::Worker;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::profile::name_memory;
@@ -75,6 +76,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) commits: Option<Arc<Commits<P>>>,
     pub(crate) has_log: bool,
     pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) waiting: Arc<Waiting>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -89,6 +91,7 @@ pub(crate) struct WorkerSlot<P: Protocol> {
     pub(crate) number: u32,
     pub(crate) counters: Counters,
     pub(crate) conflicts: Mutex<ConflictTable>,
+    pub(crate) waiting: Arc<Waiting>,
     /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
     /// worker number (version ids) stay unique.
     local: Mutex<Option<P::Local>>,
@@ -150,6 +153,7 @@ impl<P: Protocol> Engine<P> {
             commits,
             has_log,
             snapshots,
+            waiting: Waiting::new(),
             registry,
         });
         name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
@@ -197,6 +201,12 @@ impl<P: Protocol> Engine<P> {
     /// The engine's snapshots, for structures that keep removed segments.
     pub fn kept_segments(&self) -> KeptSegments {
         KeptSegments(self.shared.snapshots.clone())
+    }
+
+    /// The engine's waiters, for indexes: a bucket or leaf that is retired, or changed outside of transactions, wakes those that
+    /// watch it.
+    pub fn watched_nodes(&self) -> WatchedNodes {
+        WatchedNodes::of(&self.shared.waiting)
     }
 
     /// The engine's number.
@@ -269,6 +279,7 @@ impl<P: Protocol> Engine<P> {
                     number,
                     counters: Counters::default(),
                     conflicts: Mutex::default(),
+                    waiting: self.shared.waiting.clone(),
                     local: Mutex::new(Some(P::Local::default())),
                 });
                 registry.slots.push(slot.clone());
@@ -445,6 +456,11 @@ fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
 }
 
 impl<P: Protocol> Shared<P> {
+    /// The maximum number of workers at a time.
+    pub(crate) fn workers_max(&self) -> u32 {
+        self.workers_max
+    }
+
     /// The highest number of workers at a time so far.
     pub(crate) fn workers(&self) -> u32 {
         lock(&self.registry).slots.len() as u32

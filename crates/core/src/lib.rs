@@ -24,6 +24,7 @@ mod commuting;
 mod counter;
 pub mod deferred;
 mod durability;
+mod end_hooks;
 mod engine;
 pub mod graph;
 mod hide_closure;
@@ -55,9 +56,13 @@ mod testing;
 mod transaction;
 mod users_code;
 mod wait_limit;
+mod waiting;
 mod worker;
 
-pub use abort::{Abort, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason, RollbackReason};
+pub use abort::{
+    Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason,
+    RollbackReason,
+};
 pub use attempt::{Attempt, WorkerId};
 pub use cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use column::{Column, Columns};
@@ -98,4 +103,5 @@ pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
 pub use users_code::contained;
 pub use wait_limit::WaitLimit;
+pub use waiting::{TransactFuture, WatchedNodes};
 pub use worker::{OpenTransaction, Worker};

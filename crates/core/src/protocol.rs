@@ -210,6 +210,14 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
         Self::WORKERS_MAX
     }
 
+    /// True if others may load a segment's old value after [`prepare`](Self::prepare) has returned `Ok`, until
+    /// [`finish`](Self::finish) installs the new one: by [`read`](Self::read), [`read_for_update`](Self::read_for_update) or
+    /// [`peek`](Self::peek). A commit then executes a fence more, so that no transaction misses it that waits for a change.
+    ///
+    /// Where it is false, the lock that keeps others off is taken by a sequentially consistent access, and looked at by every
+    /// load.
+    const READS_PASS_PREPARED: bool = false;
+
     /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
     /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
     /// run their `load` without a call of [`read`](Self::read), and observations of buckets and leaves are not kept.

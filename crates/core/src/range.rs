@@ -119,8 +119,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         object: &O,
         observed: Observed,
     ) -> Result<bool, Abort> {
-        if !P::TRACKS_READS || self.attempt.profile().isolation != Isolation::Serializable {
-            return self.refuse_on_snapshot(object.meta()).map(|()| true);
+        if !P::TRACKS_READS || self.attempt.observes_otherwise {
+            if self.attempt.is_noted() && !self.watch_node(observed) {
+                return Ok(false);
+            }
+            if !P::TRACKS_READS || self.attempt.profile().isolation != Isolation::Serializable {
+                return self.refuse_on_snapshot(object.meta()).map(|()| true);
+            }
         }
         if let Some(locks) = P::RangeLocks::of(self.protocol) {
             self.lock_range(locks, object, observed, RangeUse::Scan)?;

@@ -16,29 +16,34 @@ use std::ops::Bound;
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs a protocol's read of a segment, and loads its key's version in the same `load`.
+    /// Runs a protocol's read of a segment for an attempt that watches, or is recorded: then it loads its key's version in the
+    /// same `load`.
     ///
     /// Takes `load` by value: a reference to it here would keep it in memory where nothing is recorded, too.
     #[cold]
-    pub(crate) fn read_recorded<V>(
+    pub(crate) fn read_noted<V>(
         &mut self,
         id: ItemId,
         look: Look,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         let mut value = None;
-        self.read_recorded_by(id, look, &mut || value = Some(load()))?;
+        self.read_noted_by(id, look, &mut || value = Some(load()))?;
         Ok(value.expect(LOADED))
     }
 
     /// Is compiled once for all results.
     #[inline(never)]
-    fn read_recorded_by(
-        &mut self,
-        id: ItemId,
-        look: Look,
-        load: &mut dyn FnMut(),
-    ) -> Result<(), ConflictCause> {
+    fn read_noted_by(&mut self, id: ItemId, look: Look, load: &mut dyn FnMut()) -> Result<(), ConflictCause> {
+        // Before it is loaded.
+        self.watch_item(id);
+        if !self.attempt.is_recorded() {
+            return match look {
+                Look::Read => self.protocol.read(self.attempt, id, load),
+                Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
+                Look::Peek => self.protocol.peek(self.attempt, id, load),
+            };
+        }
         let touched = self.attempt.items.get(id).touched;
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
         let (read, recorded, version) = unsafe {
@@ -56,7 +61,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         Ok(())
     }
 
-    /// As [`read_recorded`](Self::read_recorded), for a read that is logged.
+    /// As [`read_noted`](Self::read_noted), for a read that is logged.
     ///
     /// # Safety
     ///
@@ -141,7 +146,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// As [`read_recorded`](Self::read_recorded), for protocols that leave no item.
+    /// As [`read_noted`](Self::read_noted), for protocols that leave no item.
     ///
     /// # Safety
     ///
@@ -153,6 +158,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
     ) -> V {
+        self.watch_segment(touched.address());
         let value = load();
         // SAFETY: the caller's promise.
         if let Some(recorded) = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) } {

@@ -15,7 +15,7 @@
 //! [saves](crate::Object::save) a copy of it first. Flag `SAFE` marks the items for which neither is to be done any more.
 //!
 //! The parts are nested transactions (closed nesting), with savepoints as in SQL. `or_else` is that of Harris, Marlow,
-//! Peyton Jones and Herlihy, "Composable Memory Transactions", PPoPP 2005, but answers to errors, not to `retry`.
+//! Peyton Jones and Herlihy, "Composable Memory Transactions", PPoPP 2005, but answers to errors, too.
 //!
 //! A savepoint costs a copy of each earlier pending write that its part changes, and a walk over the writes of the part around
 //! it.
@@ -27,6 +27,7 @@ use crate::abort::Abort;
 use crate::arena::Arena;
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
+use crate::end_hooks::HookCounts;
 use crate::hooks::Hooks;
 use crate::item::{Flags, Item, ItemId, Items, Payload};
 use crate::pin::Pin;
@@ -34,6 +35,7 @@ use crate::protocol::Protocol;
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
 use crate::worker;
+use std::time::Duration;
 
 /// An item's pending write as it was when a part of the body began, with the item's tag.
 ///
@@ -166,6 +168,8 @@ pub(crate) struct Savepoints {
     pub(crate) any: bool,
     /// The hooks that take back effects which are no pending writes.
     pub(crate) hooks: Hooks,
+    /// The shortest time for which a part that called `retry` would have waited.
+    pub(crate) wait_max: Option<Duration>,
 }
 
 /// A running part: the number of writes, of saved writes, and of other effects when it began.
@@ -174,11 +178,12 @@ struct Part {
     writes: usize,
     saved: usize,
     effects: usize,
+    hooks: HookCounts,
 }
 
 impl Savepoints {
     pub(crate) fn new() -> Self {
-        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default() }
+        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default(), wait_max: None }
     }
 
     /// True if a part is running.
@@ -192,6 +197,7 @@ impl Savepoints {
     pub(crate) fn clear(&mut self, pin: Option<&Pin>) {
         if self.any {
             self.any = false;
+            self.wait_max = None;
             self.parts.clear();
             for (_, saved) in self.saved.drain(..) {
                 // Without a pin the attempt was leaked, and its payloads with it.
@@ -217,13 +223,14 @@ fn mark_safe<P: Protocol>(items: &mut Items<P>, points: &Savepoints, safe: bool)
 
 impl<P: Protocol> Attempt<P> {
     fn open_part(&mut self) {
-        let Self { items, savepoints, .. } = self;
+        let Self { items, savepoints, end_hooks, .. } = self;
         mark_safe(items, savepoints, false);
         debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
         let part = Part {
             writes: items.writes().len(),
             saved: savepoints.saved.len(),
             effects: savepoints.hooks.effects(),
+            hooks: end_hooks.as_ref().map_or_else(HookCounts::default, |hooks| hooks.counts()),
         };
         savepoints.parts.push(part);
         savepoints.any = true;
@@ -250,10 +257,13 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends a part whose changes are undone.
     fn undo_part(&mut self) {
-        let Self { items, savepoints, pin, .. } = self;
+        let Self { items, savepoints, pin, end_hooks, .. } = self;
         mark_safe(items, savepoints, false);
         let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
         savepoints.hooks.undo_since(part.effects);
+        if let Some(hooks) = end_hooks {
+            hooks.truncate(part.hooks);
+        }
         for (id, saved) in savepoints.saved.drain(part.saved..).rev() {
             restore(items.get_mut(id), Some(saved), pin);
         }
@@ -345,7 +355,9 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(result)
     }
 
-    /// Runs the second part if the first one fails, which is then undone. Both may pass up any error, as bodies do.
+    /// Runs the second part if the first one fails, or waits for a change ([`retry`](Self::retry)); the first one is then undone.
+    /// Both may pass up any error, as bodies do. If the second one waits, the transaction waits for a change of what either has
+    /// read.
     ///
     /// # Errors
     ///
@@ -355,9 +367,13 @@ impl<P: Protocol> Transaction<'_, P> {
         first: impl FnOnce(&mut Self) -> Result<R, E>,
         second: impl FnOnce(&mut Self) -> Result<R, E>,
     ) -> Result<R, E> {
-        match self.savepoint(first)? {
-            Ok(result) => Ok(result),
-            Err(_) => second(self),
+        let attempt = &self.0.attempt;
+        let (around, is_half_changed) = (attempt.savepoints.parts.len(), attempt.is_half_changed);
+        match self.savepoint(first) {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(_)) => second(self),
+            Err(_) if self.0.go_on_after_retry(around, is_half_changed) => second(self),
+            Err(abort) => Err(abort.into()),
         }
     }
 }

@@ -19,6 +19,10 @@ pub struct Statistics {
     pub reasons: [u64; Reason::ALL.len()],
     /// The highest number of attempts of one transaction.
     pub attempts_max: u64,
+    /// Waits for a change of what was read ([`retry`](crate::Transaction::retry)).
+    pub waits: u64,
+    /// Waits of these after which the body has found that it must wait again.
+    pub woken_in_vain: u64,
     /// The counters that the protocol and its capabilities name.
     pub counters: NamedCounts,
 }
@@ -43,6 +47,8 @@ impl Statistics {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
+        self.waits += other.waits;
+        self.woken_in_vain += other.woken_in_vain;
         self.counters += other.counters;
     }
 }
@@ -73,6 +79,8 @@ pub(crate) struct Counters {
     rollbacks: AtomicU64,
     reasons: [AtomicU64; Reason::ALL.len()],
     attempts_max: AtomicU64,
+    waits: AtomicU64,
+    woken_in_vain: AtomicU64,
     named: NamedCounters,
 }
 
@@ -110,6 +118,14 @@ impl Counters {
         }
     }
 
+    pub(crate) fn waited(&self) {
+        bump(&self.waits);
+    }
+
+    pub(crate) fn woken_in_vain(&self) {
+        bump(&self.woken_in_vain);
+    }
+
     #[inline]
     pub(crate) fn aborts(&self) -> u64 {
         self.aborts.load(Ordering::Relaxed)
@@ -124,6 +140,8 @@ impl Counters {
             reasons: std::array::from_fn(|at| self.reasons[at].load(Ordering::Relaxed)),
             // A transaction that commits at its first attempt counts its commit only.
             attempts_max: self.attempts_max.load(Ordering::Relaxed).max(commits.min(1)),
+            waits: self.waits.load(Ordering::Relaxed),
+            woken_in_vain: self.woken_in_vain.load(Ordering::Relaxed),
             counters: self.named.read(named),
         }
     }

@@ -18,6 +18,7 @@ use crate::recorded::LOADED;
 use crate::retained::{Told, is_anybody_told, told_cause};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
+use crate::waiting::Waiting;
 use crate::worker::ConflictReport;
 use hotrow_sync::lock;
 use hotrow_sync::profile;
@@ -26,6 +27,7 @@ use hotrow_sync::work::{Work, charge};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 mod ending;
 mod handle;
@@ -67,6 +69,11 @@ pub(crate) enum Stop {
     Panicked(String),
     /// It was told to end.
     Told(Told),
+    /// The body waits for a change, for this time at most, in a transaction of this engine.
+    Retry {
+        engine: EngineId,
+        time_max: Option<Duration>,
+    },
 }
 
 impl AttemptOutcome {
@@ -80,6 +87,7 @@ impl AttemptOutcome {
             AttemptOutcome::Panicked(message) => Error::Panicked { message },
             AttemptOutcome::Told(told) => told.into(),
             AttemptOutcome::NotDurable(failure) => Error::NotDurable(failure),
+            AttemptOutcome::Retry(_) => Error::Misuse(Misuse::CannotWait),
         })
     }
 }
@@ -101,6 +109,8 @@ pub(crate) enum AttemptOutcome {
     Told(Told),
     /// It has committed, and is perhaps not durable.
     NotDurable(NotDurable),
+    /// The body waits for a change, for this time at most.
+    Retry(Option<Duration>),
 }
 
 /// The result of a read.
@@ -202,6 +212,12 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     pub(crate) fn slot(&self) -> NonNull<WorkerSlot<P>> {
         NonNull::from(self.slot)
+    }
+
+    /// The engine's waiters.
+    #[inline(always)]
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.slot.waiting
     }
 
     /// The worker's counters that the protocol and its capabilities name.
@@ -383,7 +399,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.refuse_on_snapshot(touched.object().meta())?;
             return match self.own_write(touched.segment()) {
                 Some(id) => Ok(ReadValue::Own(id)),
-                None if self.attempt.is_recorded() => {
+                None if self.attempt.is_noted() => {
                     // SAFETY: the caller's promise.
                     Ok(ReadValue::Shared(unsafe { self.load_recorded(touched, load) }))
                 }
@@ -404,8 +420,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         let result = if self.attempt.profile().isolation != Isolation::Serializable {
             self.refuse_on_snapshot(touched.object().meta())?;
             self.read_committed(id, load)
-        } else if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::Read, load)
+        } else if self.attempt.is_noted() {
+            self.read_noted(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
         };
@@ -440,6 +456,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Takes `load` by value, as `read_recorded` does.
     #[cold]
     fn read_committed<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, ConflictCause> {
+        self.watch_item(id);
         self.protocol.peek(self.attempt, id, load)
     }
 
@@ -489,8 +506,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return Ok((id, None));
         }
         self.note_read(id);
-        let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::ReadForUpdate, load)
+        let result = if self.attempt.is_noted() {
+            self.read_noted(id, Look::ReadForUpdate, load)
         } else {
             self.protocol.read_for_update(self.attempt, id, load)
         };
@@ -598,8 +615,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
-        let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::Peek, load)
+        let result = if self.attempt.is_noted() {
+            self.read_noted(id, Look::Peek, load)
         } else {
             self.protocol.peek(self.attempt, id, load)
         };
@@ -620,11 +637,11 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
-        let result = if self.attempt.is_recorded() {
-            if P::DEFERS && self.attempt.items.get(id).is(Flags::WRITE) {
+        let result = if self.attempt.is_noted() {
+            if P::DEFERS && self.attempt.is_recorded() && self.attempt.items.get(id).is(Flags::WRITE) {
                 self.record_own_read(id);
             }
-            self.read_recorded(id, Look::Read, load)
+            self.read_noted(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
         };
@@ -679,6 +696,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline]
     pub unsafe fn follow<O: Object<P> + 'static>(&mut self, object: &O, change: StructureChange) {
         self.attempt.follow(change, NonNull::from(object));
+        if self.waiting().has_watchers() {
+            self.note_changed_node(change);
+        }
     }
 
     /// Ends the attempt over a conflict that only the datatype can see (an insert met another's).

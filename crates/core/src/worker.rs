@@ -16,6 +16,7 @@ use crate::snapshot::{Announcement, ReadPoint};
 use crate::statistics::Statistics;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
+use crate::waiting::Waits;
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
@@ -88,13 +89,20 @@ impl Drop for NestingGuard {
     }
 }
 
+/// Calls a function as if the thread were outside of the transaction that is just ending.
+pub(crate) fn outside(work: impl FnOnce()) {
+    let word = THREAD.with(|thread| thread.replace(thread.get() & !(INSIDE | ROLLS_BACK)));
+    work();
+    THREAD.with(|thread| thread.set(word));
+}
+
 /// Runs transactions, one at a time, for one thread at a time.
 ///
 /// A worker owns the memory that an attempt needs (tracking set, arena, protocol state), so that a transaction
 /// allocates nothing once these have grown. Dropping it gives its number back.
 pub struct Worker<P: Protocol> {
-    shared: Arc<Shared<P>>,
-    slot: Arc<WorkerSlot<P>>,
+    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) slot: Arc<WorkerSlot<P>>,
     pub(crate) attempt: Attempt<P>,
     random: Random,
 }
@@ -102,7 +110,14 @@ pub struct Worker<P: Protocol> {
 /// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
 pub(crate) struct Inside {
     nesting: NestingGuard,
-    _whole: Option<WholeGuard>,
+    pub(crate) whole: Option<WholeGuard>,
+}
+
+impl Inside {
+    /// The thread's number.
+    pub(crate) fn thread(&self) -> u64 {
+        self.nesting.0
+    }
 }
 
 impl<P: Protocol> Worker<P> {
@@ -229,15 +244,15 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let inside = self.admit(&profile)?;
+        let mut inside = self.admit(&profile)?;
         let thread = inside.nesting.0;
-        let result = match self.one_attempt(0, thread, profile, &mut body) {
+        let result = match self.one_attempt(0, 0, thread, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
-            Attempted::Aborted(lost) => self.resolve_again(lost, thread, profile, &mut body),
+            Attempted::Unfinished(cause) => self.resolve_again(cause, &mut inside, profile, &mut body),
         };
         drop(inside);
-        self.acknowledge(result)
+        if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
     }
 
     /// Makes the attempts after the first. The body is called through a pointer, and its result kept here.
@@ -245,13 +260,13 @@ impl<P: Protocol> Worker<P> {
     #[inline(never)]
     fn resolve_again<B: Resolve<P>, E: From<Abort>>(
         &mut self,
-        lost: ConflictReport,
-        thread: u64,
+        cause: Unfinished,
+        inside: &mut Inside,
         profile: Profile,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
         let kept = Kept { result: Cell::new(None), error: Cell::new(None), output: Cell::new(None) };
-        let ended = self.retry(lost, thread, profile, &kept, &mut |tx| match body(tx) {
+        let ended = self.retry(cause, inside, profile, &kept, &mut |tx| match body(tx) {
             Ok(result) => {
                 kept.result.set(Some(result));
                 Ok(())
@@ -280,14 +295,14 @@ impl<P: Protocol> Worker<P> {
         let nesting = NestingGuard::enter()?;
         if P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
             self.attempt.begin_transaction(None);
-            return Ok(Inside { nesting, _whole: None });
+            return Ok(Inside { nesting, whole: None });
         }
         self.attempt.begin_transaction(self.shared.policy.deadline);
         if profile.isolation.is_on_snapshot() {
             self.open_snapshot(profile.isolation);
-            return Ok(Inside { nesting, _whole: None });
+            return Ok(Inside { nesting, whole: None });
         }
-        let inside = Inside { nesting, _whole: self.exclude_pieces() };
+        let inside = Inside { nesting, whole: self.exclude_pieces() };
         if self.shared.gate.is_closed() && !self.wait_at_gate() {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
@@ -296,9 +311,29 @@ impl<P: Protocol> Worker<P> {
         Ok(inside)
     }
 
+    /// As [`admit`](Self::admit), for one attempt of a future, which waits no longer than this for others. `None` if it should
+    /// go on later.
+    pub(crate) fn admit_for<E>(
+        &mut self,
+        time_max: Duration,
+        profile: &Profile,
+    ) -> Result<Option<Inside>, Error<E>> {
+        let nesting = NestingGuard::enter()?;
+        self.attempt.begin_transaction(Some(time_max));
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile.isolation);
+            return Ok(Some(Inside { nesting, whole: None }));
+        }
+        if self.shared.gate.is_closed() && !self.wait_at_gate() {
+            return Ok(None);
+        }
+        self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+        Ok(Some(Inside { nesting, whole: self.exclude_pieces() }))
+    }
+
     /// Excludes transactions in pieces, if there may be any and the one that begins is none.
     #[inline(always)]
-    fn exclude_pieces(&self) -> Option<WholeGuard> {
+    pub(crate) fn exclude_pieces(&self) -> Option<WholeGuard> {
         let excludes =
             P::ALLOWS_CHOPPING && self.shared.snapshots.is_chopping() && self.attempt.piece == Piece::Whole;
         excludes.then(|| {
@@ -362,8 +397,22 @@ impl<P: Protocol> Worker<P> {
     #[inline(never)]
     fn retry(
         &mut self,
-        mut lost: ConflictReport,
-        thread: u64,
+        cause: Unfinished,
+        inside: &mut Inside,
+        profile: Profile,
+        kept: &dyn Keeps<P>,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
+    ) -> Result<(), Error<Ended>> {
+        let attempts = || self.make_attempts(cause, inside, profile, kept, body);
+        let ended = catch_unwind(AssertUnwindSafe(attempts));
+        self.attempt.set_watch(None);
+        ended.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn make_attempts(
+        &mut self,
+        mut cause: Unfinished,
+        inside: &mut Inside,
         profile: Profile,
         kept: &dyn Keeps<P>,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
@@ -374,19 +423,44 @@ impl<P: Protocol> Worker<P> {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
         }
         let shared = self.shared.clone();
+        let thread = inside.nesting.0;
         let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
+        let mut waits = Waits::default();
+        let deadline = policy.deadline.map(|max| (begin, max));
         let mut backoff = Backoff::new(policy.backoff_max);
         let mut elder: Option<Elder<'_>> = None;
         let mut attempts = 1;
         // The duration of the aborted attempts, without the first one, which is not timed.
         let mut lost_time = Duration::ZERO;
         let result = loop {
+            let lost = match &mut cause {
+                Unfinished::Lost(lost) => lost,
+                Unfinished::Waits(time_max) => {
+                    // Others need not let it through while it waits.
+                    elder = None;
+                    let waited = self.wait_for_change(&mut waits, deadline, *time_max, inside);
+                    if let Err(error) = waited.and_then(|()| self.may_begin(&profile)) {
+                        break Err(error);
+                    }
+                    set_rollback(false);
+                    self.forget_hooks();
+                    kept.forget();
+                    match self.one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| {
+                        body(tx).map(|()| kept)
+                    }) {
+                        Attempted::Committed(()) => break Ok(()),
+                        Attempted::RolledBack(error) => break Err(error),
+                        Attempted::Unfinished(next) => cause = next,
+                    }
+                    continue;
+                }
+            };
             if attempts >= policy.attempts_max {
-                break Err(Error::Conflict(lost.into_conflict(attempts)));
+                break Err(Error::Conflict(lost.take().into_conflict(attempts)));
             }
             let time_max = policy.deadline.map(|deadline| deadline.saturating_sub(begin.elapsed()));
             if time_max == Some(Duration::ZERO) {
-                break Err(Error::Timeout(lost.into_conflict(attempts)));
+                break Err(Error::Timeout(lost.take().into_conflict(attempts)));
             }
             if elder.is_none() && policy.escalates_after(attempts, lost_time) {
                 elder = Some(shared.gate.escalate());
@@ -394,8 +468,8 @@ impl<P: Protocol> Worker<P> {
                 backoff = Backoff::new(policy.backoff_max);
             }
             // An attempt with a footprint waits in its lines, and so needs no other wait.
-            let waits = elder.is_some() || shared.gate.is_closed() || shared.limit.may_wait();
-            let footprint = lost.pin.take().filter(|_| !waits);
+            let stands_back = elder.is_some() || shared.gate.is_closed() || shared.limit.may_wait();
+            let footprint = lost.pin.take().filter(|_| !stands_back);
             let passes = footprint.is_some() || {
                 // Nothing is held while it waits.
                 self.attempt.footprint.clear();
@@ -411,18 +485,24 @@ impl<P: Protocol> Worker<P> {
                 }
             };
             if !passes {
-                break Err(Error::Timeout(lost.into_conflict(attempts)));
+                break Err(Error::Timeout(lost.take().into_conflict(attempts)));
             }
             if !must_end && let Err(error) = self.may_begin(&profile) {
                 break Err(error);
             }
             let attempt_began = clock::now();
+            if let Some(watch) = self.attempt.watch.as_deref_mut() {
+                watch.start_over();
+            }
             set_rollback(false);
+            self.forget_hooks();
             attempts += 1;
-            match self.one_attempt(attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept)) {
+            match self
+                .one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept))
+            {
                 Attempted::Committed(()) => break Ok(()),
                 Attempted::RolledBack(error) => break Err(error),
-                Attempted::Aborted(next) => lost = next,
+                Attempted::Unfinished(next) => cause = next,
             }
             drop(footprint);
             kept.forget();
@@ -483,16 +563,18 @@ impl<P: Protocol> Worker<P> {
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
+    /// Makes an attempt of this number, after so many lost ones.
     #[inline]
-    fn one_attempt<B: Resolve<P>, E: From<Abort>>(
+    pub(crate) fn one_attempt<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         number: u32,
+        lost: u32,
         thread: u64,
         profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
         let policy = &self.shared.policy;
-        let (is_last, describe) = (number + 1 >= policy.attempts_max, policy.may_give_up_after(number + 1));
+        let (is_last, describe) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {
             let output = access.close_committed(|attempt| result.resolve(attempt));
@@ -521,9 +603,12 @@ impl<P: Protocol> Worker<P> {
             Err(panic) => match access.give_up(&mut Panics::default()) {
                 AttemptOutcome::Lost(lost) => {
                     drop_payload(panic);
-                    Attempted::Aborted(lost)
+                    Attempted::Unfinished(Unfinished::Lost(lost))
                 }
-                _ => resume_unwind(panic),
+                _ => {
+                    self.end_by_panic();
+                    resume_unwind(panic)
+                }
             },
         }
     }
@@ -544,7 +629,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
     /// [`Error::MemoryLimit`] if it was told to end.
     pub fn commit(self) -> Result<(), Error> {
-        self.access.commit().result()
+        self.access.end_alone(true, ObjectAccess::commit).result()
     }
 
     /// Rolls back.
@@ -553,7 +638,8 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// As [`commit`](Self::commit), if the attempt had lost before.
     pub fn roll_back(self) -> Result<(), Error> {
-        Panics::passing_on(|panics| self.access.cancel(panics)).result()
+        let roll_back = |access: ObjectAccess<'_, P>| Panics::passing_on(|panics| access.cancel(panics));
+        self.access.end_alone(false, roll_back).result()
     }
 }
 
@@ -593,17 +679,26 @@ impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
 }
 
 /// The outcome of one attempt.
-enum Attempted<R, E> {
+pub(crate) enum Attempted<R, E> {
     Committed(R),
     RolledBack(Error<E>),
-    Aborted(ConflictReport),
+    Unfinished(Unfinished),
+}
+
+/// The cause why a transaction needs another attempt.
+pub(crate) enum Unfinished {
+    /// It has lost a conflict.
+    Lost(ConflictReport),
+    /// The body waits for a change, for this time at most.
+    Waits(Option<Duration>),
 }
 
 impl<R, E: From<Abort>> Attempted<R, E> {
     /// The outcome of an attempt that did not commit; `error` is the body's error if it returned one.
     fn failed(outcome: AttemptOutcome, error: Option<E>) -> Self {
         match outcome {
-            AttemptOutcome::Lost(lost) => Attempted::Aborted(lost),
+            AttemptOutcome::Lost(lost) => Attempted::Unfinished(Unfinished::Lost(lost)),
+            AttemptOutcome::Retry(time_max) => Attempted::Unfinished(Unfinished::Waits(time_max)),
             AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
             AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
@@ -618,13 +713,13 @@ impl<R, E: From<Abort>> Attempted<R, E> {
 }
 
 /// The return value of a body: its result, or a value that the commit will make known.
-trait Resolve<P: Protocol> {
+pub(crate) trait Resolve<P: Protocol> {
     type Output;
     fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
 }
 
 /// A result that is known when the body returns.
-struct Known<R>(R);
+pub(crate) struct Known<R>(pub(crate) R);
 
 impl<P: Protocol, R> Resolve<P> for Known<R> {
     type Output = R;
@@ -701,6 +796,10 @@ impl ConflictReport {
     /// Reports a deadline that passed while an older transaction was let through.
     fn at_gate() -> Self {
         Self { reason: Reason::GateClosed, words: None, pin: None }
+    }
+
+    fn take(&mut self) -> Self {
+        Self { reason: self.reason, words: self.words.take(), pin: self.pin.take() }
     }
 
     pub(crate) fn into_conflict(self, attempts: u32) -> Conflict {

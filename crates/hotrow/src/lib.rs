@@ -73,12 +73,13 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, Addend, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp,
-    CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Durability, Engine,
-    EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit,
-    Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain, Profile, Protocol, Reason,
-    RetainedMemory, RetryPolicy, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics,
-    Value, Variant, Variants, WorkerId, WorkerLog, column, retained_bytes,
+    Abort, Access, Addend, BlockedForever, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns,
+    CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred,
+    Durability, Engine, EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation,
+    MemoryHolder, MemoryLimit, Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain,
+    Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, SessionMark, SessionOptions,
+    SnapshotReport, Statistics, TransactFuture, Value, Variant, Variants, WorkerId, WorkerLog, column,
+    retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

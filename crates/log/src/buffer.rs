@@ -65,6 +65,23 @@ impl Buffer {
         self.admit_slowly()
     }
 
+    /// True if [`admit`](Self::admit) would not wait.
+    ///
+    /// # Errors
+    ///
+    /// The log's failure if it has failed; [`Failure::Closed`] if it is being closed.
+    pub fn has_room(&self) -> Result<bool, Failure> {
+        let shared = &*self.shared;
+        shared.check()?;
+        // Acquire: pairs with the release in `Log::close`.
+        if shared.closing.load(Ordering::Acquire) {
+            return Err(Failure::Closed);
+        }
+        // Relaxed, both: a late answer admits one commit more, which is allowed.
+        Ok(self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max
+            && !shared.out_of_space.load(Ordering::Relaxed))
+    }
+
     #[cold]
     fn admit_slowly(&mut self) -> Result<(), Failure> {
         let shared = &*self.shared;

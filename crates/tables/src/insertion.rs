@@ -7,7 +7,9 @@ use crate::operations::{Changes, RowView, end_joint_changes};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::region::made_in_region;
-use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value, contained};
+use hotrow_core::{
+    Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, StructureChange, Transaction, Value, contained,
+};
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -146,8 +148,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let incarnation = self.next_incarnation();
         let fresh = Fresh::new(Record::boxed(P::Header::default, State::Present, key, row, incarnation));
+        let mut changes = Changes::default();
         // SAFETY: as in `insert_unless_found`.
-        let inserted = unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) };
+        let inserted = unsafe {
+            let changed = &mut |change| changes.add(change);
+            self.index.insert(fresh.0, pin, changed, &|_| true)
+        };
+        for change in changes.all() {
+            let (StructureChange::Bumped { node, .. } | StructureChange::Split { from: node, .. }) = change;
+            self.watched.changed(node);
+        }
         match inserted {
             Insertion::Inserted => std::mem::forget(fresh),
             // SAFETY: found in the index under the pin.

@@ -35,7 +35,7 @@ use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, Object, ObjectAccess, ObjectMeta, Observed, Pin,
-    Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
+    Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, WatchedNodes, contained,
 };
 use hotrow_sync::OnceLock;
 use hotrow_sync::profile::labelled;
@@ -146,6 +146,14 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
             // SAFETY: as in `get`.
             Insertion::Exists(key) => Insertion::Exists(unsafe { Record::of_key(key) }),
             Insertion::Refused(observed) => Insertion::Refused(observed),
+        }
+    }
+
+    /// Has those told that wait for a change of a bucket or leaf when it is retired.
+    fn set_watched(&mut self, watched: WatchedNodes) {
+        match &mut self.keys {
+            KeyIndex::Hash(index) => index.set_watched(watched),
+            KeyIndex::Ordered(index) => index.set_watched(watched),
         }
     }
 
@@ -318,13 +326,17 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) log: Option<LogOfTable<K, R, P>>,
     /// The dead records that snapshots may see.
     pub(crate) graveyard: Arc<Graveyard>,
+    /// Those that wait for a change of a bucket or leaf.
+    pub(crate) watched: WatchedNodes,
     /// The table's number in its database.
     pub(crate) part: OnceLock<PartId>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// An empty table without constraints, indexes and queues.
-    pub(crate) fn new(engine: &Engine<P>, name: String, index: Index<K, R, P>, immutable: bool) -> Self {
+    pub(crate) fn new(engine: &Engine<P>, name: String, mut index: Index<K, R, P>, immutable: bool) -> Self {
+        let watched = engine.watched_nodes();
+        index.set_watched(watched.clone());
         let graveyard = Graveyard::new(engine.kept_segments());
         let (engine, is_opaque) = (engine.id(), engine.is_opaque());
         // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
@@ -344,6 +356,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             last_keys: LastKeys::new(),
             log: None,
             graveyard,
+            watched,
             part: OnceLock::new(),
         }
     }

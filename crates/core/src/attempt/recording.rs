@@ -134,6 +134,7 @@ impl<P: Protocol> Attempt<P> {
             let begun = self.snapshot.as_ref().map(|point| point.history_begin());
             log.begin(self.number, self.profile.isolation != Isolation::ReadCommitted, begun);
             self.log = Some(log);
+            self.note_or_not();
         }
     }
 
@@ -142,6 +143,7 @@ impl<P: Protocol> Attempt<P> {
         if let Some(mut log) = self.log.take() {
             log.close();
             self.spare_log = Some(log);
+            self.note_or_not();
         }
     }
 }

@@ -128,6 +128,7 @@ impl<P: Protocol> Attempt<P> {
                 log.reads_count(owner.profile.isolation == Isolation::Serializable);
             }
         }
+        self.note_or_not();
         self.pin = Some(Pin::new());
     }
 

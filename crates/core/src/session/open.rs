@@ -77,7 +77,7 @@ impl<P: Protocol> OpenSession<'_, P> {
 
     fn commit(mut self) -> AttemptOutcome {
         self.transaction.end_marks(0, true);
-        self.transaction.commit()
+        self.transaction.end_alone(true, ObjectAccess::commit)
     }
 }
 
@@ -138,11 +138,11 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
                 };
             }
             Next::Serve(Request::RollBack) => {
-                session.transaction.cancel(&mut Panics::default());
+                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
                 return Ending::with(Ok(()));
             }
             Next::End(cause) => {
-                session.transaction.cancel(&mut Panics::default());
+                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
                 return Ending::with(Err(cause));
             }
         };
@@ -151,14 +151,14 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
         let is_stopped = session.transaction.is_stopped();
         if answer.is_ok() && !is_stopped {
             if link.switch.is_cancelled() {
-                session.transaction.cancel(&mut Panics::default());
+                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
                 return Ending::with(Err(link.cancelled(CancelCause::Requested)));
             }
             link.answer();
             continue;
         }
         let is_late = session.transaction.attempt.is_out_of_time();
-        let outcome = session.transaction.give_up(&mut Panics::default());
+        let outcome = session.transaction.end_alone(false, |tx| tx.give_up(&mut Panics::default()));
         return match (answer, outcome) {
             // The statement may have panicked over what it should not have seen.
             (Err(panic), outcome @ AttemptOutcome::Lost(_)) => {

@@ -26,7 +26,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline(always)]
     pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
         let taken = take(self.attempt);
+        let changed = self.attempt.wakes.then(|| self.take_changed());
         self.attempt.close(&mut Panics::default());
+        if let Some(changed) = changed {
+            self.waiting().tell(changed.into_iter());
+        }
         profile::attempt_ends(true);
         label("between attempts");
         taken
@@ -68,7 +72,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.stop.is_none() && self.prepare() && self.between_halves() {
             // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
+            let is_watched = self.waiting().has_watchers();
             self.protocol.finish(Prepared::new(self.attempt));
+            self.attempt.wakes = is_watched || P::READS_PASS_PREPARED && self.waiting().has_watchers_now();
             profile::release_all();
             debug_assert!(self.attempt.is_installed(), "the second half installs every write");
             self.attempt.end_stamped(true);
@@ -194,6 +200,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Some(Stop::RolledBack(reason)) => AttemptOutcome::RolledBack(reason),
             Some(Stop::Panicked(message)) => AttemptOutcome::Panicked(message),
             Some(Stop::Told(limit)) => AttemptOutcome::Told(limit),
+            Some(Stop::Retry { time_max, .. }) => AttemptOutcome::Retry(time_max),
         }
     }
 
@@ -220,12 +227,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 _ => Ended::RolledBack,
             });
         }
-        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_))) {
+        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_) | Stop::Retry { .. })) {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false, panics);
         self.after_cleanup();
+        let changed = std::mem::take(&mut self.attempt.changed_nodes);
         self.attempt.close(panics);
+        if !changed.is_empty() {
+            self.waiting().tell(changed.into_iter());
+        }
         profile::attempt_ends(false);
         label("between attempts");
     }
@@ -237,6 +248,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
     fn drop(&mut self) {
         if self.open {
             Panics::passing_on(|panics| self.roll_back(panics));
+            self.end_dropped();
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.

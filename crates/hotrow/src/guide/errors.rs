@@ -120,7 +120,7 @@
 //! A panic in a body rolls the attempt back, releases everything, and propagates to the caller. The engine and other
 //! threads go on.
 //!
-//! A call that panics has not committed. After a commit only little user code is left to run, and a panic in it can
+//! A call that panics has not committed, unless one of its [hooks](crate::guide::waiting) has panicked. After a commit only little user code is left to run, and a panic in it can
 //! no longer undo anything: the panic hook reports it, and it does not propagate. This is
 //!
 //! - a key's `Hash`, or its image, when a deleted row is removed from its index. After a panic the row stays in the

@@ -25,15 +25,15 @@
 //!
 //! Under every protocol a body may run several times, so it must obey two more rules:
 //!
-//! - **No effects outside** (files, messages, plain shared variables) that may not happen more than once.
-//! - **No waiting** for a transaction of another thread: that transaction may have to wait until this one has ended,
+//! - **No effects outside** (files, messages, plain shared variables) that may not happen more than once. They belong in
+//!   [hooks](crate::guide::waiting).
+//! - **No waiting** for a transaction of another thread but by [`retry`](Transaction::retry): that transaction may have to wait until this one has ended,
 //!   and under protocols that lock it may wait for a lock of this one. (The example of the conflict report waits in
 //!   this way to show a conflict. That works only because nothing else runs.)
 //!
 //! # Limits
 //!
-//! Data live in the memory of one process; tables are durable if they are made so (`durable`, with the feature of that name). There is no network, no SQL, no distribution, and not
-//! yet a way to wait in a transaction until something changes.
+//! Data live in the memory of one process; tables are durable if they are made so (`durable`, with the feature of that name). There is no network, no SQL, no distribution.
 //!
 //! # Versions
 //!

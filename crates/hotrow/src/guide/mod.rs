@@ -3,20 +3,22 @@
 //! 1. [Tables, keys, rows](tables)
 //! 2. [Boxes, counters, collections](objects)
 //! 3. [Errors, retries, rollback, panics](errors)
-//! 4. [Which protocol when](protocols)
-//! 5. [Threads, workers, sessions](threads)
-//! 6. [In a server](servers)
-//! 7. [Hot rows: what to do about them](hot_rows)
-//! 8. [The conflict report](conflicts)
-//! 9. [Deferred operations](deferred)
-//! 10. [Procedures and contexts](procedures)
-//! 11. [Transaction profiles](profiles)
-//! 12. [Snapshots: reading without being in the way](snapshots)
-//! 13. [Surviving the process](durability)
-//! 14. [Recording and checking a run](histories)
-//! 15. [A datatype of your own](crate::object)
-//! 16. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
-//! 17. [Guarantees, rules for bodies, limits](guarantees)
+//! 4. [Waiting for a change, and hooks](waiting)
+//! 5. [Which protocol when](protocols)
+//! 6. [Threads, workers, sessions](threads)
+//! 7. [In a server](servers)
+//! 8. [Asynchronous code: what may block, and for how long](tasks)
+//! 9. [Hot rows: what to do about them](hot_rows)
+//! 10. [The conflict report](conflicts)
+//! 11. [Deferred operations](deferred)
+//! 12. [Procedures and contexts](procedures)
+//! 13. [Transaction profiles](profiles)
+//! 14. [Snapshots: reading without being in the way](snapshots)
+//! 15. [Surviving the process](durability)
+//! 16. [Recording and checking a run](histories)
+//! 17. [A datatype of your own](crate::object)
+//! 18. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
+//! 19. [Guarantees, rules for bodies, limits](guarantees)
 
 pub mod conflicts;
 pub mod deferred;
@@ -33,4 +35,6 @@ pub mod protocols;
 pub mod servers;
 pub mod snapshots;
 pub mod tables;
+pub mod tasks;
 pub mod threads;
+pub mod waiting;

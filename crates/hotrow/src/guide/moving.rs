@@ -46,8 +46,8 @@
 //! `TVar` is [`TBox`]; `atomically` is [`transact`](Engine::transact); `or_else` is
 //! [`or_else`](Transaction::or_else). A collection in one variable conflicts as a whole: use [`TArray`] or a [`Table`] instead,
 //! whose elements conflict apart. A body that reads two values may, under most protocols, see two states in an attempt that
-//! is going to abort; under `tl2` it never does ([guarantees](crate::guide::guarantees)). There is no `retry` yet that
-//! waits for a change.
+//! is going to abort; under `tl2` it never does ([guarantees](crate::guide::guarantees)). [`retry`](Transaction::retry)
+//! is `retry`, and [waits](crate::guide::waiting) for a change.
 //!
 //! ## From an embedded store
 //!

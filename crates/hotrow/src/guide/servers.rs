@@ -73,8 +73,9 @@
 //!
 //! # Asynchronous code
 //!
-//! A transaction is synchronous: its body cannot `.await`. Call [`transact`](Engine::transact) from a handler as you would lock a
-//! mutex for a moment. A short transaction takes about a microsecond. It blocks the executor's thread while it waits: for a
+//! [`transact_async`](Engine::transact_async) is a future, and blocks its thread for no longer than a [stated bound](super::tasks). A
+//! call is simpler, and faster: call [`transact`](Engine::transact) from a handler as you would lock a mutex for a moment. The body
+//! cannot `.await` in either. A short transaction takes about a microsecond. It blocks the executor's thread while it waits: for a
 //! lock under protocols that lock; in pauses of at most 100 microseconds after aborts; and while an older transaction that has
 //! lost often is [let through](crate::guide::errors), 100 milliseconds and more in the worst case. Bodies that read much, or a
 //! [policy](RetryPolicy) without a deadline beside such transactions, belong on a thread of their own (`spawn_blocking`). A

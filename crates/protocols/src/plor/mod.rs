@@ -254,6 +254,8 @@ impl Variants for Plor {
 // fail.
 unsafe impl Protocol for Plor {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
+    // Those that read by versions, or peek, look at what is installed and not at rights to write.
+    const READS_PASS_PREPARED: bool = true;
     type Header = Locker;
     type Mark = u64;
     type Local = PlorLocal;

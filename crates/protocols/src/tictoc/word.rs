@@ -130,9 +130,10 @@ impl TimestampWord {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn try_lock(&self, seen: Timestamps) -> bool {
-        // Acquire: pairs with the release in `unlock_as`.
+        // Acquire: pairs with the release in `unlock_as`. Sequentially consistent besides: a commit that takes the lock and then
+        // looks for those that wait for a change misses none (`Protocol::READS_PASS_PREPARED`).
         let locked =
-            self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if locked {
             // Orders the locked word before the stores to the value; pairs with the fence in `stable`.
             fence(Ordering::Release);

@@ -371,8 +371,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     ) -> Result<Known<Option<K>>, Stopped> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
         let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
-        let taken =
-            self.operation(class, range.known_in, |eager| Some(eager.take_first(table, group, range.value?)))?;
+        let taken = self
+            .operation(class, range.known_in, |eager| Some(eager.take_first(table, group, range.value?)))?;
         if let Some(taken) = &taken.value {
             self.mark(class, || Some(taken.clone()))?;
         }

@@ -3,6 +3,7 @@
 use hotrow_core::{CommitStamp, CommitSteps, EpochClock, Protocol, WorkerLog};
 use hotrow_log::{Buffer, Epochs, Log, Mode, Stamp};
 use hotrow_sync::{Arc, OnceLock};
+use std::pin::Pin;
 
 /// The steps of an engine with a log, which is started after the engine is made.
 #[derive(Clone, Default)]
@@ -46,6 +47,22 @@ impl WorkerLog for WorkersLog {
             return self.log.wait_durable(epoch).map_err(|failure| failure.to_string());
         }
         self.log.failure().map_or(Ok(()), |failure| Err(failure.to_string()))
+    }
+
+    fn has_room(&self) -> Result<bool, String> {
+        self.buffer.has_room().map_err(|failure| failure.to_string())
+    }
+
+    fn acknowledgement(
+        &self,
+        epoch: u64,
+    ) -> Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>> {
+        if self.waits {
+            let durable = self.log.when_durable(epoch);
+            return Some(Box::pin(async { durable.await.map_err(|failure| failure.to_string()) }));
+        }
+        let failure = self.log.failure()?;
+        Some(Box::pin(std::future::ready(Err(failure.to_string()))))
     }
 }
 

@@ -9,7 +9,7 @@ use hotrow_core::epoch::Guard;
 use hotrow_core::retire_with;
 use hotrow_sync::atomic::Ordering;
 use std::hash::Hash;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 
 /// The number of parents that an insertion migrates besides its own.
 ///
@@ -50,26 +50,26 @@ where
     pub(super) fn help_to_grow(&self, guard: &Guard) {
         let array = self.current(guard);
         if !array.parent.load(Ordering::Relaxed).is_null() {
-            Self::migrate_some(array, guard);
+            self.migrate_some(array, guard);
         }
     }
 
     #[cold]
-    fn migrate_some(array: &Array<T>, guard: &Guard) {
+    fn migrate_some(&self, array: &Array<T>, guard: &Guard) {
         let Some(parent) = Self::parent(array, guard) else { return };
         // Relaxed: the counter only hands out numbers.
         let first = array.next_to_migrate.fetch_add(HELPED, Ordering::Relaxed);
         for at in first..(first + HELPED).min(parent.buckets().len()) {
-            Self::migrate(array, parent, at, guard);
+            self.migrate(array, parent, at, guard);
         }
     }
 
     /// Makes bucket `at` of `array` ready.
     #[cold]
-    pub(super) fn make_ready(array: &Array<T>, at: usize, guard: &Guard) {
+    pub(super) fn make_ready(&self, array: &Array<T>, at: usize, guard: &Guard) {
         // Without a parent all buckets are ready.
         if let Some(parent) = Self::parent(array, guard) {
-            Self::migrate(array, parent, at / 2, guard);
+            self.migrate(array, parent, at / 2, guard);
         }
     }
 
@@ -80,7 +80,7 @@ where
     }
 
     /// Moves the entries of bucket `at` of `parent` to its two children, unless that has been done.
-    fn migrate(array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
+    fn migrate(&self, array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
         let bucket = &parent.buckets()[at];
         bucket.prefetch_records(None, 1);
         let mut entries: Vec<(Entry<T>, Hash64)> = Vec::new();
@@ -122,6 +122,7 @@ where
         parent.overflows_removed(at, overflows);
         let chain = bucket.take_overflow();
         bucket.version.unlock_retired();
+        self.watched.changed(NonNull::from(&bucket.version));
         if let Some(chain) = chain {
             // SAFETY: taken out of the bucket, which is retired, and deferred once.
             unsafe { retire_with(guard, overflows * size_of::<Bucket<T>>(), move || free_chain(chain)) };

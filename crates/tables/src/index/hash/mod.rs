@@ -59,7 +59,7 @@ use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
 use crossbeam_utils::CachePadded;
 use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
-use hotrow_core::{Observed, StructureChange, StructureVersion, retire_with};
+use hotrow_core::{Observed, StructureChange, StructureVersion, WatchedNodes, retire_with};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use hotrow_sync::prefetch::prefetch;
 use std::hash::Hash;
@@ -79,6 +79,8 @@ const BUCKETS_MIN: usize = if cfg!(test) { 2 } else { 16 };
 pub(crate) struct HashIndex<T> {
     /// The newest array. Padded: every operation reads it.
     current: CachePadded<AtomicPtr<Array<T>>>,
+    /// Those that wait for a change of a bucket.
+    watched: WatchedNodes,
 }
 
 impl<T> HashIndex<T>
@@ -89,7 +91,13 @@ where
     /// An index with room for `expected` records, or for [`RESERVED_MAX`]; it grows beyond that by itself.
     pub(crate) fn with_capacity(expected: usize) -> Self {
         let array = Array::ready(expected.min(RESERVED_MAX).div_ceil(AIM).max(BUCKETS_MIN));
-        Self { current: CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array)))) }
+        let current = CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array))));
+        Self { current, watched: WatchedNodes::default() }
+    }
+
+    /// Has those told that watch a bucket when it is retired.
+    pub(crate) fn set_watched(&mut self, watched: WatchedNodes) {
+        self.watched = watched;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -107,7 +115,7 @@ where
         let at = array.position(hash);
         let bucket = &array.buckets()[at];
         if !bucket.is_ready() {
-            Self::make_ready(array, at, guard);
+            self.make_ready(array, at, guard);
         }
         (array, at, bucket)
     }
@@ -272,11 +280,12 @@ where
         let array = self.current(guard);
         let mut records = Vec::new();
         for at in 0..array.buckets().len() {
-            Self::for_each_from(array, at, guard, &mut records, visit);
+            self.for_each_from(array, at, guard, &mut records, visit);
         }
     }
 
     fn for_each_from(
+        &self,
         array: &Array<T>,
         at: usize,
         guard: &Guard,
@@ -285,7 +294,7 @@ where
     ) {
         let bucket = &array.buckets()[at];
         if !bucket.is_ready() {
-            Self::make_ready(array, at, guard);
+            self.make_ready(array, at, guard);
         }
         while let Some(version) = bucket.version.stable() {
             records.clear();
@@ -299,8 +308,8 @@ where
         // SAFETY: acquire pairs with the release in `grow`; the child was installed while the guard was
         // pinned or is current still, so it has not been freed.
         let child = unsafe { &*array.child.load(Ordering::Acquire) };
-        Self::for_each_from(child, 2 * at, guard, records, visit);
-        Self::for_each_from(child, 2 * at + 1, guard, records, visit);
+        self.for_each_from(child, 2 * at, guard, records, visit);
+        self.for_each_from(child, 2 * at + 1, guard, records, visit);
     }
 
     /// Returns any record in an observed bucket, by which to describe it. `None` if the bucket is empty or retired.

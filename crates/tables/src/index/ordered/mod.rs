@@ -89,7 +89,7 @@ use super::{Keyed, Lookup};
 use crate::key::{Image, ImageOf as KeyImage, Key};
 use crossbeam_utils::CachePadded;
 use hotrow_core::epoch::Guard;
-use hotrow_core::{Observed, StructureVersion};
+use hotrow_core::{Observed, StructureVersion, WatchedNodes};
 use hotrow_sync::Mutex;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use inner::Inner;
@@ -118,6 +118,8 @@ where
     unlinking: CachePadded<Mutex<()>>,
     leaves: AtomicUsize,
     inners: AtomicUsize,
+    /// Those that wait for a change of a leaf.
+    watched: WatchedNodes,
     _records: PhantomData<T>,
 }
 
@@ -161,8 +163,14 @@ where
             unlinking: CachePadded::default(),
             leaves: AtomicUsize::new(1),
             inners: AtomicUsize::new(0),
+            watched: WatchedNodes::default(),
             _records: PhantomData,
         }
+    }
+
+    /// Has those told that watch a leaf when it is retired.
+    pub(crate) fn set_watched(&mut self, watched: WatchedNodes) {
+        self.watched = watched;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

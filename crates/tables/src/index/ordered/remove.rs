@@ -111,6 +111,7 @@ where
         let separator = anchor.inner.remove_child(anchor.child);
         self.begin_era();
         latches.finish();
+        self.watched.changed(landing.leaf.word());
         // SAFETY: no node of the tree holds it any more, and it is retired once.
         unsafe { ImageOf::<T>::retire_separator(separator, guard) };
         self.leaves.fetch_sub(1, Ordering::Relaxed);

@@ -132,7 +132,7 @@ fn a_bucket_is_latched_while_it_is_being_filled() {
             let bucket = &other.current(&guard).buckets()[position];
             assert!(!bucket.is_ready() || !bucket.version.try_lock_at(0));
         };
-        let ((), did) = meanwhile(at, deed, || Index::make_ready(array, position, &pin));
+        let ((), did) = meanwhile(at, deed, || index.make_ready(array, position, &pin));
         assert!(did);
         assert!(matches!(index.get(&Same(40), &pin), Lookup::Found(_)));
         empty(Rc::into_inner(index).unwrap(), pin, &census);

@@ -1,0 +1,11 @@
+//! Transactions that wait for a change, under every protocol. A test binary of its own, as waiting is looked at often and the
+//! one of all else under every protocol takes long to build.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod durable;
+mod executor;
+mod hooks;
+mod retry;
+mod tasks;
