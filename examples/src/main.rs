@@ -8,10 +8,12 @@
 //! | [`inventory`] | reservations that expire |
 //! | [`ledger`] | a durable ledger with idempotency keys, a hot settlement account and an audit on a snapshot |
 //! | [`order_matching`] | two priority queues that change together |
+//! | [`job_queue`] | waiting for a change, on both sides of a bounded queue |
 //! | [`rate_limiter`] | counters with predicates: a limit of each client and one of all |
 //! | [`leaderboard`] | a secondary index in order, read on a snapshot |
 
 mod inventory;
+mod job_queue;
 mod leaderboard;
 mod ledger;
 mod load;
@@ -43,6 +45,7 @@ const EXAMPLES: &[Example] = &[
     Example { name: "inventory", stores: inventory::STORES },
     Example { name: "ledger", stores: ledger::STORES },
     Example { name: "order-matching", stores: order_matching::STORES },
+    Example { name: "job-queue", stores: job_queue::STORES },
     Example { name: "rate-limiter", stores: rate_limiter::STORES },
     Example { name: "leaderboard", stores: leaderboard::STORES },
 ];
@@ -51,7 +54,7 @@ const EXAMPLES: &[Example] = &[
 #[derive(Parser)]
 #[command(after_help = "Example:\n  hotrow-examples ledger --over hotrow,redb --rounds 5")]
 struct Arguments {
-    /// The example: ticket-shop, inventory, ledger, order-matching, rate-limiter, leaderboard
+    /// The example: ticket-shop, inventory, ledger, order-matching, job-queue, rate-limiter, leaderboard
     example: String,
     /// Stores that it runs over, by turns: hotrow, and mutex or redb as far as the example has them
     #[arg(long, value_delimiter = ',', default_value = "hotrow")]

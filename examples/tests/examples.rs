@@ -39,6 +39,11 @@ fn the_book_is_never_crossed() {
 }
 
 #[test]
+fn each_job_is_done_once() {
+    works("job-queue", "hotrow,mutex");
+}
+
+#[test]
 fn the_limiter_admits_no_more_than_its_limits() {
     works("rate-limiter", "hotrow,mutex");
 }
