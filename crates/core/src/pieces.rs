@@ -172,6 +172,9 @@ impl<P: Protocol> Pieces<'_, P> {
         let result = self.worker.try_transact_as(profile, body);
         if result.is_ok() {
             self.has_committed = self.is_ordered || !is_last;
+        } else if self.is_ordered && !self.has_committed {
+            // Another one that follows would be the first of another transaction.
+            self.worker.end_ordered_pieces();
         }
         result
     }

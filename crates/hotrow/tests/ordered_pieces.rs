@@ -119,6 +119,35 @@ impl Procedure for Look {
     }
 }
 
+/// Rolls back if the first numbers of the tables differ, or if both are large.
+struct Refuse {
+    first: TableRef<u64, u64>,
+    second: TableRef<u64, u64>,
+    seen: Arc<AtomicU64>,
+}
+
+impl Procedure for Refuse {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "refuse"
+    }
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<()>, C::Stop> {
+        let (at, seen) = (cx.value(0), self.seen.clone());
+        let one = cx.read(self.first, at, move |number| {
+            seen.store(*number, Ordering::SeqCst);
+            *number
+        })?;
+        let at = cx.value(0);
+        let other = cx.read(self.second, at, |number| *number)?;
+        let both = cx.zip(one, other);
+        let holds = cx.map(both, |(one, other)| one == other && one < Some(1_000));
+        cx.require(holds)?;
+        Ok(cx.value(()))
+    }
+}
+
 struct Tables {
     db: Database<Occ>,
     first: Table<u64, u64, Occ>,
@@ -138,9 +167,12 @@ impl Tables {
         let tables = Self { db, first, second, other };
         let both = tables.db.trace(&tables.both(Gate::open())).unwrap();
         let look = tables.db.trace(&tables.look()).unwrap();
+        let refuse = tables.db.trace(&tables.refuse()).unwrap();
         let chopping = Chopping::new().procedure("both", [both]).procedure("look", [look]);
+        let chopping = chopping.procedure("refuse", [refuse]);
         let graph = chopping.rank().unwrap();
-        assert!(graph.procedures.iter().all(|procedure| procedure.pieces.len() == 2));
+        assert!(graph.procedures[..2].iter().all(|procedure| procedure.pieces.len() == 2));
+        assert_eq!(graph.procedures[2].pieces.len(), 1, "it decides upon both");
         tables.db.chop(&chopping).unwrap();
         tables
     }
@@ -155,6 +187,11 @@ impl Tables {
             seen: Arc::new(AtomicU64::new(u64::MAX)),
             failure: Failure::None,
         }
+    }
+
+    fn refuse(&self) -> Refuse {
+        let (first, second) = (self.first.reference(), self.second.reference());
+        Refuse { first, second, seen: Arc::new(AtomicU64::new(u64::MAX)) }
     }
 
     fn look(&self) -> Look {
@@ -301,6 +338,28 @@ fn rollbacks_leave_nothing_and_procedures_that_stray_run_whole() {
     assert_eq!(tables.db.execute(&strays), Ok((0, 0)));
     assert_eq!(tables.count(&Counter::WHOLE), before + 1);
     assert_eq!(tables.db.execute(&tables.both(Gate::open())), Ok((1, 1)), "nobody waits for those");
+}
+
+/// A procedure that decides is not told of its decision before those have ended whose pieces it has seen, and decides upon whole ones.
+#[test]
+fn decisions_are_upon_whole_transactions() {
+    let tables = Tables::new();
+    let gate = Gate::new();
+    let procedure = tables.both(gate.clone());
+    let refuse = tables.refuse();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| tables.db.execute(&procedure));
+        until(|| gate.arrived.load(Ordering::SeqCst));
+        let decided = scope.spawn(|| tables.db.execute(&refuse));
+        until(|| refuse.seen.load(Ordering::SeqCst) == 1);
+        for _ in 0..100 {
+            thread::yield_now();
+        }
+        assert!(!decided.is_finished(), "half of a transaction is nothing to decide upon");
+        gate.open.store(true, Ordering::SeqCst);
+        running.join().unwrap().unwrap();
+        assert_eq!(decided.join().unwrap(), Ok(()), "both numbers are the same");
+    });
 }
 
 #[test]

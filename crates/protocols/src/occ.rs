@@ -227,6 +227,9 @@ unsafe impl Protocol for Occ {
 
     #[inline]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        if let Some((order, ranks)) = self.ordered(attempt) {
+            return order.validate_before_rollback(attempt, ranks);
+        }
         version::upgrade_predicates(attempt)?;
         // Orders the reads before the checks; the reader's side of `VersionWord`.
         fence(Ordering::Acquire);

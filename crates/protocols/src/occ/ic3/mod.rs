@@ -53,6 +53,9 @@
 //! In the paper a transaction that aborts takes along those that have seen its writes. Here an exposed transaction does not abort: all
 //! operations upon which a procedure decides are in its first piece (or before), and the others are repeated until they commit.
 //!
+//! A first piece that rolls back is validated, and entered in the lists, as one that only reads: what it has decided upon is a state of the serial
+//! order, and the caller is told when those that it has seen have ended.
+//!
 //! # Snapshots
 //!
 //! All pieces of a transaction have one stamp, drawn in the first that conflicts. A transaction with a later epoch than one that is
@@ -217,6 +220,8 @@ impl Order {
             epoch.store(attempt.stamp_epoch() << 1, Ordering::SeqCst);
         }
         version::upgrade_predicates(attempt)?;
+        // Orders the reads before the checks, also where nothing is locked: K2.
+        fence(Ordering::Acquire);
         let read = version::validate_beside_locks(attempt)?;
         if is_first && attempt.stamp_epoch() > self.quiet.load(Ordering::Relaxed) {
             self.find_earlier(attempt, ranks);
@@ -233,6 +238,21 @@ impl Order {
         }
         order.has_entered = true;
         Ok(overwritten.max(read))
+    }
+
+    /// Validates a piece that is going to be rolled back, as if it committed with what it has read alone. So the transaction has
+    /// seen one state of a serial order, and its caller is told when those before it have ended.
+    pub(super) fn validate_before_rollback(
+        &self,
+        attempt: &mut Attempt<Occ>,
+        ranks: PieceRanks,
+    ) -> Result<(), ConflictCause> {
+        if !attempt.local.order.is_committing {
+            self.prepare(attempt, ranks)?;
+            self.installed(attempt, ranks);
+        }
+        // Else it has been validated by its commit, which something else has stopped.
+        Ok(())
     }
 
     /// Publishes a piece whose writes are installed.
