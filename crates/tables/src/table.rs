@@ -660,7 +660,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
     /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
     ///
-    /// In a durable table the row is durable once the database was [flushed](crate::Database::flush).
+    /// In a durable table the row is durable once the database was flushed (`Database::flush`).
     ///
     /// A row inserted so while transactions run appears at once, as if it had always existed. A table with indexes inserts
     /// it in a transaction of the calling thread, so that the row and its entries appear together. (Where an index is
