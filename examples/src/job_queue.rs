@@ -109,8 +109,9 @@ impl Tally {
 
     /// Checks that each job waits or was finished once. `waiting` are those that wait.
     pub(crate) fn check(&self, waiting: &[u64], running: u64) -> Result<String, String> {
-        let [submitted, finished, all, done] = [&self.submitted, &self.finished, &self.sums[0], &self.sums[1]]
-            .map(|count| count.load(Ordering::Relaxed));
+        let [submitted, finished, all, done] =
+            [&self.submitted, &self.finished, &self.sums[0], &self.sums[1]]
+                .map(|count| count.load(Ordering::Relaxed));
         let left = waiting.iter().fold(0, |sum: u64, job| sum.wrapping_add(*job));
         if submitted == finished + waiting.len() as u64 && all == done.wrapping_add(left) && running == 0 {
             Ok(format!("{submitted} jobs submitted, {finished} finished once, {} wait", waiting.len()))
@@ -159,7 +160,9 @@ impl Scenario for UnderLoad {
             return Err(format!("{waiting} wait, and {free} of {PLACES} places are free"));
         }
         let mut jobs = Vec::new();
-        while let Some(job) = self.queue.db.transact(|tx| self.queue.waiting.pop(tx)).map_err(|e| e.to_string())? {
+        while let Some(job) =
+            self.queue.db.transact(|tx| self.queue.waiting.pop(tx)).map_err(|e| e.to_string())?
+        {
             jobs.push(job);
         }
         self.tally.check(&jobs, running)
