@@ -70,7 +70,6 @@ pub(crate) struct Index<K: Key, R: Value, P: Protocol> {
 }
 
 /// An index of the keys of records, compiled once for each type of key.
-#[expect(clippy::large_enum_variant, reason = "one per table, behind a pointer; both are padded")]
 pub(crate) enum KeyIndex<K: Key> {
     Hash(HashIndex<RecordKey<K>>),
     Ordered(OrderedIndex<RecordKey<K>>),

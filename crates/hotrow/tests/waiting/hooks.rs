@@ -50,7 +50,12 @@ fn hooks_run_once_however_many_attempts_there_were() {
                     said.leave(tx);
                     tx.retry()
                 },
-                |tx| tx.savepoint(|tx| Ok(tx.on_commit(said.hook("kept"))))?,
+                |tx| {
+                    tx.savepoint(|tx| {
+                        tx.on_commit(said.hook("kept"));
+                        Ok(())
+                    })?
+                },
             )
         });
         assert_eq!((committed, said.take()), (Ok(()), vec!["kept"]));

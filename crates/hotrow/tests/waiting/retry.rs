@@ -2,14 +2,14 @@
 
 use crate::support::{engine_with, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
-use hotrow::sync::thread;
+use hotrow::sync::{clock, thread};
 use hotrow::{
     Abort, BlockedForever, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol,
     RetryPolicy, Serial, SessionOptions, TBox, TCounter, THashMap, TPriorityQueue, TQueue, Transaction,
     Value, column,
 };
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Value)]
 struct Stock {
@@ -227,16 +227,16 @@ fn the_second_alternative_runs_if_the_first_waits_and_both_are_waited_for() {
                 Some(element) => Ok(element),
             }
         };
-        for which in 0..2 {
-            engine.transact(|tx| queues[which].push(tx, 10 + which as u64)).unwrap();
+        for (which, queue) in (0..).zip(&queues) {
+            engine.transact(|tx| queue.push(tx, 10 + which)).unwrap();
             let either = engine.transact(|tx| tx.or_else(|tx| pop(tx, 0), |tx| pop(tx, 1))).unwrap();
-            assert_eq!(either, 10 + which as u64);
+            assert_eq!(either, 10 + which);
             let either = woken(
                 &engine,
                 |tx| tx.or_else(|tx| pop(tx, 0), |tx| pop(tx, 1)),
-                || engine.transact(|tx| queues[which].push(tx, which as u64)).unwrap(),
+                || engine.transact(|tx| queue.push(tx, which)).unwrap(),
             );
-            assert_eq!(either, which as u64);
+            assert_eq!(either, which);
         }
         // Twice each: what the first one had written was undone where the second one ran.
         assert_eq!(engine.transact(|tx| tried.get(tx)).unwrap(), 2 + 4);
@@ -313,7 +313,7 @@ fn a_wait_ends_with_the_policys_deadline_or_the_bodys_own_limit() {
         let policy = engine_with::<P>(RetryPolicy { deadline: Some(short), ..RetryPolicy::default() });
         for (engine, has_own) in [(&own, true), (&policy, false)] {
             let flag = TBox::new(engine, false);
-            let began = Instant::now();
+            let began = clock::now();
             let ended = engine.transact(|tx| match (flag.get(tx)?, has_own) {
                 (true, _) => Ok(()),
                 (false, true) => tx.or_else(|tx| tx.retry_for(short), |tx| tx.retry()),
