@@ -1,17 +1,11 @@
 //! Workers on virtual cores that all want the same row first, in schedules that a seed determines.
 
-use hotrow::protocols::McsLocking;
-use hotrow::{Engine, Protocol, RetryPolicy, Worker};
+use hotrow::{Engine, Protocol, Worker};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use std::cell::RefCell;
 
 /// Steps after which a run of a few transactions is taken to be without an end.
 const STEPS_MAX: u64 = 2_000_000;
-
-/// An engine of a variant of queue locking.
-pub(crate) fn engine(protocol: &str) -> Engine<McsLocking> {
-    Engine::named(protocol, RetryPolicy::default()).expect("a variant of queue locking")
-}
 
 /// Runs `body` on so many virtual cores, each with a worker of the engine. What it returns is by core.
 pub(crate) fn run<P: Protocol, R>(

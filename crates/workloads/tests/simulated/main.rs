@@ -20,3 +20,8 @@ mod stamps;
 mod stealing_schedules;
 mod stolen_operations;
 mod wild;
+
+/// An engine of a variant of queue locking.
+fn queue_locking(protocol: &str) -> hotrow::Engine<hotrow::protocols::McsLocking> {
+    hotrow::Engine::named(protocol, hotrow::RetryPolicy::default()).expect("a variant of queue locking")
+}

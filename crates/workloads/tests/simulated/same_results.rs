@@ -304,7 +304,7 @@ fn steps(random: &mut Random, among: &[What], count: u64) -> Vec<Step> {
 /// Runs transactions of such steps on some cores, in the schedule of this seed, and then one after the other. How many
 /// operations were stolen.
 fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) -> u64 {
-    let engine = crate::crew::engine(protocol);
+    let engine = crate::queue_locking(protocol);
     let data = Data::new(&engine);
     // Rows of tables with indexes are loaded in transactions.
     let loaded = engine.statistics().commits;
@@ -323,7 +323,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
     });
     let mut committed: Vec<_> = results.into_iter().flatten().collect();
     committed.sort_by_key(|(values, _)| values[0]);
-    let again = crate::crew::engine("2pl-mcs");
+    let again = crate::queue_locking("2pl-mcs");
     let expected = Data::new(&again);
     let mut worker = again.worker().unwrap();
     for (values, steps) in &committed {

@@ -74,7 +74,7 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..400 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 3 + (seed % 2) as usize;
             crate::crew::run(&engine, cores, seed, |core, worker| {
@@ -125,7 +125,7 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let database = Database::on(&engine);
             let hot = database.table("hot").hash(1).create().unwrap();
             assert!(hot.bulk_insert(HOT, 0));
@@ -164,7 +164,7 @@ fn operations_that_are_more_than_a_board_has_run_exactly_once() {
     for protocol in ["steal", "steal-basic"] {
         let mut stolen = 0;
         for seed in 0..6 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let data = Data::new(&engine, KEYS);
             crate::crew::run(&engine, 3, seed, |core, worker| {
                 let first = core as u64 * 200;
@@ -207,7 +207,7 @@ fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
     for protocol in VARIANTS {
         let (mut stolen, mut deadlocks) = (0, 0);
         for seed in 0..400 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 2 + (seed % 3) as usize;
             crate::crew::run(&engine, cores, seed, |core, worker| {
@@ -323,7 +323,7 @@ fn a_failure_of_a_stolen_operation_ends_its_owners_transaction_alone() {
         for fault in FAULTS {
             let mut stolen = 0;
             for seed in 0..120 {
-                let engine = crate::crew::engine(protocol);
+                let engine = crate::queue_locking(protocol);
                 let data = Data::new(&engine, 3 * ROWS);
                 let results = crate::crew::run(&engine, 3, seed, |core, worker| {
                     let mut run = |number: u64| {
@@ -401,7 +401,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let data = Data::new(&engine, KEYS);
             let mut members = data.database.table("members");
             let by_row = members.secondary("by row", |_, row| *row);
@@ -466,7 +466,7 @@ fn operations_behind_a_failed_condition_have_no_effect() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..200 {
-            let engine = crate::crew::engine(protocol);
+            let engine = crate::queue_locking(protocol);
             let data = Data::new(&engine, 8);
             crate::crew::run(&engine, 3, seed, |core, worker| {
                 for number in 0..4 {
