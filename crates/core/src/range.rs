@@ -107,8 +107,8 @@ impl<P: Protocol> RangeLocks<P> for Absent {
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it changed before it
-    /// was locked, so that the caller must look again. Never false where the protocol does not lock
-    /// [ranges](Protocol::RangeLocks).
+    /// was locked or watched, so that the caller must look again. Never false where the attempt
+    /// [does not refuse observations](Self::may_refuse_observations).
     ///
     /// # Safety
     ///
@@ -138,6 +138,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Ok(()) => self.learn_absence(Some(object.meta())).map(|()| true),
             Err(lost) => Err(self.lose(lost)),
         }
+    }
+
+    /// True if [`observe`](Self::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it
+    /// reads.
+    #[inline(always)]
+    pub fn may_refuse_observations(&self) -> bool {
+        P::LOCKS_RANGES || self.attempt.watch.is_some()
     }
 
     /// Keeps what the object saw in the part of the node that it has observed last. If the node changes, the object can

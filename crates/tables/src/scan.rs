@@ -135,7 +135,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.settle_object(&self.meta)?;
         let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(tx)) };
         loop {
-            let position = P::LOCKS_RANGES.then(|| cursor.position());
+            let position = tx.may_refuse_observations().then(|| cursor.position());
             let Some(leaf) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             // SAFETY: the node is this table's.
             if !self.immutable && !unsafe { tx.observe(self, leaf.observed) }? {

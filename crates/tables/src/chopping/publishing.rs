@@ -70,17 +70,20 @@ impl Marks {
     pub(crate) fn check<P: Protocol>(&self, tx: &mut Transaction<'_, P>, place: usize) -> Result<(), Abort> {
         let tx = tx.enter(&self.meta)?;
         let mark = &self.marks[place];
-        // Marks are never retired. Before the count, so that a publisher that is not counted yet will change it.
-        let version = mark.version.stable().unwrap_or_default();
-        // Acquire: pairs with the release in `SetMarks::drop`, so that the publisher's changes are visible.
-        if mark.publishers.load(Ordering::Acquire) != 0 {
-            let describe = || format!("mark {place}");
-            return Err(tx.conflict_over(&self.meta, Reason::ReadLocked, place as u64, describe));
+        loop {
+            // Marks are never retired. Before the count, so that a publisher that is not counted yet will change it.
+            let version = mark.version.stable().unwrap_or_default();
+            // Acquire: pairs with the release in `SetMarks::drop`, so that the publisher's changes are visible.
+            if mark.publishers.load(Ordering::Acquire) != 0 {
+                let describe = || format!("mark {place}");
+                return Err(tx.conflict_over(&self.meta, Reason::ReadLocked, place as u64, describe));
+            }
+            let observed = Observed { node: NonNull::from(&mark.version), version };
+            // SAFETY: the marks are the database's, which lives until the transaction has ended.
+            if unsafe { tx.observe(self, observed) }? {
+                return Ok(());
+            }
         }
-        let observed = Observed { node: NonNull::from(&mark.version), version };
-        // SAFETY: the marks are the database's, which lives until the transaction has ended.
-        unsafe { tx.observe(self, observed) }?;
-        Ok(())
     }
 }
 

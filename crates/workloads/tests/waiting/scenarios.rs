@@ -4,6 +4,7 @@ use crate::crew;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::event::Event;
+use hotrow::sync::thread;
 use hotrow::{
     Abort, Database, Direction, Engine, Error, Protocol, RetryPolicy, TBox, TCounter, TQueue, Table,
     Transaction, Value, Worker, column,
@@ -73,6 +74,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
+        // A task that wants to be polled again at once lets others run before, as it would on an executor with other tasks.
+        thread::yield_now();
         woken.event.park_until(None, || woken.is_woken.swap(0, Ordering::AcqRel) == 1);
     }
 }
