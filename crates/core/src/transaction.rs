@@ -1,7 +1,7 @@
 //! A transaction in progress: the handle that the body gets ([`Transaction`]), and the interface that datatypes are
 //! built on ([`ObjectAccess`]).
 
-use crate::abort::{Abort, Error, Misuse, Reason};
+use crate::abort::{Abort, Error, Misuse};
 use crate::attempt::{Attempt, ReadPath};
 use crate::counter::NamedCounters;
 use crate::deferred::{Execution, line_up_early};
@@ -12,15 +12,13 @@ use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
 use crate::profile::Isolation;
-use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::read_log::LoggedReads;
 use crate::recorded::LOADED;
 use crate::retained::{Told, is_anybody_told, told_cause};
 use crate::structure::StructureChange;
-use crate::users_code::contained;
 use crate::waiting::Waiting;
 use crate::worker::ConflictReport;
-use hotrow_sync::lock;
 use hotrow_sync::profile;
 use hotrow_sync::thread::label;
 use hotrow_sync::work::{Work, charge};
@@ -31,6 +29,7 @@ use std::time::Duration;
 
 mod ending;
 mod handle;
+mod losing;
 mod pending;
 
 pub use handle::{ContextAccess, Transaction};
@@ -699,110 +698,5 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.waiting().has_watchers() {
             self.note_changed_node(change);
         }
-    }
-
-    /// Ends the attempt over a conflict that only the datatype can see (an insert met another's).
-    #[cold]
-    pub fn conflict(&mut self, reason: Reason, item: ItemId) -> Abort {
-        self.lose(ConflictCause::item(reason, item))
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn lose(&mut self, lost: ConflictCause) -> Abort {
-        if self.stop.is_some() || self.attempt.graph.has_blocked {
-            return Abort::INTERNAL;
-        }
-        if self.attempt.has_to_end() {
-            // It may have given up a wait for that.
-            return self.heed();
-        }
-        if self.attempt.graph.is_thief {
-            // The owner counts it and reports it.
-            return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None, pin: None }));
-        }
-        self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
-        let mut loss = self.report(lost);
-        if P::DEFERS {
-            loss.pin = self.keep_footprint(&lost);
-        }
-        self.stop(Stop::Lost(loss))
-    }
-
-    /// Counts a lost conflict while its segment is still in memory. Users' code that names the key runs without a lock.
-    /// If it panics, the attempt has still lost.
-    fn report<'a>(&'a self, lost: ConflictCause) -> ConflictReport {
-        let identified = |touched: &'a TouchedSegment<P>| {
-            let segment = touched.segment();
-            // SAFETY: the segment is its object's, and in memory until the attempt ends.
-            let identity = contained(|| unsafe { touched.object().identify(segment) });
-            (touched.object(), identity.unwrap_or_default(), Ok(segment))
-        };
-        let (object, identity, segment) = match lost.target {
-            ConflictTarget::Item(id) => identified(&self.attempt.items.get(id).touched),
-            ConflictTarget::Read(position) => identified(self.attempt.reads.get(position)),
-            ConflictTarget::Structure(number) => {
-                let (observed, object) = self.attempt.observation(number);
-                (object, observed.node.addr().get() as u64, Err(observed.node))
-            }
-        };
-        let describe = || {
-            let key = contained(|| match segment {
-                // SAFETY: as above.
-                Ok(segment) => unsafe { object.describe(segment) },
-                // SAFETY: observed by this object in this attempt.
-                Err(node) => unsafe { object.describe_structure(node, self.attempt.pin()) },
-            });
-            (
-                object.meta().name().to_owned(),
-                key.unwrap_or_else(|| String::from("a key that cannot be shown")),
-            )
-        };
-        self.count_tame_abort(lost.reason);
-        self.count_lost(object.meta(), identity, lost.reason, describe)
-    }
-
-    /// Ends the attempt over a lock of all objects, which it wanted in order to enter this one.
-    #[cold]
-    #[inline(never)]
-    fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
-        let EnterError::Lost(reason) = error else { return self.misuse(Misuse::Nested) };
-        if self.attempt.has_to_end() {
-            return self.heed();
-        }
-        self.conflict_over(meta, reason, ALL_KEYS, || String::from("all keys"))
-    }
-
-    /// Ends the attempt over a conflict that only the datatype can see, over a key without a segment. `identity` tells keys
-    /// apart in counts of conflicts.
-    #[cold]
-    pub fn conflict_over(
-        &mut self,
-        meta: &ObjectMeta,
-        reason: Reason,
-        identity: u64,
-        describe: impl Fn() -> String,
-    ) -> Abort {
-        let describe = || (meta.name().to_owned(), describe());
-        let loss = self.count_lost(meta, identity, reason, describe);
-        self.stop(Stop::Lost(loss))
-    }
-
-    /// Counts a lost conflict over a key of an object, which `describe` names.
-    fn count_lost(
-        &self,
-        meta: &ObjectMeta,
-        identity: u64,
-        reason: Reason,
-        describe: impl Fn() -> (String, String),
-    ) -> ConflictReport {
-        self.slot.counters.abort(reason);
-        let number = meta.number();
-        let counted = lock(&self.slot.conflicts).count(number, identity, reason);
-        if !counted {
-            let (object, key) = describe();
-            lock(&self.slot.conflicts).count_new(number, identity, reason, object, key);
-        }
-        ConflictReport { reason, words: self.describe.then(describe), pin: None }
     }
 }

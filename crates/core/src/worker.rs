@@ -1,13 +1,16 @@
 //! Workers, with which threads run transactions.
 
-use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
+mod conflict_report;
+
+pub(crate) use conflict_report::ConflictReport;
+
+use crate::abort::{Abort, Error, Misuse};
 use crate::attempt::{Attempt, WorkerId};
 use crate::counter::{self, Counter};
 use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::hide_closure;
 use crate::operations::Deferred;
 use crate::pieces::{Piece, WholeGuard};
-use crate::pin::Pin;
 use crate::policy::{Elder, RetryPolicy};
 use crate::profile::{Isolation, Profile};
 use crate::protocol::Protocol;
@@ -779,31 +782,5 @@ enum Ended {
 impl From<Abort> for Ended {
     fn from(abort: Abort) -> Self {
         Self::AsToken(abort)
-    }
-}
-
-/// The part of a lost conflict that outlives the attempt.
-#[derive(Debug)]
-pub(crate) struct ConflictReport {
-    pub(crate) reason: Reason,
-    /// The object and the key; only where the transaction might give up, because it takes time to name them.
-    pub(crate) words: Option<(String, String)>,
-    /// The pin with which the attempt's footprint stays valid, if it has one.
-    pub(crate) pin: Option<Pin>,
-}
-
-impl ConflictReport {
-    /// Reports a deadline that passed while an older transaction was let through.
-    fn at_gate() -> Self {
-        Self { reason: Reason::GateClosed, words: None, pin: None }
-    }
-
-    fn take(&mut self) -> Self {
-        Self { reason: self.reason, words: self.words.take(), pin: self.pin.take() }
-    }
-
-    pub(crate) fn into_conflict(self, attempts: u32) -> Conflict {
-        let (object, key) = self.words.unwrap_or_default();
-        Conflict { reason: self.reason, object, key, attempts }
     }
 }
