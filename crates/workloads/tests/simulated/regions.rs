@@ -339,3 +339,35 @@ fn no_region_writes_over_the_lock_of_a_commit() {
     }
     assert!(regions >= 2_000 && fallbacks >= 1_200, "{regions} regions, {fallbacks} with locks");
 }
+
+/// A commit looks before its region which versions it must keep. Others begin snapshots, and keep versions, between that and the region.
+#[test]
+fn no_region_commits_by_a_plan_that_is_not_right_any_more() {
+    let mut regions = 0;
+    for seed in 0..400 {
+        let engine = Engine::<Occ>::named("dbx", RetryPolicy::default()).expect("a variant");
+        let boxes = [TBox::new(&engine, 0u64), TBox::new(&engine, 0u64)];
+        let mut config =
+            Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 3);
+        (config.seed, config.caches) = (seed, false);
+        config.order = Order::Random { probability: 0.3 };
+        let workers: Vec<_> = (0..3).map(|_| RefCell::new(engine.worker().expect("few workers"))).collect();
+        Simulation::new(config).expect("valid options").run(|core| {
+            let mut worker = workers[core].borrow_mut();
+            for _ in 0..10 {
+                if core == 0 {
+                    let snapshot = engine.snapshot_strict().expect("not in a transaction");
+                    let seen = worker.transact_on(&snapshot, |tx| Ok([boxes[0].get(tx)?, boxes[1].get(tx)?]));
+                    let [one, other] = seen.expect("it only reads");
+                    assert_eq!(one, other, "on a snapshot, schedule {seed}");
+                } else {
+                    // Without having read them, so that commits in between abort nobody.
+                    let done = worker.transact(|tx| boxes.iter().try_for_each(|number| number.add(tx, 1)));
+                    done.expect("it is retried");
+                }
+            }
+        });
+        regions += engine.statistics().count(&Counter::REGION_COMMITS);
+    }
+    assert!(regions >= 6_000, "{regions} regions");
+}
