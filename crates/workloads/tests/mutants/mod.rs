@@ -58,10 +58,11 @@ use std::any::TypeId;
 /// The name of each mutant's variant without a fault.
 pub(crate) const FAULTLESS: &str = "mutant";
 
-/// True if a protocol's commits have stamps that snapshots can go by. The mutants with lines and with timestamps draw none.
-pub(crate) fn has_snapshots<P: Protocol>() -> bool {
+/// True if a protocol's commits have stamps that snapshots can go by. The mutants with lines and with timestamps draw none. One has
+/// locked nothing when the core keeps versions, so that a replaced box would be freed twice.
+pub(crate) fn has_snapshots<P: Protocol>(name: &str) -> bool {
     let without = [TypeId::of::<timestamps::TimestampMutant>(), TypeId::of::<lines::DeferredMutant>()];
-    !without.contains(&TypeId::of::<P>())
+    !without.contains(&TypeId::of::<P>()) && name != "locks-taken-one-by-one"
 }
 
 /// Calls a visitor with each mutant that has a fault.

@@ -67,10 +67,10 @@ fn a_seed_stands_for_one_schedule_whatever_ran_before() {
 }
 
 /// As [`Drawn::new`], without dead cores, and without snapshots if the mutant has none.
-fn drawn_for<P: Protocol>(seed: u64) -> Drawn {
+fn drawn_for<P: Protocol>(name: &str, seed: u64) -> Drawn {
     let mut drawn = Drawn::new(seed, 0);
     match &mut drawn.workload {
-        _ if has_snapshots::<P>() => (),
+        _ if has_snapshots::<P>(name) => (),
         DrawnWorkload::Stress(options) => options.snapshot_share = 0.0,
         DrawnWorkload::Tpcc(options) => options.readers = Isolation::Serializable,
         DrawnWorkload::Ycsb(options) => options.readers = Isolation::Serializable,
@@ -91,7 +91,7 @@ impl Visitor for Found {
         if P::DEFERS {
             return Some(0);
         }
-        let violates = |seed: &u64| explore::<P>(&drawn_for::<P>(*seed), name, 10, |_| ()).is_err();
+        let violates = |seed: &u64| explore::<P>(&drawn_for::<P>(name, *seed), name, 10, |_| ()).is_err();
         (0..50_000).find(violates).map(|seed| seed + 1)
     }
 }
@@ -112,7 +112,7 @@ impl Visitor for NotFound {
 
     fn visit<P: Protocol>(self, name: &str) {
         for seed in 0..if P::DEFERS { 0 } else { 2_000 } {
-            let explored = explore::<P>(&drawn_for::<P>(seed), name, 10, |_| ());
+            let explored = explore::<P>(&drawn_for::<P>(name, seed), name, 10, |_| ());
             assert!(explored.is_ok(), "{}", explored.unwrap_err());
         }
     }

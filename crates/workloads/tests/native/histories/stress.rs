@@ -45,7 +45,7 @@ impl Batch {
     /// on the history.
     fn run<P: Protocol>(self, protocol: &str) -> (Vec<String>, Report) {
         let Self { mut options, threads, transactions, seed } = self;
-        if !has_snapshots::<P>() {
+        if !has_snapshots::<P>(protocol) {
             options.snapshot_share = 0.0;
         }
         let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
@@ -125,8 +125,9 @@ fn very_many_random_transactions_are_what_their_protocol_claims() {
     for_each_protocol(8, Passes { transactions });
 }
 
-/// The mutant whose fault no history shows, only what bodies say that they have seen. Exploring schedules finds it.
-const ONLY_SEEN_BY_BODIES: &str = "unchecked-rollbacks";
+/// The mutants that only exploring schedules finds. No history shows the fault of the first, only what bodies say that they have seen.
+/// The second breaks what the core's memory rests on: threads that run at once free a kept version twice, and end the process.
+const ONLY_EXPLORED: [&str; 2] = ["unchecked-rollbacks", "stamps-before-locks"];
 
 /// Runs a mutant until its history is not serializable. What was said then.
 #[derive(Clone, Copy)]
@@ -136,7 +137,7 @@ impl Visitor for Caught {
     type Output = Option<String>;
 
     fn visit<P: Protocol>(self, name: &str) -> Option<String> {
-        if name == ONLY_SEEN_BY_BODIES {
+        if ONLY_EXPLORED.contains(&name) {
             return None;
         }
         let begin = clock::now();
@@ -167,7 +168,8 @@ const ANOMALIES: [&str; 6] = [
 #[test]
 fn every_mutant_is_caught() {
     let mut missed = Vec::new();
-    for (name, said) in for_each_mutant(Caught).into_iter().filter(|(name, _)| *name != ONLY_SEEN_BY_BODIES) {
+    for (name, said) in for_each_mutant(Caught).into_iter().filter(|(name, _)| !ONLY_EXPLORED.contains(name))
+    {
         let said = said.unwrap_or_else(|| String::from("not caught in ten seconds and 200 histories"));
         println!("{name}: {said}");
         if !ANOMALIES.iter().any(|anomaly| said.contains(anomaly)) {
