@@ -80,6 +80,9 @@ pub(crate) struct RegionLimits {
     fills_sequential: f64,
     sets: usize,
     ways: usize,
+    /// True if a line's address determines its set. Without a cache model its order in the region does, so that the allocator's
+    /// placement does not matter.
+    places_by_address: bool,
 }
 
 /// The regions of all cores.
@@ -101,7 +104,13 @@ pub(crate) struct Htm {
 }
 
 impl Htm {
-    pub(crate) fn new(machine: &Machine, cores: usize, seed: u64, abort_at: Option<u64>) -> Self {
+    pub(crate) fn new(
+        machine: &Machine,
+        cores: usize,
+        seed: u64,
+        abort_at: Option<u64>,
+        has_caches: bool,
+    ) -> Self {
         let limits = machine.transactions.as_ref().map(|transactions| RegionLimits {
             begin: picoseconds(transactions.begin_ns),
             commit: picoseconds(transactions.commit_ns),
@@ -113,6 +122,7 @@ impl Htm {
             fills_sequential: transactions.fills_per_sequential_line,
             sets: machine.caches.l1_kib * 1024 / LINE_BYTES / machine.caches.l1_ways,
             ways: machine.caches.l1_ways,
+            places_by_address: has_caches,
         });
         Self {
             limits,
@@ -265,18 +275,21 @@ impl Htm {
         if region.lines.len() - region.written.min(region.lines.len()) > limits.read_lines {
             return Some(AbortCause::Capacity);
         }
-        let was_in = region.touch(limits, line, writes);
+        let was_in = if limits.places_by_address { region.touch(limits, line, writes) } else { is_known };
         let mut evicted_written = false;
         if !was_in {
+            let (place, follows) = match limits.places_by_address {
+                true => (line as usize, line == region.line_before + 1 || line == region.line_before),
+                false => (region.lines.len(), false),
+            };
             evicted_written |= region.insert(
                 limits,
-                line as usize % limits.sets,
+                place % limits.sets,
                 match writes {
                     true => Way::Written(line),
                     false => Way::Read(line),
                 },
             );
-            let follows = line == region.line_before + 1 || line == region.line_before;
             let fills = if follows { limits.fills_sequential } else { limits.fills_random };
             let count = fills.floor() as usize + usize::from(self.random.chance(fills.fract()));
             for _ in 0..count {

@@ -275,7 +275,7 @@ impl Simulation {
             cores,
             physical_cores: config.machine.physical_cores(),
             memory: Memory::new(&config.machine, cores, config.caches),
-            htm: Htm::new(&config.machine, cores, config.seed, config.region_abort_at),
+            htm: Htm::new(&config.machine, cores, config.seed, config.region_abort_at, config.caches),
             trace: Trace::new(cores, config.trace_steps, config.caches),
             schedule,
             faults: config.faults.draw(config.seed),
