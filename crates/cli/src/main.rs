@@ -11,6 +11,7 @@ mod fidelity;
 mod history;
 mod host;
 mod list;
+mod live;
 mod log;
 mod plot;
 #[cfg(feature = "sim")]

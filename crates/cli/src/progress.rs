@@ -1,9 +1,10 @@
 //! The progress bar. It is drawn on standard error, apart from the results, and only if that is a terminal.
 
 use crate::host::ThisHost;
+use crate::live::LiveScreen;
 use crate::text;
 use hotrow::sync::{Mutex, lock};
-use hotrow_workloads::Observer;
+use hotrow_workloads::{LiveView, Observer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use std::time::Duration;
 pub(crate) struct Progress {
     bar: ProgressBar,
     host: Mutex<ThisHost>,
+    /// The view of a run that is shown while it goes on.
+    live: Option<Mutex<LiveScreen>>,
 }
 
 /// The memory that a run must leave free, in bytes. A run that leaves less is ended; otherwise the system would
@@ -25,7 +28,15 @@ impl Progress {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} % {wide_msg}");
         bar.set_style(style.expect("the template is a constant that parses"));
         bar.set_prefix(label);
-        Self { bar, host: Mutex::new(ThisHost::new()) }
+        Self { bar, host: Mutex::new(ThisHost::new()), live: None }
+    }
+
+    /// Shows the run while it goes on, below the bar; in a line a second where there is no terminal.
+    pub(crate) fn live(mut self) -> Self {
+        let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} %\n{msg}");
+        self.bar.set_style(style.expect("the template is a constant that parses"));
+        self.live = Some(Mutex::default());
+        self
     }
 
     /// True if nobody sees the bar. Then it is not touched: each drawing allocates, and the number of drawings depends on
@@ -61,8 +72,25 @@ impl Observer for Progress {
         }
         self.bar.set_length(total.as_millis() as u64);
         self.bar.set_position(elapsed.as_millis() as u64);
+        if self.live.is_some() {
+            return;
+        }
         let left = total.saturating_sub(elapsed).as_secs();
         self.bar.set_message(format!("{} commits, {left} s left", text::count(commits)));
+    }
+
+    fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    fn live(&self, now: LiveView) {
+        let Some(screen) = &self.live else { return };
+        let mut screen = lock(screen);
+        if !self.is_hidden() {
+            self.bar.set_message(screen.lines(now).join("\n"));
+        } else if let Some(line) = screen.line(now) {
+            eprintln!("{line}");
+        }
     }
 
     fn must_end(&self) -> Option<String> {

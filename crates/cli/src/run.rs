@@ -135,10 +135,12 @@ fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, 
         think: plan.think,
         log: LogSpec { mode: plan.durability, directory: path.unwrap_or_default() },
         record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
+        both_sides: plan.both_sides,
     };
     let (workload, round) = (plan.workload.info().name, part.round + 1);
     let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
     let progress = Progress::new(label);
+    let progress = if plan.live { progress.live() } else { progress };
     // Opened before the run, which would be useless if the file cannot be opened.
     let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
     let RunOutcome { report, history, .. } = prepare_and_run(&spec, host, &progress)?;

@@ -271,6 +271,7 @@ mod with_simulator {
                 })),
                 think: self.think,
                 record_bytes_max: None,
+                both_sides: false,
             };
             let label = format!("{} {}, {cores} cores", self.workload.info().name, protocol.name);
             let progress = Progress::new(label);

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "sim")]
 use crate::sim::VirtualRun;
-use crate::text;
+use crate::{live, text};
 use hotrow_workloads::{LatencySummary, RunReport};
 use std::fmt::Write as _;
 
@@ -101,8 +101,12 @@ fn hottest_rows(report: &RunReport) -> Vec<String> {
         return vec!["none".to_owned()];
     }
     let rows = report.hot_rows.iter().take(5);
-    rows.map(|row| format!("{} conflicts over {} {}", text::count(row.conflicts), row.table, row.key))
-        .collect()
+    rows.map(|row| {
+        let sides = live::sides(&row.rivalries, row.conflicts);
+        let separator = if sides.is_empty() { "" } else { ": " };
+        format!("{} conflicts over {} {}{separator}{sides}", text::count(row.conflicts), row.table, row.key)
+    })
+    .collect()
 }
 
 fn checks(report: &RunReport) -> String {
@@ -220,7 +224,13 @@ pub(crate) mod tests {
                 CounterReport { counter: &Counter::STOLEN_SHARE, value: CounterValue::Share(Some(0.781)) },
                 CounterReport { counter: &Counter::STOLEN_MEAN_US, value: CounterValue::MeanUs(Some(3.36)) },
             ],
-            hot_rows: vec![HotRow { table: "box".to_owned(), key: "3".to_owned(), conflicts: 900 }],
+            hot_rows: vec![HotRow {
+                table: "box".to_owned(),
+                key: "3".to_owned(),
+                conflicts: 900,
+                lost_ms: 1.5,
+                rivalries: Vec::new(),
+            }],
             checks: vec![Check::new("money is kept", found)],
             memory_bytes: 3_000_000,
             memory: Memory {

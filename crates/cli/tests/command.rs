@@ -255,6 +255,29 @@ fn a_run_of_the_array_is_reported_as_one_json_object() {
 }
 
 #[test]
+fn a_live_run_is_shown_while_it_goes_on_and_names_both_sides() {
+    let run =
+        ["bench", "tickets", "--threads", "4", "--protocol", "no-wait", "--warmup", "0", "--format", "json"];
+    let live = hotrow(&[&run[..], &["--seconds", "1.2", "--live"]].concat());
+    let shown = text(&live.stderr);
+    assert!(live.status.success() && shown.lines().count() >= 1, "{shown}");
+    assert!(
+        shown.lines().all(|line| line.contains(" commits/s, ") && line.contains("; hottest: ")),
+        "{shown}"
+    );
+    let report: Value = serde_json::from_slice(&live.stdout).unwrap();
+    let rows = report["hot_rows"].as_array().unwrap();
+    let rivalries = rows.iter().flat_map(|row| row["rivalries"].as_array().unwrap());
+    let known = rivalries.filter(|rivalry| rivalry["winner"].is_string()).count();
+    assert!(rows.is_empty() || known > 0, "{report}");
+    let report = json_lines(&[&run[..], &["--seconds", "0.2"]].concat()).remove(0);
+    assert!(
+        report["hot_rows"].as_array().unwrap().iter().all(|row| row.get("rivalries").is_none()),
+        "{report}"
+    );
+}
+
+#[test]
 fn tame_transactions_are_counted_under_deferring_protocols_only() {
     let run = ["bench", "array", "--size", "10", "--ops", "4", "--threads", "2", "--protocol"];
     for protocol in ["drp+tame", "deferred-2pl"] {

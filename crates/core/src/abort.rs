@@ -1,5 +1,6 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
+use crate::conflicts::Origin;
 use crate::durability::NotDurable;
 use crate::retained::MemoryLimit;
 use crate::worker;
@@ -229,15 +230,28 @@ pub struct Conflict {
     pub key: String,
     /// Number of attempts made.
     pub attempts: u32,
+    /// The time since the first attempt was lost.
+    pub lost_time: Duration,
+    /// The transaction itself, if the engine [reports both sides](crate::Engine::report_both_sides).
+    pub loser: Option<Origin>,
+    /// The transaction to which it lost, if the engine reports both sides and the protocol knows.
+    pub winner: Option<Origin>,
 }
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reason, object, key, attempts } = self;
+        let Self { reason, object, key, attempts, loser, winner, .. } = self;
         if *attempts == 0 {
             return write!(f, "{reason} all the time, no attempt was made");
         }
-        write!(f, "{reason}: {object}[{key}], attempt {attempts}")
+        write!(f, "{reason}: {object}[{key}], attempt {attempts}")?;
+        if let Some(loser) = loser {
+            write!(f, " of {loser}")?;
+        }
+        if let Some(winner) = winner {
+            write!(f, ", lost to {winner}")?;
+        }
+        Ok(())
     }
 }
 

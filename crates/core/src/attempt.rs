@@ -120,6 +120,8 @@ pub struct Attempt<P: Protocol> {
     /// between them, and nobody has undone it, the attempt cannot commit.
     pub(crate) is_half_changed: bool,
     pub(crate) pin: Option<Pin>,
+    /// The moment of its transaction's last loss.
+    pub(crate) lost_since: Option<Instant>,
     /// The worker's slot; `None` for a part that a thief runs.
     slot: Option<Arc<engine::WorkerSlot<P>>>,
     /// The steps between the halves of its engine's commits.
@@ -226,6 +228,7 @@ impl<P: Protocol> Attempt<P> {
             wants_check: false,
             is_half_changed: false,
             pin: None,
+            lost_since: None,
             slot: None,
             commits: None,
             stamp: None,

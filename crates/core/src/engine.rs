@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
+use crate::conflicts::{Activity, ConflictTable, HotKey, Origins, hottest};
 use crate::counter::{self, NamedCounts};
 use crate::graph::Stealing as _;
 use crate::hide_closure;
@@ -14,10 +15,11 @@ use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{Limit, RetainedMemory};
 use crate::snapshot::{KeptSegments, Snapshot, SnapshotReport, Snapshots};
-use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
+use crate::statistics::{Counters, Statistics};
 use crate::transaction::Transaction;
 use crate::waiting::{Waiting, WatchedNodes};
 use crate::worker::Worker;
+use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::profile::name_memory;
 use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
@@ -77,6 +79,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) has_log: bool,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -92,6 +95,9 @@ pub(crate) struct WorkerSlot<P: Protocol> {
     pub(crate) counters: Counters,
     pub(crate) conflicts: Mutex<ConflictTable>,
     pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
+    /// The transaction that the worker runs, if transactions say what they are.
+    pub(crate) activity: Arc<CachePadded<Activity>>,
     /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
     /// worker number (version ids) stay unique.
     local: Mutex<Option<P::Local>>,
@@ -154,6 +160,7 @@ impl<P: Protocol> Engine<P> {
             has_log,
             snapshots,
             waiting: Waiting::new(),
+            origins: Arc::default(),
             registry,
         });
         name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
@@ -280,6 +287,8 @@ impl<P: Protocol> Engine<P> {
                     counters: Counters::default(),
                     conflicts: Mutex::default(),
                     waiting: self.shared.waiting.clone(),
+                    activity: self.shared.origins.add_worker(),
+                    origins: self.shared.origins.clone(),
                     local: Mutex::new(Some(P::Local::default())),
                 });
                 registry.slots.push(slot.clone());
@@ -297,6 +306,7 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::transact`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
     pub fn transact<R>(
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
@@ -310,12 +320,14 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::try_transact`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
     pub fn try_transact<R, E: From<Abort>>(
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
-        self.with_worker(|worker| worker.try_transact(body))
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact(body))
     }
 
     /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
@@ -324,6 +336,7 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
     pub fn transact_deferred<T: Clone + 'static>(
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
@@ -337,13 +350,15 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::try_transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
     pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &self,
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
         hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>);
-        self.with_worker(|worker| worker.try_transact_deferred(profile, body))
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact_deferred(profile, body))
     }
 
     /// Calls a function with the calling thread's own worker, which is registered at first use and kept until the thread
@@ -421,38 +436,29 @@ impl<P: Protocol> Engine<P> {
         sum
     }
 
+    /// Sets whether reports of conflicts name both sides: the transaction that lost an attempt, and the one that had or had
+    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
+    /// that ran it. At first they do not.
+    ///
+    /// The protocol tells the winner's worker ([`Protocol::rival`]), or does not know. If it tells the commit, too, the transaction is
+    /// known exactly; otherwise it is the one that the worker runs when the loser looks, which may be one after the true one.
+    pub fn report_both_sides(&self, on: bool) {
+        self.shared.origins.turn(on);
+    }
+
+    /// True if reports of conflicts name both sides.
+    pub fn reports_both_sides(&self) -> bool {
+        self.shared.origins.is_on()
+    }
+
     /// The keys with the most lost conflicts, most first, at most `limit`.
     pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
         let mut report = BTreeMap::new();
         for slot in &lock(&self.shared.registry).slots {
-            lock(&slot.conflicts).add_to(&mut report);
+            lock(&slot.conflicts).add_to(&mut report, &self.shared.origins);
         }
         hottest(report.into_values(), limit)
     }
-}
-
-/// The entries with the most conflicts, the hottest first.
-fn hottest(keys: impl Iterator<Item = HotKey>, limit: usize) -> Vec<HotKey> {
-    let mut keys = merge_same_words(keys);
-    keys.sort_by(|a, b| {
-        b.conflicts.cmp(&a.conflicts).then_with(|| (&a.object, &a.key).cmp(&(&b.object, &b.key)))
-    });
-    keys.truncate(limit);
-    keys
-}
-
-/// Merges entries with the same text: several leaves may have begun with the same key, one after the other.
-fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
-    let mut merged: BTreeMap<(String, String), HotKey> = BTreeMap::new();
-    for key in keys {
-        match merged.get_mut(&(key.object.clone(), key.key.clone())) {
-            Some(sum) => sum.add(&key),
-            None => {
-                merged.insert((key.object.clone(), key.key.clone()), key);
-            }
-        }
-    }
-    merged.into_values().collect()
 }
 
 impl<P: Protocol> Shared<P> {

@@ -21,6 +21,7 @@ pub mod column_groups;
 mod commit;
 mod commit_time;
 mod commuting;
+mod conflicts;
 mod counter;
 pub mod deferred;
 mod durability;
@@ -69,6 +70,7 @@ pub use column::{Column, Columns};
 pub use commit::{CommitStamp, CommitSteps, Committing, OneByOne, Prepared};
 pub use commit_time::{Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges};
 pub use commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
+pub use conflicts::{HotKey, Named, Origin, Rival, Rivalry};
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
@@ -98,7 +100,7 @@ pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReport, Sweep,
 };
-pub use statistics::{HotKey, Statistics};
+pub use statistics::Statistics;
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
 pub use users_code::contained;

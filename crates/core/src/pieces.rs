@@ -19,13 +19,14 @@
 //! counted: otherwise transactions that are in nobody's way would keep each other from being in pieces.) Each does first what the other looks at, with a full fence in
 //! between, so at least one of them sees the other.
 
-use crate::abort::{Abort, Error, Reason};
+use crate::abort::{Abort, Error};
+use crate::conflicts::ConflictReport;
 use crate::counter::Counter;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::snapshot::Snapshots;
 use crate::transaction::{ObjectAccess, Stop, Transaction};
-use crate::worker::{ConflictReport, Worker};
+use crate::worker::Worker;
 use hotrow_sync::Arc;
 
 /// Counters of transactions in pieces.
@@ -210,8 +211,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let attempt = &mut *self.attempt;
         let Some(announcement) = &mut attempt.announcement else { return true };
         if attempt.piece == Piece::First && !announcement.begin_pieces() {
-            let _ =
-                self.stop(Stop::Lost(ConflictReport { reason: Reason::GateClosed, words: None, pin: None }));
+            let _ = self.stop(Stop::Lost(ConflictReport::at_gate()));
             return false;
         }
         if attempt.items.writes().is_empty() && !self.protocol.orders_pieces() {

@@ -3,6 +3,7 @@
 use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
+use crate::conflicts::Rival;
 use crate::counter::Counter;
 use crate::deferred::Deferral;
 use crate::graph::Stealing;
@@ -289,6 +290,19 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
         item: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause>;
+
+    /// Returns the worker over which an attempt loses that meets this header, as far as the header tells: the one that has the
+    /// segment locked, or the one that has changed it last. For [reports](crate::Engine::report_both_sides).
+    fn rival(&self, _attempt: &Attempt<Self>, _header: &Self::Header) -> Option<Rival> {
+        None
+    }
+
+    /// Returns a number that tells a worker's commits apart, by which [`rival`](Self::rival) names one of them. Known once
+    /// [`prepare`](Self::prepare) has returned `Ok`.
+    #[inline(always)]
+    fn commit_number(&self, _attempt: &Attempt<Self>) -> u64 {
+        0
+    }
 
     /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;

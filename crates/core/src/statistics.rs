@@ -1,9 +1,8 @@
-//! Counts of commits and aborts, and the conflict report.
+//! Counts of commits and aborts.
 
 use crate::abort::Reason;
 use crate::counter::{Counter, Named, NamedCounters, NamedCounts};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Counts since an engine was made.
@@ -62,7 +61,7 @@ impl fmt::Display for Statistics {
 }
 
 /// Shows the reasons that occurred, in parentheses.
-fn show_reasons(f: &mut fmt::Formatter<'_>, reasons: &[u64; Reason::ALL.len()]) -> fmt::Result {
+pub(crate) fn show_reasons(f: &mut fmt::Formatter<'_>, reasons: &[u64; Reason::ALL.len()]) -> fmt::Result {
     let occurred = Reason::ALL.into_iter().zip(reasons).filter(|(_, count)| **count > 0);
     let mut shown = occurred.map(|(reason, count)| format!("{count} × {reason}")).peekable();
     if shown.peek().is_some() {
@@ -150,114 +149,5 @@ impl Counters {
     #[inline(always)]
     pub(crate) fn named(&self) -> &NamedCounters {
         &self.named
-    }
-}
-
-/// Number of conflicts lost over one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HotKey {
-    /// The object's or table's name.
-    pub object: String,
-    /// The key within it.
-    pub key: String,
-    /// Attempts lost over it. An upper bound if more keys had conflicts than the report keeps.
-    pub conflicts: u64,
-    /// The same by reason, in the order of [`Reason::ALL`].
-    pub reasons: [u64; Reason::ALL.len()],
-}
-
-impl fmt::Display for HotKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]: {} conflicts", self.object, self.key, self.conflicts)?;
-        show_reasons(f, &self.reasons)
-    }
-}
-
-impl HotKey {
-    /// Adds the counts of the same key.
-    pub(crate) fn add(&mut self, other: &HotKey) {
-        self.conflicts += other.conflicts;
-        for (mine, others) in self.reasons.iter_mut().zip(other.reasons) {
-            *mine += others;
-        }
-    }
-}
-
-/// Number of keys that one worker's report keeps. Beyond that a new key replaces the least frequent one and inherits
-/// its count (the space-saving sketch), so that a hot key is never missed.
-const KEYS_MAX: usize = if cfg!(test) { 4 } else { 256 };
-
-/// One worker's conflicts by key. Ordered, so that each simulation replaces the same key.
-#[derive(Debug, Default)]
-pub(crate) struct ConflictTable {
-    keys: BTreeMap<(u32, u64), HotKey>,
-}
-
-impl ConflictTable {
-    /// Counts a conflict over a key. False if the key is new: the caller must then describe it, without the table's
-    /// lock, and count it with [`count_new`](Self::count_new).
-    pub(crate) fn count(&mut self, object: u32, identity: u64, reason: Reason) -> bool {
-        let Some(key) = self.keys.get_mut(&(object, identity)) else { return false };
-        key.conflicts += 1;
-        key.reasons[reason as usize] += 1;
-        true
-    }
-
-    /// Counts a conflict over a key that is new.
-    pub(crate) fn count_new(
-        &mut self,
-        object: u32,
-        identity: u64,
-        reason: Reason,
-        object_name: String,
-        key: String,
-    ) {
-        let mut inherited = 0;
-        if self.keys.len() >= KEYS_MAX {
-            let least = self.keys.iter().min_by_key(|(_, key)| key.conflicts).map(|(at, _)| *at);
-            let given_way = least.and_then(|least| self.keys.remove(&least));
-            inherited = given_way.map_or(0, |key| key.conflicts);
-        }
-        let reasons = [0; Reason::ALL.len()];
-        let new = HotKey { object: object_name, key, conflicts: inherited, reasons };
-        self.keys.insert((object, identity), new);
-        self.count(object, identity, reason);
-    }
-
-    /// Adds the counts to a report over all workers.
-    pub(crate) fn add_to(&self, report: &mut BTreeMap<(u32, u64), HotKey>) {
-        for (at, key) in &self.keys {
-            match report.get_mut(at) {
-                None => {
-                    report.insert(*at, key.clone());
-                }
-                Some(sum) => sum.add(key),
-            }
-        }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hot_key_is_kept_when_there_are_more_keys_than_places() {
-        let mut table = ConflictTable::default();
-        for round in 0..100u64 {
-            if !table.count(1, 7, Reason::ReadChanged) {
-                table.count_new(1, 7, Reason::ReadChanged, "t".into(), "hot".into());
-            }
-            let (identity, key) = (1_000 + round, format!("cold {round}"));
-            assert!(!table.count(1, identity, Reason::WriteLocked));
-            table.count_new(1, identity, Reason::WriteLocked, "t".into(), key);
-        }
-        let mut report = BTreeMap::new();
-        table.add_to(&mut report);
-        assert_eq!(report.len(), KEYS_MAX);
-        let hot = &report[&(1, 7)];
-        assert_eq!(hot.key, "hot");
-        assert_eq!(hot.reasons[Reason::ReadChanged as usize], 100);
-        assert!(hot.conflicts >= 100);
     }
 }

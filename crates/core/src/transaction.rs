@@ -3,6 +3,7 @@
 
 use crate::abort::{Abort, Error, Misuse};
 use crate::attempt::{Attempt, ReadPath};
+use crate::conflicts::ConflictReport;
 use crate::counter::NamedCounters;
 use crate::deferred::{Execution, line_up_early};
 use crate::durability::NotDurable;
@@ -18,7 +19,6 @@ use crate::recorded::LOADED;
 use crate::retained::{Told, is_anybody_told, told_cause};
 use crate::structure::StructureChange;
 use crate::waiting::Waiting;
-use crate::worker::ConflictReport;
 use hotrow_sync::profile;
 use hotrow_sync::thread::label;
 use hotrow_sync::work::{Work, charge};
@@ -80,7 +80,7 @@ impl AttemptOutcome {
     pub(crate) fn result(self) -> Result<(), Error> {
         Err(match self {
             AttemptOutcome::Done => return Ok(()),
-            AttemptOutcome::Lost(lost) => Error::Conflict(lost.into_conflict(1)),
+            AttemptOutcome::Lost(lost) => Error::Conflict(lost.into_conflict(1, Duration::ZERO)),
             AttemptOutcome::Misused(misuse) => Error::Misuse(misuse),
             AttemptOutcome::RolledBack(reason) => Error::Rollback(reason),
             AttemptOutcome::Panicked(message) => Error::Panicked { message },

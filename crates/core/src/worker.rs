@@ -1,11 +1,8 @@
 //! Workers, with which threads run transactions.
 
-mod conflict_report;
-
-pub(crate) use conflict_report::ConflictReport;
-
 use crate::abort::{Abort, Error, Misuse};
 use crate::attempt::{Attempt, WorkerId};
+use crate::conflicts::{ConflictReport, KnownOrigins, Named, Origin};
 use crate::counter::{self, Counter};
 use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::hide_closure;
@@ -108,6 +105,9 @@ pub struct Worker<P: Protocol> {
     pub(crate) slot: Arc<WorkerSlot<P>>,
     pub(crate) attempt: Attempt<P>,
     random: Random,
+    /// The name of the transactions that follow, in reports of conflicts.
+    pub(crate) origin: Option<Origin>,
+    known_origins: KnownOrigins,
 }
 
 /// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
@@ -133,7 +133,7 @@ impl<P: Protocol> Worker<P> {
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);
-        Self { shared, slot, attempt, random }
+        Self { shared, slot, attempt, random, origin: None, known_origins: KnownOrigins::default() }
     }
 
     /// The worker's number.
@@ -153,6 +153,31 @@ impl<P: Protocol> Worker<P> {
         self.slot.counters.aborts()
     }
 
+    /// Names the transactions that are run with the worker returned, for [reports of conflicts](Engine::report_both_sides):
+    /// `worker.named("audit").transact(…)`. Without a name, the place of the call stands for it.
+    pub fn named(&mut self, name: &'static str) -> Named<'_, P> {
+        Named::new(self, Origin::Name(name))
+    }
+
+    /// Names the transactions that are run with the worker returned by the place of a call, unless they have a name: for callers
+    /// that call on behalf of others.
+    pub fn called_from(&mut self, place: &'static Location<'static>) -> Named<'_, P> {
+        let origin = self.origin.unwrap_or(Origin::Place(place));
+        Named::new(self, origin)
+    }
+
+    /// Says which transaction begins, if transactions say what they are.
+    #[inline(always)]
+    pub(crate) fn begin_activity(&mut self, place: &'static Location<'static>) -> bool {
+        let is_reported = self.shared.origins.is_on();
+        if is_reported {
+            let origin = self.origin.unwrap_or(Origin::Place(place));
+            let number = self.known_origins.number(origin, &self.shared.origins);
+            self.slot.activity.begin(number);
+        }
+        is_reported
+    }
+
     /// Runs `body` as a transaction, and retries it as the engine's retry policy allows until it commits.
     ///
     /// `body` may run several times; only its last run has effects on transactional objects. It passes aborts up with
@@ -165,6 +190,7 @@ impl<P: Protocol> Worker<P> {
     /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::Panicked`] if the condition of
     /// a constraint panicked, [`Error::MemoryLimit`] when more memory is retained than the engine's limit, if it has one.
     #[inline]
+    #[track_caller]
     pub fn transact<R>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
@@ -179,6 +205,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// As [`transact`](Self::transact).
     #[inline]
+    #[track_caller]
     pub fn try_transact<R, E: From<Abort>>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
@@ -194,6 +221,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
     #[inline]
+    #[track_caller]
     pub fn try_transact_as<R, E: From<Abort>>(
         &mut self,
         profile: Profile,
@@ -212,6 +240,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// As [`transact`](Self::transact), and [`Error::Panicked`] if a deferred operation panicked.
     #[inline]
+    #[track_caller]
     pub fn transact_deferred<T: Clone + 'static>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
@@ -226,6 +255,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// As [`try_transact_as`](Self::try_transact_as), and [`Error::Panicked`] if a deferred operation panicked.
     #[inline]
+    #[track_caller]
     pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &mut self,
         profile: Profile,
@@ -242,12 +272,14 @@ impl<P: Protocol> Worker<P> {
     }
 
     #[inline]
+    #[track_caller]
     fn resolve<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
         let mut inside = self.admit(&profile)?;
+        let is_reported = self.begin_activity(Location::caller());
         let thread = inside.nesting.0;
         let result = match self.one_attempt(0, 0, thread, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
@@ -255,6 +287,9 @@ impl<P: Protocol> Worker<P> {
             Attempted::Unfinished(cause) => self.resolve_again(cause, &mut inside, profile, &mut body),
         };
         drop(inside);
+        if is_reported {
+            self.slot.activity.end(result.is_ok());
+        }
         if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
     }
 
@@ -294,6 +329,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
     #[cfg_attr(not(debug_assertions), inline(always))]
+    #[track_caller]
     fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
         let nesting = NestingGuard::enter()?;
         if P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
@@ -307,7 +343,7 @@ impl<P: Protocol> Worker<P> {
         }
         let inside = Inside { nesting, whole: self.exclude_pieces() };
         if self.shared.gate.is_closed() && !self.wait_at_gate() {
-            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
+            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
         }
         self.may_begin(profile)?;
         self.admit_to_log(profile)?;
@@ -360,6 +396,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Opens the snapshot on which a transaction will read, unless it has one.
     #[cold]
+    #[track_caller]
     fn open_snapshot(&mut self, isolation: Isolation) {
         if self.attempt.snapshot.is_none() {
             let is_strict = isolation == Isolation::StrictSnapshot;
@@ -409,6 +446,7 @@ impl<P: Protocol> Worker<P> {
         let attempts = || self.make_attempts(cause, inside, profile, kept, body);
         let ended = catch_unwind(AssertUnwindSafe(attempts));
         self.attempt.set_watch(None);
+        self.attempt.lost_since = None;
         ended.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -435,6 +473,7 @@ impl<P: Protocol> Worker<P> {
         let mut attempts = 1;
         // The duration of the aborted attempts, without the first one, which is not timed.
         let mut lost_time = Duration::ZERO;
+        self.attempt.lost_since = Some(begin);
         let result = loop {
             let lost = match &mut cause {
                 Unfinished::Lost(lost) => lost,
@@ -459,11 +498,11 @@ impl<P: Protocol> Worker<P> {
                 }
             };
             if attempts >= policy.attempts_max {
-                break Err(Error::Conflict(lost.take().into_conflict(attempts)));
+                break Err(Error::Conflict(lost.take().into_conflict(attempts, begin.elapsed())));
             }
             let time_max = policy.deadline.map(|deadline| deadline.saturating_sub(begin.elapsed()));
             if time_max == Some(Duration::ZERO) {
-                break Err(Error::Timeout(lost.take().into_conflict(attempts)));
+                break Err(Error::Timeout(lost.take().into_conflict(attempts, begin.elapsed())));
             }
             if elder.is_none() && policy.escalates_after(attempts, lost_time) {
                 elder = Some(shared.gate.escalate());
@@ -488,7 +527,7 @@ impl<P: Protocol> Worker<P> {
                 }
             };
             if !passes {
-                break Err(Error::Timeout(lost.take().into_conflict(attempts)));
+                break Err(Error::Timeout(lost.take().into_conflict(attempts, begin.elapsed())));
             }
             if !must_end && let Err(error) = self.may_begin(&profile) {
                 break Err(error);
@@ -509,7 +548,9 @@ impl<P: Protocol> Worker<P> {
             }
             drop(footprint);
             kept.forget();
-            lost_time += attempt_began.elapsed();
+            let now = clock::now();
+            lost_time += now - attempt_began;
+            self.attempt.lost_since = Some(now);
         };
         self.slot.counters.attempts(attempts);
         result
@@ -544,6 +585,8 @@ impl<P: Protocol> Worker<P> {
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
         let inside = self.admit(&profile)?;
+        self.origin = Some(Origin::Name("a session"));
+        self.begin_activity(Location::caller());
         let thread = inside.nesting.0;
         Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
@@ -665,6 +708,7 @@ impl<P: Protocol> Drop for Worker<P> {
             self.attempt.abandon();
         }
         retained::release(self.attempt.holder);
+        self.slot.activity.end(false);
         self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
     }
 }

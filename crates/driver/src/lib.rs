@@ -27,8 +27,8 @@ pub use log::{LogMode, LogSpec};
 #[cfg(feature = "sim")]
 pub use measure::simulated::VirtualSettings;
 pub use measure::{Counts, KindCounts, Measurement, Settings, measure};
-pub use observer::{Host, Observer, Unobserved};
+pub use observer::{Host, LiveView, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo, OptionValues, READERS, invalid, name_of};
-pub use report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport};
+pub use report::{CounterReport, HotRow, KindReport, Machine, Memory, RivalryReport, RunReport};
 pub use run::{BaselineRun, On, RunOutcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

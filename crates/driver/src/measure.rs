@@ -15,7 +15,8 @@
 use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::log::LogMode;
-use crate::observer::Observer;
+use crate::observer::{LiveView, Observer};
+use crate::run::hottest_rows;
 use crate::workload::{End, Workload};
 use acknowledging::Acknowledging;
 use hotrow::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -178,17 +179,18 @@ struct Control {
     failure: Mutex<Option<BenchError>>,
 }
 
-/// A thread's count, in cache lines of its own.
+/// A thread's count, in cache lines of its own; and the latencies since the last view of a live run.
 #[derive(Default)]
 #[repr(align(128))]
-struct Commits(AtomicU64);
+struct Commits(AtomicU64, Option<Mutex<Latencies>>);
 
 impl Control {
-    fn new(threads: usize) -> Self {
+    fn new(threads: usize, is_live: bool) -> Self {
+        let latencies = || is_live.then(Mutex::default);
         Self {
             phase: AtomicU32::new(Phase::Waiting as u32),
             ready: AtomicUsize::new(0),
-            commits: (0..threads).map(|_| Commits::default()).collect(),
+            commits: (0..threads).map(|_| Commits(AtomicU64::new(0), latencies())).collect(),
             event: Event::new(),
             failure: Mutex::new(None),
         }
@@ -215,6 +217,26 @@ impl Control {
     fn commits(&self) -> u64 {
         // Relaxed: counts.
         self.commits.iter().map(|commits| commits.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Counts a transaction of a thread that has committed.
+    fn count(&self, thread: usize, commits: u64, begin: Instant) {
+        let Commits(count, latencies) = &self.commits[thread];
+        count.store(commits, Ordering::Relaxed);
+        if let Some(latencies) = latencies {
+            lock(latencies).record(begin.elapsed());
+        }
+    }
+
+    /// The latencies of all threads since the last call.
+    fn take_latencies(&self) -> Latencies {
+        let mut sum = Latencies::new();
+        for Commits(_, latencies) in &self.commits {
+            if let Some(latencies) = latencies {
+                sum.add(&std::mem::take(&mut *lock(latencies)));
+            }
+        }
+        sum
     }
 
     /// A thread is ready: waits for the others.
@@ -278,7 +300,18 @@ pub fn measure<P: Protocol, W: Workload<P>>(
         *lock(&crew[number]) = Some((worker, client));
         counts
     };
-    let (elapsed, counts) = run_threads(settings, kinds.len(), &run, observer)?;
+    let aborts_before = database.statistics().aborts;
+    let observe = |control: &Control, elapsed, total| {
+        let commits = control.commits();
+        observer.running(elapsed, total, commits);
+        if observer.is_live() {
+            let aborts = database.statistics().aborts - aborts_before;
+            let (latency_us, hot_rows) = (control.take_latencies().summary(), hottest_rows(database));
+            observer.live(LiveView { elapsed, total, commits, aborts, latency_us, hot_rows });
+        }
+        observer.must_end()
+    };
+    let (elapsed, counts) = run_threads(settings, kinds.len(), &run, observer.is_live(), &observe)?;
     let mut clients = Vec::with_capacity(threads);
     let mut first = None;
     for member in crew {
@@ -298,9 +331,10 @@ fn run_threads(
     settings: &Settings,
     kinds: usize,
     run: &(dyn Fn(&Control, usize) -> Counts + Sync),
-    observer: &dyn Observer,
+    is_live: bool,
+    observe: &Observe<'_>,
 ) -> Result<(Duration, Counts), BenchError> {
-    let control = Control::new(settings.threads);
+    let control = Control::new(settings.threads, is_live);
     let (elapsed, ended) = thread::scope(|scope| {
         let mut handles = Vec::with_capacity(settings.threads);
         for number in 0..settings.threads {
@@ -315,7 +349,7 @@ fn run_threads(
             }
         }
         control.wait_until_ready(settings.threads);
-        let elapsed = conduct(&control, settings, observer);
+        let elapsed = conduct(&control, settings, observe);
         let ended: Vec<_> = handles.into_iter().map(thread::ScopedJoinHandle::join).collect();
         (elapsed, ended)
     });
@@ -336,8 +370,11 @@ fn run_threads(
     Ok((elapsed, sum))
 }
 
+/// Shows a run of which so much time of the whole has passed. A reason if it must end.
+type Observe<'a> = dyn Fn(&Control, Duration, Duration) -> Option<String> + 'a;
+
 /// Advances the phases in time. Returns how long was measured.
-fn conduct(control: &Control, settings: &Settings, observer: &dyn Observer) -> Duration {
+fn conduct(control: &Control, settings: &Settings, observe: &Observe<'_>) -> Duration {
     let begin = clock::now();
     let total = settings.warmup + settings.measured;
     let pass = |from: Instant, duration: Duration| {
@@ -347,8 +384,7 @@ fn conduct(control: &Control, settings: &Settings, observer: &dyn Observer) -> D
                 return;
             }
             control.event.wait_timeout(left.min(REPORT_EVERY), || control.is(Phase::Over));
-            observer.running(begin.elapsed().min(total), total, control.commits());
-            if let Some(reason) = observer.must_end() {
+            if let Some(reason) = observe(control, begin.elapsed().min(total), total) {
                 control.fail(BenchError::Ended { after: begin.elapsed(), reason });
             }
         }
@@ -373,13 +409,16 @@ fn work<P: Protocol, W: Workload<P>>(
     let _end = EndIfPanicking(control);
     let mut counts = Counts::new(kinds.len());
     let mut commits = 0;
+    let is_live = control.commits[number].1.is_some();
     control.wait_for_start();
+    let started = clock::now();
     while !control.is(Phase::Over) {
         let is_measured = control.is(Phase::Measured);
+        let begin = if is_live { clock::now() } else { started };
         match counts.run_one(workload, &mut worker, &mut client, is_measured, acknowledging.as_mut()) {
             Ok(committed) => {
                 commits += u64::from(committed);
-                control.commits[number].0.store(commits, Ordering::Relaxed);
+                control.count(number, commits, begin);
             }
             Err((kind, message)) => {
                 control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });

@@ -1,7 +1,25 @@
 //! Interfaces between a run and its surroundings: progress reports, requests to end, facts about the machine.
 
-use crate::report::Machine;
+use crate::latency::LatencySummary;
+use crate::report::{HotRow, Machine};
 use std::time::Duration;
+
+/// A run while it goes on.
+#[derive(Debug, Clone)]
+pub struct LiveView {
+    /// The time since the run began, warm-up included.
+    pub elapsed: Duration,
+    /// The time that the run takes, warm-up included.
+    pub total: Duration,
+    /// Transactions committed since the run began.
+    pub commits: u64,
+    /// Attempts lost since the run began.
+    pub aborts: u64,
+    /// The latency of the transactions that have committed since the last view; `None` if none has.
+    pub latency_us: Option<LatencySummary>,
+    /// The keys with the most conflicts since the run began.
+    pub hot_rows: Vec<HotRow>,
+}
 
 /// Receiver of progress reports during a run.
 pub trait Observer: Sync {
@@ -10,6 +28,14 @@ pub trait Observer: Sync {
 
     /// Reports progress: `elapsed` of `total`, warm-up included, and the number of commits since the run began.
     fn running(&self, elapsed: Duration, total: Duration, commits: u64);
+
+    /// True if it wants to [see](Self::live) the run while it goes on. Then each transaction's latency is recorded once more.
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    /// Shows the run as it is now. Called ten times a second, if it [wants](Self::is_live) that.
+    fn live(&self, _now: LiveView) {}
 
     /// Returns a reason if the run must end at once (for example: the memory is used up). Called ten times a
     /// second.

@@ -3,7 +3,7 @@
 use crate::latency::{LatencyDistribution, LatencySummary};
 use crate::workload::Check;
 use hotrow::protocols::{Visitor, with_protocol};
-use hotrow::{Counter, CounterValue, Engine, Protocol, Reason, RetryPolicy};
+use hotrow::{Counter, CounterValue, Engine, HotKey, Origin, Protocol, Reason, RetryPolicy};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
@@ -126,7 +126,7 @@ pub struct CounterReport {
 }
 
 /// A key over which attempts were lost.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct HotRow {
     /// Name of the table or object.
     pub table: String,
@@ -134,6 +134,41 @@ pub struct HotRow {
     pub key: String,
     /// Attempts lost over the key.
     pub conflicts: u64,
+    /// The time of the lost attempts, each with the pause before it, in milliseconds. A transaction's first attempt is not timed.
+    #[serde(default)]
+    pub lost_ms: f64,
+    /// The transactions on both sides, the most frequent pairs first, if the run [names them](crate::RunSpec::both_sides).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivalries: Vec<RivalryReport>,
+}
+
+/// The conflicts that transactions of one kind have lost to those of another.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RivalryReport {
+    /// The transaction that lost; `None` if it has no name.
+    pub loser: Option<String>,
+    /// The transaction that it lost to; `None` if the protocol does not know.
+    pub winner: Option<String>,
+    /// Attempts lost.
+    pub conflicts: u64,
+}
+
+impl From<HotKey> for HotRow {
+    fn from(hot: HotKey) -> Self {
+        let named = |side: Option<Origin>| side.map(|side| side.to_string());
+        let rivalries = hot.rivalries.into_iter().map(|rivalry| RivalryReport {
+            loser: named(rivalry.loser),
+            winner: named(rivalry.winner),
+            conflicts: rivalry.conflicts,
+        });
+        Self {
+            table: hot.object,
+            key: hot.key,
+            conflicts: hot.conflicts,
+            lost_ms: hot.lost_time.as_secs_f64() * 1e3,
+            rivalries: rivalries.collect(),
+        }
+    }
 }
 
 /// Memory, in bytes.

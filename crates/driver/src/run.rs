@@ -33,6 +33,8 @@ pub struct RunSpec {
     pub log: LogSpec,
     /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
     pub record_bytes_max: Option<usize>,
+    /// True if the hottest rows name the transactions on both sides of their conflicts.
+    pub both_sides: bool,
 }
 
 /// Where a workload runs.
@@ -209,6 +211,7 @@ impl Run<'_> {
             delay_operations(workload.database_of_procedures().ok_or(none)?, spec.think);
         }
         let workload = &workload;
+        database.report_both_sides(spec.both_sides);
         // Before the keys and rows are counted, which itself may take memory.
         // (What the process of a simulation takes says nothing, and is not the same in each.)
         let resident = || if spec.on.is_virtual() { 0 } else { host.resident_bytes() };
@@ -230,10 +233,7 @@ impl Run<'_> {
         let resident_bytes_end = resident();
         let retained_bytes_end = if spec.on.is_virtual() { 0 } else { hotrow::retained_bytes() };
         let payload_bytes_end = workload.payload_bytes(&mut worker);
-        let hot_rows = database.hot_keys(HOT_ROWS).into_iter();
-        let hot_rows = hot_rows
-            .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
-            .collect();
+        let hot_rows = hottest_rows(database);
         let Measurement { elapsed, counts, clients } = measurement;
         let results = Results {
             workload: info.name,
@@ -327,3 +327,8 @@ impl Results {
 
 /// Rows in a report of the hottest.
 const HOT_ROWS: usize = 10;
+
+/// The hottest rows of a database.
+pub(crate) fn hottest_rows<P: Protocol>(database: &Database<P>) -> Vec<HotRow> {
+    database.hot_keys(HOT_ROWS).into_iter().map(HotRow::from).collect()
+}

@@ -76,10 +76,10 @@ pub use hotrow_core::{
     Abort, Access, Addend, BlockedForever, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns,
     CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred,
     Durability, Engine, EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation,
-    MemoryHolder, MemoryLimit, Misuse, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Plain,
-    Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, SessionMark, SessionOptions,
-    SnapshotReport, Statistics, TransactFuture, Value, Variant, Variants, WorkerId, WorkerLog, column,
-    retained_bytes,
+    MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Origin,
+    Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, Rivalry, RollbackReason, SessionMark,
+    SessionOptions, SnapshotReport, Statistics, TransactFuture, Value, Variant, Variants, WorkerId,
+    WorkerLog, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

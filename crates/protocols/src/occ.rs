@@ -33,8 +33,8 @@ mod region;
 use crate::reads;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ItemId, LoggedReads, PieceRanks, Prepared, Protocol, TouchedSegment,
-    Variant, Variants,
+    Absent, Attempt, ConflictCause, ItemId, LoggedReads, PieceRanks, Prepared, Protocol, Rival,
+    TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 
@@ -181,6 +181,15 @@ unsafe impl Protocol for Occ {
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         version::peek(attempt, item, load).map(|(_, value)| value)
+    }
+
+    fn rival(&self, attempt: &Attempt<Self>, header: &VersionWord) -> Option<Rival> {
+        version::rival(attempt, header)
+    }
+
+    #[inline]
+    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
+        attempt.local.last
     }
 
     #[inline]

@@ -36,7 +36,7 @@ use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reason,
-    TouchedSegment, Variant, Variants,
+    Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -190,6 +190,15 @@ unsafe impl Protocol for Tl2 {
             self.extend(attempt)?;
         }
         Err(ConflictCause::item(Reason::ReadChanged, item))
+    }
+
+    fn rival(&self, attempt: &Attempt<Self>, header: &VersionWord) -> Option<Rival> {
+        version::rival(attempt, header)
+    }
+
+    #[inline]
+    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
+        attempt.local.commit
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use crate::lock_wait::LockWait;
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Rival, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Bits for a worker's number in a version.
@@ -175,6 +175,18 @@ impl<P: Versioned> KeepsVersions for P {
     fn version(mark: &mut Version) -> &mut Version {
         mark
     }
+}
+
+/// Returns the worker that has made the version of a segment; `None` if nobody has written it, or another attempt has it locked,
+/// because the word does not tell which.
+#[cold]
+pub(crate) fn rival<P: Versioned>(attempt: &Attempt<P>, header: &VersionWord) -> Option<Rival> {
+    let version = header.load();
+    let own = attempt.items.at(std::ptr::from_ref(header).addr());
+    let is_own = own.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED));
+    let worker = (version.0 >> 1) as u32 & (WORKERS_MAX - 1);
+    (version.number() != 0 && (is_own || !version.is_locked()))
+        .then(|| Rival::writer_by(worker, version.number()))
 }
 
 /// Makes a stable read that keeps nothing.

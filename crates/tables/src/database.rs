@@ -436,6 +436,7 @@ impl<P: Protocol> Database<P> {
         worker: &mut Worker<P>,
         procedure: &T,
     ) -> Result<T::Output, Error> {
+        let worker = &mut *worker.named(procedure.name());
         if P::DEFERS && !procedure.profile().read_only {
             return worker.try_transact_deferred(procedure.profile(), |tx| {
                 if !tx.defers() {
@@ -479,6 +480,7 @@ impl<P: Protocol> Database<P> {
         if profile.read_only && profile.isolation == Isolation::Serializable {
             profile.isolation = self.readers_isolation();
         }
+        let mut worker = worker.named(procedure.name());
         worker.try_transact_as(profile, |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 

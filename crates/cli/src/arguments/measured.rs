@@ -36,6 +36,10 @@ pub(crate) struct BenchPlan {
     pub(crate) repeat: u32,
     /// The output format.
     pub(crate) format: Format,
+    /// True if reports name both sides of conflicts.
+    pub(crate) both_sides: bool,
+    /// True if runs are shown while they go on.
+    pub(crate) live: bool,
     /// The recording of the history, which only a single run may have.
     pub(crate) record: Option<RecordingOptions>,
     /// The only run that this process is to make, for the process that has started it.
@@ -144,6 +148,13 @@ pub(super) struct RunArguments {
     /// Output format: "table", or "json" for one object per run and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
+    /// Name the transactions on both sides of conflicts: those that lost, and those that they lost to
+    #[arg(long)]
+    both_sides: bool,
+    /// Show the run while it goes on: throughput, latency, the hottest rows and both sides of their conflicts; a line a
+    /// second where standard error is no terminal. Slows the run down a little
+    #[arg(long)]
+    live: bool,
     /// Record the reads and writes of each attempt, for `hotrow check FILE`; one run only. Slows the run down
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -203,6 +214,7 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, part, .. } =
         arguments;
     let (durability, log_directory) = (arguments.durability, arguments.log_dir);
+    let (both_sides, live) = (arguments.both_sides || arguments.live, arguments.live);
     if durability != LogMode::None && !workload.info().is_durable {
         return Err(OptionError::NothingDurable { workload: name }.into());
     }
@@ -226,6 +238,8 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
         log_directory,
         repeat,
         format,
+        both_sides,
+        live,
         record,
         part,
         plot,

@@ -281,6 +281,7 @@ fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Comm
         on: on.clone(),
         think: Duration::ZERO,
         record_bytes_max: None,
+        both_sides: false,
     };
     let RunOutcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
     Ok(report)

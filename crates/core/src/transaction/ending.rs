@@ -73,6 +73,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
             let is_watched = self.waiting().has_watchers();
+            if self.slot.origins.is_on() {
+                self.slot.activity.commits(self.protocol.commit_number(self.attempt));
+            }
             self.protocol.finish(Prepared::new(self.attempt));
             self.attempt.wakes = is_watched || P::READS_PASS_PREPARED && self.waiting().has_watchers_now();
             profile::release_all();

@@ -2,11 +2,12 @@
 
 use super::{ALL_KEYS, ObjectAccess, Stop};
 use crate::abort::{Abort, Misuse, Reason};
+use crate::conflicts::{ConflictReport, Loss, Rival};
 use crate::item::{ItemId, TouchedSegment};
 use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
 use crate::users_code::contained;
-use crate::worker::ConflictReport;
+use hotrow_sync::clock::Duration;
 use hotrow_sync::lock;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
@@ -28,7 +29,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         if self.attempt.graph.is_thief {
             // The owner counts it and reports it.
-            return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None, pin: None }));
+            return self.stop(Stop::Lost(ConflictReport::of(lost.reason)));
         }
         self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
         let mut loss = self.report(lost);
@@ -41,18 +42,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Counts a lost conflict while its segment is still in memory. Users' code that names the key runs without a lock.
     /// If it panics, the attempt has still lost.
     fn report<'a>(&'a self, lost: ConflictCause) -> ConflictReport {
+        let is_reported = self.slot.origins.is_on();
         let identified = |touched: &'a TouchedSegment<P>| {
             let segment = touched.segment();
+            let rival = if is_reported { self.protocol.rival(self.attempt, touched.header()) } else { None };
             // SAFETY: the segment is its object's, and in memory until the attempt ends.
             let identity = contained(|| unsafe { touched.object().identify(segment) });
-            (touched.object(), identity.unwrap_or_default(), Ok(segment))
+            (touched.object(), identity.unwrap_or_default(), Ok(segment), rival)
         };
-        let (object, identity, segment) = match lost.target {
+        let (object, identity, segment, rival) = match lost.target {
             ConflictTarget::Item(id) => identified(&self.attempt.items.get(id).touched),
             ConflictTarget::Read(position) => identified(self.attempt.reads.get(position)),
             ConflictTarget::Structure(number) => {
                 let (observed, object) = self.attempt.observation(number);
-                (object, observed.node.addr().get() as u64, Err(observed.node))
+                (object, observed.node.addr().get() as u64, Err(observed.node), None)
             }
         };
         let describe = || {
@@ -68,7 +71,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             )
         };
         self.count_tame_abort(lost.reason);
-        self.count_lost(object.meta(), identity, lost.reason, describe)
+        self.count_lost(object.meta(), identity, lost.reason, rival, describe)
     }
 
     /// Ends the attempt over a lock of all objects, which it wanted in order to enter this one.
@@ -93,7 +96,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         describe: impl Fn() -> String,
     ) -> Abort {
         let describe = || (meta.name().to_owned(), describe());
-        let loss = self.count_lost(meta, identity, reason, describe);
+        let loss = self.count_lost(meta, identity, reason, None, describe);
         self.stop(Stop::Lost(loss))
     }
 
@@ -103,15 +106,27 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         meta: &ObjectMeta,
         identity: u64,
         reason: Reason,
+        rival: Option<Rival>,
         describe: impl Fn() -> (String, String),
     ) -> ConflictReport {
         self.slot.counters.abort(reason);
-        let number = meta.number();
-        let counted = lock(&self.slot.conflicts).count(number, identity, reason);
+        let (origins, number) = (&self.slot.origins, meta.number());
+        let sides = origins.is_on().then(|| {
+            let other = rival.filter(|rival| rival.worker != self.attempt.worker());
+            (self.slot.activity.read().0, other.map_or(0, |other| origins.of_rival(other)))
+        });
+        let time = self.attempt.lost_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let loss = Loss { reason, time, sides };
+        let counted = lock(&self.slot.conflicts).count(number, identity, loss);
         if !counted {
             let (object, key) = describe();
-            lock(&self.slot.conflicts).count_new(number, identity, reason, object, key);
+            lock(&self.slot.conflicts).count_new(number, identity, loss, object, key);
         }
-        ConflictReport { reason, words: self.describe.then(describe), pin: None }
+        if !self.describe {
+            return ConflictReport::of(reason);
+        }
+        let sides =
+            sides.map_or([None; 2], |(loser, winner)| [loser, winner].map(|side| origins.origin(side)));
+        ConflictReport { reason, words: Some(describe()), sides, pin: None }
     }
 }

@@ -35,7 +35,7 @@ use crate::worker::{Attempted, Inside, Known, Unfinished, Worker};
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -58,6 +58,8 @@ pub struct TransactFuture<P: Protocol, R, E, F> {
     body: F,
     progress: Progress,
     phase: Phase<R, E>,
+    /// The call that made it.
+    place: &'static Location<'static>,
 }
 
 /// The state of a transaction between two polls.
@@ -65,6 +67,8 @@ pub struct TransactFuture<P: Protocol, R, E, F> {
 pub(crate) struct Progress {
     /// Number of attempts lost.
     lost: u32,
+    /// The moment of the last loss.
+    lost_since: Option<Instant>,
     /// The moment of the first loss or wait.
     begin: Option<Instant>,
     /// The moment since which memory has been short.
@@ -112,6 +116,7 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`transact`](Self::transact).
+    #[track_caller]
     pub fn transact_async<R, F>(&self, body: F) -> TransactFuture<P, R, Abort, F>
     where
         F: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
@@ -124,13 +129,14 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::try_transact_as`].
+    #[track_caller]
     pub fn try_transact_async<R, E, F>(&self, profile: Profile, body: F) -> TransactFuture<P, R, E, F>
     where
         E: From<Abort>,
         F: FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     {
         let (engine, progress) = (self.clone(), Progress::default());
-        TransactFuture { engine, profile, body, progress, phase: Phase::Run }
+        TransactFuture { engine, profile, body, progress, phase: Phase::Run, place: Location::caller() }
     }
 }
 
@@ -149,12 +155,14 @@ where
     ///
     /// Passes on panics of the body and of hooks, and panics if it has been ready before.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { engine, profile, body, progress, phase } = self.get_mut();
+        let Self { engine, profile, body, progress, phase, place } = self.get_mut();
         loop {
             // Over, if something panics.
             match std::mem::replace(phase, Phase::Over) {
                 Phase::Run => {
-                    let step = engine.with_worker(|worker| Ok(worker.step(progress, *profile, &mut *body)));
+                    let step = engine.with_worker(|worker| {
+                        Ok(worker.called_from(place).step(progress, *profile, &mut *body, place))
+                    });
                     match step.unwrap_or_else(|error| Step::Over(Err(error), None)) {
                         Step::Again => *phase = Phase::Run,
                         Step::Yield => {
@@ -264,6 +272,7 @@ impl<P: Protocol> Worker<P> {
         progress: &mut Progress,
         profile: Profile,
         body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+        place: &'static Location<'static>,
     ) -> Step<R, E> {
         match self.has_room_in_log(&profile) {
             Ok(true) => progress.full_since = None,
@@ -291,12 +300,18 @@ impl<P: Protocol> Worker<P> {
         }
         self.attempt.operations.has_lost = progress.runs_at_once;
         self.attempt.set_watch(progress.watch.take());
+        self.attempt.lost_since = progress.lost_since;
+        let is_reported = self.begin_activity(place);
         let attempted =
             catch_unwind(AssertUnwindSafe(|| self.attempt_once(&inside, progress.lost, profile, body)));
         progress.watch = self.attempt.take_watch();
         progress.runs_at_once = self.attempt.operations.has_lost;
         progress.hooks = self.attempt.end_hooks.take();
         drop(inside);
+        self.attempt.lost_since = None;
+        if is_reported {
+            self.slot.activity.end(matches!(attempted, Ok(Attempted::Committed(_))));
+        }
         match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
             Attempted::Committed(result) => Step::Over(Ok(result), self.attempt.acknowledgement()),
             Attempted::RolledBack(error) => {
@@ -308,11 +323,13 @@ impl<P: Protocol> Worker<P> {
             Attempted::Unfinished(Unfinished::Lost(lost)) => {
                 let policy = self.shared.policy;
                 progress.lost += 1;
+                progress.lost_since = Some(clock::now());
                 let deadline = progress.deadline(policy.deadline);
+                let lost_time = progress.begin.map_or(Duration::ZERO, |begin| begin.elapsed());
                 if progress.lost >= policy.attempts_max {
-                    Step::Over(Err(Error::Conflict(lost.into_conflict(progress.lost))), None)
+                    Step::Over(Err(Error::Conflict(lost.into_conflict(progress.lost, lost_time))), None)
                 } else if deadline.is_some_and(|(begin, max)| begin.elapsed() >= max) {
-                    Step::Over(Err(Error::Timeout(lost.into_conflict(progress.lost))), None)
+                    Step::Over(Err(Error::Timeout(lost.into_conflict(progress.lost, lost_time))), None)
                 } else {
                     Step::Yield
                 }

@@ -29,6 +29,42 @@
 //! assert_eq!(hottest.conflicts, 1);
 //! # Ok::<(), hotrow::Error>(())
 //! ```
+//!
+//! # Both sides
+//!
+//! [`report_both_sides`](Engine::report_both_sides) adds who lost to whom. A transaction's name is its procedure's, or the one that
+//! [`Worker::named`] gives it, or else the place of the call. The errors of transactions that give up have both names, too.
+//!
+//! ```
+//! use hotrow::{Database, Error, RetryPolicy, TBox};
+//!
+//! let policy = RetryPolicy { attempts_max: 1, ..RetryPolicy::default() };
+//! let db: Database = Database::builder().retry_policy(policy).open()?;
+//! db.report_both_sides(true);
+//! let price = TBox::named(&db, "price", 1u64);
+//!
+//! let audited = db.with_worker(|worker| {
+//!     worker.named("audit").transact(|tx| {
+//!         let seen = price.get(tx)?;
+//!         let buy = || db.with_worker(|worker| worker.named("buy").transact(|tx| price.set(tx, 10)));
+//!         std::thread::scope(|scope| scope.spawn(buy).join().unwrap().unwrap());
+//!         price.set(tx, seen + 1)
+//!     })
+//! });
+//! let Err(Error::Conflict(conflict)) = audited else { panic!("it has been overtaken") };
+//! assert_eq!(
+//!     conflict.to_string(),
+//!     "a value that was read has changed: price[value], attempt 1 of audit, lost to buy"
+//! );
+//! assert_eq!(db.hot_keys(1)[0].rivalries[0].to_string(), "audit lost 1 to buy");
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! The loser asks its protocol which worker had the value or had changed it, and that worker which transaction that was.
+//! `occ` and `tl2` know exactly, but not while the value is locked. Under the protocols with locks, and under `drp`, it is the
+//! transaction that the worker runs when the loser looks, which may be one after the true one. `tictoc`, `mocc` and `serial` do not
+//! know. Where it is not known, the winner is `None`. `hotrow bench … --both-sides` prints the same, and
+//! `--live` shows it while the run goes on.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

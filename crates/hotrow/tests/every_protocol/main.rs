@@ -8,6 +8,7 @@ mod support;
 mod additions;
 mod anomalies;
 mod beliefs;
+mod both_sides;
 mod churn;
 mod column_groups;
 mod columns;

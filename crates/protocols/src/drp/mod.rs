@@ -99,7 +99,7 @@ use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
     Absent, Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads,
-    ObjectMeta, Prepared, Protocol, Reason, TouchedSegment, Variant, Variants,
+    ObjectMeta, Prepared, Protocol, Reason, Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use options::DrpOptions;
@@ -447,6 +447,10 @@ unsafe impl Protocol for Drp {
             // The value is not kept, so it cannot be checked: read again.
         }
         Err(ConflictCause::item(Reason::ReadChanged, id))
+    }
+
+    fn rival(&self, _attempt: &Attempt<Self>, header: &TicketLock) -> Option<Rival> {
+        header.last_writer()
     }
 
     #[inline]

@@ -32,7 +32,7 @@
 
 use super::clock_block::ClockBlock;
 use crate::stable::stable;
-use hotrow_core::Reason;
+use hotrow_core::{Reason, Rival};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Number of workers that a line can tell apart. Each may be in it once, and half of the readers' count is for them.
@@ -89,6 +89,14 @@ impl TicketLock {
     pub(super) fn is_new(&self) -> bool {
         // Relaxed: a segment that an attempt makes is made with its maker in line.
         self.done() & POSITIONS == 0 && self.joined.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns the last writer that has joined, if any has.
+    pub(super) fn last_writer(&self) -> Option<Rival> {
+        // Relaxed: nothing depends on it.
+        let (position, last) = Self::joined(self.joined.load(Ordering::Relaxed));
+        let is_running = position.has_anybody(self.done());
+        last.map(|worker| if is_running { Rival::holder(worker) } else { Rival::writer(worker) })
     }
 
     /// Joins as a reader.

@@ -33,7 +33,7 @@ pub use lock::LockWord;
 
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Rival, Variant, Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -271,6 +271,10 @@ unsafe impl Protocol for TwoPhaseLocking {
             attempt.items.get_mut(id).clear(Flags::READ);
         }
         seen
+    }
+
+    fn rival(&self, _attempt: &Attempt<Self>, header: &LockWord) -> Option<Rival> {
+        header.holders().workers().next().map(|(worker, _)| Rival::holder(worker))
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWord {

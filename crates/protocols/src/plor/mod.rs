@@ -68,7 +68,7 @@ pub use options::PlorOptions;
 
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Rival, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -325,6 +325,10 @@ unsafe impl Protocol for Plor {
             Some((_, value)) => Ok(value),
             None => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
+    }
+
+    fn rival(&self, _attempt: &Attempt<Self>, header: &Locker) -> Option<Rival> {
+        header.writer().holder().map(|holder| Rival::holder(holder.worker()))
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Locker {

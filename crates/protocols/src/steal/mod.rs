@@ -51,7 +51,7 @@ use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, RangeId, RangeLocks, RangeUse,
-    Reason, Stealing, Variant, Variants, WorkerId,
+    Reason, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -373,6 +373,13 @@ unsafe impl Protocol for McsLocking {
             attempt.items.get_mut(id).clear(if self.exclusive { Flags::LOCKED } else { Flags::READ });
         }
         Ok(value)
+    }
+
+    fn rival(&self, _attempt: &Attempt<Self>, header: &QueueLock) -> Option<Rival> {
+        match header.blocker(false)? {
+            Blocker::Owner(worker) => Some(Rival::holder(worker)),
+            Blocker::Readers => None,
+        }
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> QueueLock {

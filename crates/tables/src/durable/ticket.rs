@@ -5,6 +5,7 @@ use hotrow_core::{Abort, Durability, Error, NotDurable, Profile, Protocol, Trans
 use hotrow_log::{Failure, Log, WhenDurable};
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -86,13 +87,15 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     ///
     /// As [`Engine::transact`](hotrow_core::Engine::transact).
+    #[track_caller]
     pub fn transact_with_ticket<R>(
         &self,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<(R, Ticket), Error> {
+        let place = Location::caller();
         self.with_worker(|worker| {
             let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
-            let result = worker.try_transact_as(profile, &mut body)?;
+            let result = worker.called_from(place).try_transact_as(profile, &mut body)?;
             Ok((result, self.ticket(worker.epoch())))
         })
     }

@@ -23,6 +23,9 @@ use std::time::Duration;
 /// The body of a transaction, which keeps its result itself.
 pub(super) type Body<'b> = dyn FnMut(&mut (dyn Operations + '_)) -> Result<(), Abort> + 'b;
 
+/// The place of a user's call.
+type Place = &'static Location<'static>;
+
 /// A database under one of the protocols.
 pub(super) trait Backend: Send + Sync {
     fn protocol(&self) -> &str;
@@ -33,16 +36,13 @@ pub(super) trait Backend: Send + Sync {
     fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse>;
     fn open_array(&self, name: &str) -> Result<Array, Misuse>;
     fn bulk_insert(&self, table: &Table, key: &[u8], row: Row) -> Result<bool, Misuse>;
-    fn transact(&self, profile: Profile, body: &mut Body<'_>) -> Result<(), Error>;
+    fn transact(&self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error>;
     fn worker(&self) -> Result<Box<dyn BackendWorker>, Misuse>;
     fn statistics(&self) -> Statistics;
     fn hot_keys(&self, limit: usize) -> Vec<HotKey>;
+    fn report_both_sides(&self, on: bool);
     fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse>;
-    fn snapshot(
-        &self,
-        is_strict: bool,
-        place: &'static Location<'static>,
-    ) -> Result<Box<dyn BackendSnapshot>, Misuse>;
+    fn snapshot(&self, is_strict: bool, place: Place) -> Result<Box<dyn BackendSnapshot>, Misuse>;
     fn snapshots(&self) -> SnapshotReport;
     fn retained_memory(&self) -> RetainedMemory;
     fn set_retained_bytes_max(&self, bytes_max: Option<u64>);
@@ -58,7 +58,7 @@ pub(super) trait BackendSnapshot: Send + Sync {
 /// A worker of such a database.
 pub(super) trait BackendWorker: Send {
     fn id(&self) -> WorkerId;
-    fn transact(&mut self, profile: Profile, body: &mut Body<'_>) -> Result<(), Error>;
+    fn transact(&mut self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error>;
 }
 
 /// A transaction in progress. What finds its row, or inserts it, returns true.
@@ -330,8 +330,8 @@ impl<P: Protocol> Backend for Database<P> {
         }
     }
 
-    fn transact(&self, profile: Profile, body: &mut Body<'_>) -> Result<(), Error> {
-        self.with_worker(|worker| transact(self, worker, profile, body))
+    fn transact(&self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error> {
+        self.with_worker(|worker| transact(self, &mut worker.called_from(place), profile, body))
     }
 
     fn worker(&self) -> Result<Box<dyn BackendWorker>, Misuse> {
@@ -346,15 +346,15 @@ impl<P: Protocol> Backend for Database<P> {
         (**self).hot_keys(limit)
     }
 
+    fn report_both_sides(&self, on: bool) {
+        (**self).report_both_sides(on);
+    }
+
     fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
         (**self).record_history(bytes_max)
     }
 
-    fn snapshot(
-        &self,
-        is_strict: bool,
-        place: &'static Location<'static>,
-    ) -> Result<Box<dyn BackendSnapshot>, Misuse> {
+    fn snapshot(&self, is_strict: bool, place: Place) -> Result<Box<dyn BackendSnapshot>, Misuse> {
         let snapshot = Snapshot::open(self, is_strict, place)?;
         Ok(Box::new(TypedSnapshot { snapshot, database: self.clone() }))
     }
@@ -404,7 +404,7 @@ impl<P: Protocol> BackendWorker for OwnWorker<P> {
         self.worker.id()
     }
 
-    fn transact(&mut self, profile: Profile, body: &mut Body<'_>) -> Result<(), Error> {
-        transact(&self.database, &mut self.worker, profile, body)
+    fn transact(&mut self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error> {
+        transact(&self.database, &mut self.worker.called_from(place), profile, body)
     }
 }

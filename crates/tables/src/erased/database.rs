@@ -146,6 +146,7 @@ impl Database {
     /// # Errors
     ///
     /// As [`Engine::transact`](hotrow_core::Engine::transact).
+    #[track_caller]
     pub fn transact<R>(
         &self,
         body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
@@ -159,12 +160,14 @@ impl Database {
     /// # Errors
     ///
     /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
+    #[track_caller]
     pub fn transact_as<R>(
         &self,
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        keep_result(body, |body| self.backend.transact(profile, body))
+        let place = Location::caller();
+        keep_result(body, |body| self.backend.transact(profile, place, body))
     }
 
     /// Registers a worker, with which a thread runs transactions faster. Keep one per thread.
@@ -184,6 +187,12 @@ impl Database {
     /// The keys with the most lost conflicts, most first, at most `limit`.
     pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
         self.backend.hot_keys(limit)
+    }
+
+    /// Sets whether reports of conflicts name both sides: see
+    /// [`Engine::report_both_sides`](hotrow_core::Engine::report_both_sides).
+    pub fn report_both_sides(&self, on: bool) {
+        self.backend.report_both_sides(on);
     }
 
     /// Records the reads and writes of each attempt from now on: see
@@ -259,6 +268,7 @@ impl Worker {
     ///
     /// As [`Database::transact`].
     #[inline]
+    #[track_caller]
     pub fn transact<R>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
@@ -272,12 +282,14 @@ impl Worker {
     ///
     /// As [`Database::transact_as`].
     #[inline]
+    #[track_caller]
     pub fn transact_as<R>(
         &mut self,
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        keep_result(body, |body| self.backend.transact(profile, body))
+        let place = Location::caller();
+        keep_result(body, |body| self.backend.transact(profile, place, body))
     }
 }
 

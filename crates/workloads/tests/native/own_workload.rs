@@ -132,6 +132,7 @@ fn spec(workload: WorkloadOptions, protocol: &str, threads: usize) -> RunSpec {
         on: On::Threads(settings),
         think: Duration::ZERO,
         record_bytes_max: None,
+        both_sides: false,
     }
 }
 
