@@ -27,6 +27,7 @@ pub mod deferred;
 mod durability;
 mod end_hooks;
 mod engine;
+mod events;
 pub mod graph;
 mod hide_closure;
 pub mod history;
@@ -48,6 +49,8 @@ mod savepoint;
 mod segment;
 mod segment_object;
 mod session;
+#[cfg(feature = "serde")]
+mod shown;
 mod slots;
 mod snapshot;
 mod statistics;

@@ -1,10 +1,15 @@
 //! Workers, with which threads run transactions.
 
+mod open_transaction;
+
+pub use open_transaction::OpenTransaction;
+
 use crate::abort::{Abort, Error, Misuse};
 use crate::attempt::{Attempt, WorkerId};
-use crate::conflicts::{ConflictReport, KnownOrigins, Named, Origin};
+use crate::conflicts::{ConflictReport, KnownOrigins, Origin};
 use crate::counter::{self, Counter};
 use crate::engine::{Engine, Shared, WorkerSlot};
+use crate::events::Events;
 use crate::hide_closure;
 use crate::operations::Deferred;
 use crate::pieces::{Piece, WholeGuard};
@@ -25,7 +30,6 @@ use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
 use std::cell::Cell;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
 local! {
@@ -107,7 +111,7 @@ pub struct Worker<P: Protocol> {
     random: Random,
     /// The name of the transactions that follow, in reports of conflicts.
     pub(crate) origin: Option<Origin>,
-    known_origins: KnownOrigins,
+    pub(crate) known_origins: KnownOrigins,
 }
 
 /// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
@@ -151,31 +155,6 @@ impl<P: Protocol> Worker<P> {
     #[inline]
     pub fn aborts(&self) -> u64 {
         self.slot.counters.aborts()
-    }
-
-    /// Names the transactions that are run with the worker returned, for [reports of conflicts](Engine::report_both_sides):
-    /// `worker.named("audit").transact(…)`. Without a name, the place of the call stands for it.
-    pub fn named(&mut self, name: &'static str) -> Named<'_, P> {
-        Named::new(self, Origin::Name(name))
-    }
-
-    /// Names the transactions that are run with the worker returned by the place of a call, unless they have a name: for callers
-    /// that call on behalf of others.
-    pub fn called_from(&mut self, place: &'static Location<'static>) -> Named<'_, P> {
-        let origin = self.origin.unwrap_or(Origin::Place(place));
-        Named::new(self, origin)
-    }
-
-    /// Says which transaction begins, if transactions say what they are.
-    #[inline(always)]
-    pub(crate) fn begin_activity(&mut self, place: &'static Location<'static>) -> bool {
-        let is_reported = self.shared.origins.is_on();
-        if is_reported {
-            let origin = self.origin.unwrap_or(Origin::Place(place));
-            let number = self.known_origins.number(origin, &self.shared.origins);
-            self.slot.activity.begin(number);
-        }
-        is_reported
     }
 
     /// Runs `body` as a transaction, and retries it as the engine's retry policy allows until it commits.
@@ -474,9 +453,13 @@ impl<P: Protocol> Worker<P> {
         // The duration of the aborted attempts, without the first one, which is not timed.
         let mut lost_time = Duration::ZERO;
         self.attempt.lost_since = Some(begin);
+        let events = Events(&shared.name);
         let result = loop {
             let lost = match &mut cause {
-                Unfinished::Lost(lost) => lost,
+                Unfinished::Lost(lost) => {
+                    events.lost(lost, attempts);
+                    lost
+                }
                 Unfinished::Waits(time_max) => {
                     // Others need not let it through while it waits.
                     elder = None;
@@ -506,6 +489,7 @@ impl<P: Protocol> Worker<P> {
             }
             if elder.is_none() && policy.escalates_after(attempts, lost_time) {
                 elder = Some(shared.gate.escalate());
+                events.escalates(attempts);
                 // No new attempt disturbs it from now on; those in progress end soon, if their threads run at all.
                 backoff = Backoff::new(policy.backoff_max);
             }
@@ -553,6 +537,9 @@ impl<P: Protocol> Worker<P> {
             self.attempt.lost_since = Some(now);
         };
         self.slot.counters.attempts(attempts);
+        if let Err(Error::Conflict(conflict) | Error::Timeout(conflict)) = &result {
+            events.gives_up(conflict);
+        }
         result
     }
 
@@ -570,7 +557,7 @@ impl<P: Protocol> Worker<P> {
             self.open_snapshot(profile.isolation);
         }
         let whole = if profile.isolation.is_on_snapshot() { None } else { self.exclude_pieces() };
-        OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true), _whole: whole }
+        OpenTransaction::new(self.open_attempt(0, true, thread::number(), profile, true), whole)
     }
 
     /// Begins the only attempt of a session, on the session's thread.
@@ -620,7 +607,8 @@ impl<P: Protocol> Worker<P> {
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
         let policy = &self.shared.policy;
-        let (is_last, describe) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
+        let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
+        let describe = may_give_up || Events::want_losses();
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {
             let output = access.close_committed(|attempt| result.resolve(attempt));
@@ -660,48 +648,6 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-/// One attempt that is held open: see [`Worker::begin`]. Dropping it rolls back.
-pub struct OpenTransaction<'w, P: Protocol> {
-    access: ObjectAccess<'w, P>,
-    /// Dropped after the attempt.
-    _whole: Option<WholeGuard>,
-}
-
-impl<P: Protocol> OpenTransaction<'_, P> {
-    /// Tries to commit.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
-    /// [`Error::MemoryLimit`] if it was told to end.
-    pub fn commit(self) -> Result<(), Error> {
-        self.access.end_alone(true, ObjectAccess::commit).result()
-    }
-
-    /// Rolls back.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit), if the attempt had lost before.
-    pub fn roll_back(self) -> Result<(), Error> {
-        let roll_back = |access: ObjectAccess<'_, P>| Panics::passing_on(|panics| access.cancel(panics));
-        self.access.end_alone(false, roll_back).result()
-    }
-}
-
-impl<'w, P: Protocol> Deref for OpenTransaction<'w, P> {
-    type Target = Transaction<'w, P>;
-    fn deref(&self) -> &Self::Target {
-        &self.access
-    }
-}
-
-impl<P: Protocol> DerefMut for OpenTransaction<'_, P> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.access
-    }
-}
-
 impl<P: Protocol> Drop for Worker<P> {
     fn drop(&mut self) {
         if self.attempt.is_open() {
@@ -716,12 +662,6 @@ impl<P: Protocol> Drop for Worker<P> {
 impl<P: Protocol> fmt::Debug for Worker<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("number", &self.id().number()).finish_non_exhaustive()
-    }
-}
-
-impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Transaction::fmt(self, f)
     }
 }
 

@@ -38,11 +38,17 @@
 //! |---|---|---|
 //! | `uuid` | UUIDs (crate `uuid`, which may need a later version of Rust) as keys of tables | no |
 //! | `erased` | databases with bytes as keys and rows, the protocol chosen by name (`hotrow::erased`) | no |
+//! | `serde` | reports (statistics, hot keys, conflicts, retained memory, snapshots) can be serialized | no |
+//! | `metrics` | an engine's counts for the crate `metrics` (`hotrow::metrics`) | no |
+//! | `tracing` | events for the crate `tracing`: attempts lost, transactions that escalate and that give up | no |
 //! | `sim` | runs everything on the virtual cores of a simulation, at the cost of asking whether it does | no |
 
 pub mod guide;
 
 pub mod object;
+
+#[cfg(feature = "metrics")]
+pub mod metrics;
 
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;

@@ -180,6 +180,33 @@ impl Activity {
     }
 }
 
+impl<P: Protocol> Worker<P> {
+    /// Names the transactions that are run with the worker returned, for [reports of conflicts](Engine::report_both_sides):
+    /// `worker.named("audit").transact(…)`. Without a name, the place of the call stands for it.
+    pub fn named(&mut self, name: &'static str) -> Named<'_, P> {
+        Named::new(self, Origin::Name(name))
+    }
+
+    /// Names the transactions that are run with the worker returned by the place of a call, unless they have a name: for callers
+    /// that call on behalf of others.
+    pub fn called_from(&mut self, place: &'static Location<'static>) -> Named<'_, P> {
+        let origin = self.origin.unwrap_or(Origin::Place(place));
+        Named::new(self, origin)
+    }
+
+    /// Says which transaction begins, if transactions say what they are.
+    #[inline(always)]
+    pub(crate) fn begin_activity(&mut self, place: &'static Location<'static>) -> bool {
+        let is_reported = self.shared.origins.is_on();
+        if is_reported {
+            let origin = self.origin.unwrap_or(Origin::Place(place));
+            let number = self.known_origins.number(origin, &self.shared.origins);
+            self.slot.activity.begin(number);
+        }
+        is_reported
+    }
+}
+
 /// A worker whose transactions have a name in reports of conflicts: see [`Worker::named`].
 pub struct Named<'w, P: Protocol> {
     worker: &'w mut Worker<P>,

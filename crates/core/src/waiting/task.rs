@@ -27,6 +27,7 @@ use super::{Waits, Watch};
 use crate::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::end_hooks::EndHooks;
 use crate::engine::Engine;
+use crate::events::Events;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
@@ -326,13 +327,17 @@ impl<P: Protocol> Worker<P> {
                 progress.lost_since = Some(clock::now());
                 let deadline = progress.deadline(policy.deadline);
                 let lost_time = progress.begin.map_or(Duration::ZERO, |begin| begin.elapsed());
-                if progress.lost >= policy.attempts_max {
-                    Step::Over(Err(Error::Conflict(lost.into_conflict(progress.lost, lost_time))), None)
-                } else if deadline.is_some_and(|(begin, max)| begin.elapsed() >= max) {
-                    Step::Over(Err(Error::Timeout(lost.into_conflict(progress.lost, lost_time))), None)
-                } else {
-                    Step::Yield
+                let events = Events(&self.shared.name);
+                events.lost(&lost, progress.lost);
+                let is_late = deadline.is_some_and(|(begin, max)| begin.elapsed() >= max);
+                let is_last = progress.lost >= policy.attempts_max;
+                if !is_last && !is_late {
+                    return Step::Yield;
                 }
+                let conflict = lost.into_conflict(progress.lost, lost_time);
+                events.gives_up(&conflict);
+                let error = if is_last { Error::Conflict(conflict) } else { Error::Timeout(conflict) };
+                Step::Over(Err(error), None)
             }
             Attempted::Unfinished(Unfinished::Waits(time_max)) => {
                 self.begin_to_wait(progress, &profile, time_max)

@@ -32,24 +32,26 @@
 //! # use hotrow::prelude::*;
 //! # use std::time::Duration;
 //! # let db = Database::open()?;
-//! # let accounts = db.table::<&'static str, u64>("accounts").create()?;
-//! # accounts.bulk_insert("savings", 5);
-//! # accounts.bulk_insert("wages", 0);
-//! let pay = |tx: &mut Transaction, from: &'static str, amount: u64| {
+//! # let accounts = db.table::<u32, u64>("accounts").create()?;
+//! const WAGES: u32 = 1;
+//! const SAVINGS: u32 = 2;
+//! # accounts.bulk_insert(WAGES, 0);
+//! # accounts.bulk_insert(SAVINGS, 5);
+//! let pay = |tx: &mut Transaction, from: u32, amount: u64| {
 //!     if accounts.get(tx, &from)?.unwrap_or(0) < amount { return tx.retry(); }
-//!     accounts.update(tx, &from, |balance| *balance -= amount).map(|()| from)
+//!     accounts.update(tx, &from, |balance| *balance -= amount).map(|_| from)
 //! };
 //! let paid = std::thread::scope(|scope| {
 //!     let paying = scope.spawn(|| db.transact(|tx| {
-//!         tx.or_else(|tx| pay(tx, "wages", 100), |tx| pay(tx, "savings", 100))
+//!         tx.or_else(|tx| pay(tx, WAGES, 100), |tx| pay(tx, SAVINGS, 100))
 //!     }));
-//!     db.transact(|tx| accounts.update(tx, &"wages", |balance| *balance += 100)).unwrap();
+//!     db.transact(|tx| accounts.update(tx, &WAGES, |balance| *balance += 100)).unwrap();
 //!     paying.join().unwrap()
 //! })?;
-//! assert_eq!(paid, "wages");
+//! assert_eq!(paid, WAGES);
 //! // No longer than this.
 //! let late = db.transact(|tx| {
-//!     accounts.get(tx, &"wages")?;
+//!     accounts.get(tx, &WAGES)?;
 //!     tx.retry_for::<()>(Duration::from_millis(5))
 //! });
 //! assert!(matches!(late, Err(hotrow::Error::RetryTimeout { .. })));
