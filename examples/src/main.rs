@@ -10,17 +10,22 @@
 //! | [`order_matching`] | two priority queues that change together |
 //! | [`job_queue`] | waiting for a change, on both sides of a bounded queue |
 //! | [`rate_limiter`] | counters with predicates: a limit of each client and one of all |
+//! | [`dashboard`] | metrics for Prometheus, and a page that shows the hottest rows and who loses to whom |
+//! | [`outbox`] | messages that are sent once for each order that committed |
 //! | [`leaderboard`] | a secondary index in order, read on a snapshot |
 
+mod dashboard;
 mod inventory;
 mod job_queue;
 mod leaderboard;
 mod ledger;
 mod load;
 mod order_matching;
+mod outbox;
 mod rate_limiter;
 mod rivals;
 mod ticket_shop;
+mod web;
 
 use clap::Parser;
 use load::{Load, Measured, Scenario};
@@ -48,13 +53,16 @@ const EXAMPLES: &[Example] = &[
     Example { name: "job-queue", stores: job_queue::STORES },
     Example { name: "rate-limiter", stores: rate_limiter::STORES },
     Example { name: "leaderboard", stores: leaderboard::STORES },
+    Example { name: "outbox", stores: outbox::STORES },
+    Example { name: "dashboard", stores: dashboard::STORES },
 ];
 
 /// Puts load on an example, checks it, and prints what happened.
 #[derive(Parser)]
 #[command(after_help = "Example:\n  hotrow-examples ledger --over hotrow,redb --rounds 5")]
 struct Arguments {
-    /// The example: ticket-shop, inventory, ledger, order-matching, job-queue, rate-limiter, leaderboard
+    /// The example: ticket-shop, inventory, ledger, order-matching, job-queue, rate-limiter, leaderboard,
+    /// outbox, dashboard
     example: String,
     /// Stores that it runs over, by turns: hotrow, and mutex or redb as far as the example has them
     #[arg(long, value_delimiter = ',', default_value = "hotrow")]
@@ -65,7 +73,7 @@ struct Arguments {
     /// Seconds of a run
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Serves the ticket shop at this address until the process is ended, without load
+    /// Serves the ticket shop, or the dashboard under load, at this address until the process is ended
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<String>,
     /// Runs over each store
@@ -91,10 +99,11 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         );
     };
     if let Some(address) = &arguments.serve {
-        if example.name != "ticket-shop" {
-            return Err(format!("--serve is for ticket-shop; {} is not on HTTP", example.name).into());
-        }
-        return ticket_shop::serve(address);
+        return match example.name {
+            "ticket-shop" => ticket_shop::serve(address),
+            "dashboard" => dashboard::serve(address),
+            name => Err(format!("--serve is for ticket-shop and dashboard; {name} is not on HTTP").into()),
+        };
     }
     let mut stores = Vec::new();
     for name in &arguments.over {

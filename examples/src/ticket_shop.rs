@@ -18,23 +18,19 @@
 
 mod client;
 
-use crate::Store;
 use crate::load::{self, Scenario};
 use crate::rivals::ticket_shop as rivals;
+use crate::{Store, web};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use client::Client;
+pub(crate) use client::Client;
 use hotrow::sync::random::Random;
 use hotrow::{Database, Direction, Error, MissingRow, Sequence, Snapshot, Table, Value, column};
 use std::fmt;
-use std::io;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
 
 /// Events; all purchases of the load are for one.
 pub(crate) const EVENTS: u32 = 1_000;
@@ -193,32 +189,17 @@ async fn conflicts(State(shop): State<Arc<dyn Shop>>) -> String {
     shop.conflicts().unwrap_or_else(|| String::from("none are counted"))
 }
 
-/// A web server on threads of its own.
-pub(crate) struct Service {
-    shop: Arc<dyn Shop>,
-    address: SocketAddr,
-    _runtime: Runtime,
-}
-
-impl Service {
-    /// Listens at an address, and serves until it is dropped.
-    pub(crate) fn start(shop: Arc<dyn Shop>, address: &str) -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_io().build()?;
-        let listener = runtime.block_on(TcpListener::bind(address))?;
-        let address = listener.local_addr()?;
-        let router = axum::Router::new()
-            .route("/events/{event}/tickets", post(buy))
-            .route("/report", get(report))
-            .route("/conflicts", get(conflicts))
-            .with_state(shop.clone());
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { shop, address, _runtime: runtime })
-    }
+fn router(shop: Arc<dyn Shop>) -> axum::Router {
+    axum::Router::new()
+        .route("/events/{event}/tickets", post(buy))
+        .route("/report", get(report))
+        .route("/conflicts", get(conflicts))
+        .with_state(shop)
 }
 
 /// Serves until the process is ended.
 pub(crate) fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let service = Service::start(Arc::new(OverHotrow::open()?), address)?;
+    let service = web::Service::start(router(Arc::new(OverHotrow::open()?)), address)?;
     println!("serving {EVENTS} events at http://{}", service.address);
     loop {
         std::thread::park();
@@ -227,7 +208,8 @@ pub(crate) fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
 
 /// The shop under load: each thread is a client with a connection of its own.
 struct UnderLoad {
-    service: Service,
+    shop: Arc<dyn Shop>,
+    service: web::Service,
     clients: Vec<Mutex<Option<Client>>>,
     reporter: Mutex<Option<Client>>,
 }
@@ -237,9 +219,9 @@ const CLIENTS_MAX: usize = 1024;
 
 impl UnderLoad {
     fn boxed(shop: Arc<dyn Shop>) -> Result<Box<dyn Scenario>, Box<dyn std::error::Error>> {
-        let service = Service::start(shop, "127.0.0.1:0")?;
+        let service = web::Service::start(router(shop.clone()), "127.0.0.1:0")?;
         let clients = (0..CLIENTS_MAX).map(|_| Mutex::default()).collect();
-        Ok(Box::new(Self { service, clients, reporter: Mutex::default() }))
+        Ok(Box::new(Self { shop, service, clients, reporter: Mutex::default() }))
     }
 
     /// Sends a request on a client's connection, which is opened at the first one.
@@ -265,7 +247,7 @@ impl Scenario for UnderLoad {
     }
 
     fn check(&self) -> Result<String, String> {
-        let (report, tickets) = self.service.shop.close();
+        let (report, tickets) = self.shop.close();
         let seats = u64::from(EVENTS) * u64::from(SEATS);
         if report.sold == tickets && report.sold + report.free == seats {
             Ok(format!("{tickets} tickets for as many seats"))
@@ -275,7 +257,7 @@ impl Scenario for UnderLoad {
     }
 
     fn conflicts(&self) -> Option<String> {
-        self.service.shop.conflicts()
+        self.shop.conflicts()
     }
 }
 

@@ -54,6 +54,16 @@ fn the_leaderboard_has_all_points() {
 }
 
 #[test]
+fn each_order_that_committed_has_one_mail() {
+    works("outbox", "hotrow");
+}
+
+#[test]
+fn the_dashboard_shows_what_the_database_counts() {
+    works("dashboard", "hotrow");
+}
+
+#[test]
 fn bad_input_gets_one_line() {
     for (arguments, words) in [
         (&["ledgers"][..], "error: unknown example \"ledgers\"; there are: ticket-shop, inventory"),
@@ -64,7 +74,10 @@ fn bad_input_gets_one_line() {
         (&["inventory", "--seconds", "-1"], "unexpected argument '-1'"),
         (&["inventory", "--seconds=-1"], "error: -1 is no number of seconds"),
         (&["inventory", "--threads", "0"], "invalid value '0' for '--threads"),
-        (&["ledger", "--serve", "127.0.0.1:0"], "error: --serve is for ticket-shop; ledger is not on HTTP"),
+        (
+            &["ledger", "--serve", "127.0.0.1:0"],
+            "error: --serve is for ticket-shop and dashboard; ledger is not on HTTP",
+        ),
     ] {
         let output = run(arguments);
         let error = String::from_utf8_lossy(&output.stderr);

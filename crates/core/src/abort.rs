@@ -434,9 +434,9 @@ impl fmt::Display for BlockedForever {
 #[non_exhaustive]
 pub enum Error<E = Abort> {
     /// The attempts that the retry policy allows were used up, or a session's only one was lost.
-    Conflict(Conflict),
+    Conflict(Box<Conflict>),
     /// The retry policy's deadline passed; the conflict is the last attempt's.
-    Timeout(Conflict),
+    Timeout(Box<Conflict>),
     /// The body asked for a rollback with this error.
     Rollback(E),
     /// The transaction can never work.

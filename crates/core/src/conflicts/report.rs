@@ -32,9 +32,9 @@ impl ConflictReport {
         Self { reason: self.reason, words: self.words.take(), sides: self.sides, pin: self.pin.take() }
     }
 
-    pub(crate) fn into_conflict(self, attempts: u32, lost_time: Duration) -> Conflict {
+    pub(crate) fn into_conflict(self, attempts: u32, lost_time: Duration) -> Box<Conflict> {
         let (object, key) = self.words.unwrap_or_default();
         let [loser, winner] = self.sides;
-        Conflict { reason: self.reason, object, key, attempts, lost_time, loser, winner }
+        Box::new(Conflict { reason: self.reason, object, key, attempts, lost_time, loser, winner })
     }
 }

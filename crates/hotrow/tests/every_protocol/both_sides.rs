@@ -2,16 +2,16 @@
 
 use crate::support::{self, for_each_protocol};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
+use hotrow::sync::clock::{self, Duration};
 use hotrow::sync::thread;
 use hotrow::{Conflict, Database, Engine, Error, HotKey, Origin, Protocol, RetryPolicy, TBox};
-use std::time::{Duration, Instant};
 
 const AUDIT: Option<Origin> = Some(Origin::Name("audit"));
 const BUY: Option<Origin> = Some(Origin::Name("buy"));
 
 /// Waits for a condition, for a tenth of a second at most: under some protocols the other transaction waits meanwhile.
 fn until(condition: impl Fn() -> bool) {
-    let begin = Instant::now();
+    let begin = clock::now();
     while !condition() && begin.elapsed() < Duration::from_millis(100) {
         thread::yield_now();
     }
@@ -92,7 +92,7 @@ fn an_error_names_both_sides() {
         price.set(tx, seen + 1)
     });
     let Err(Error::Conflict(conflict)) = lost else { panic!("{lost:?}") };
-    let Conflict { loser: Some(Origin::Place(place)), winner, .. } = &conflict else {
+    let Conflict { loser: Some(Origin::Place(place)), winner, .. } = &*conflict else {
         panic!("{conflict:?}")
     };
     assert_eq!((place.file(), place.line()), (file!(), line));
