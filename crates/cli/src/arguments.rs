@@ -52,6 +52,9 @@ pub(crate) enum Request {
     /// Compares simulated runs with real ones.
     #[cfg(feature = "sim")]
     Fidelity(crate::fidelity::FidelityPlan),
+    /// Reruns the papers' figures.
+    #[cfg(feature = "sim")]
+    Figures(crate::figures::FiguresPlan),
 }
 
 /// The output format of results.
@@ -176,9 +179,21 @@ pub(crate) fn command() -> Command {
         .subcommand(crate::sim::command())
         .subcommand(crate::explore::command())
         .subcommand(crate::fidelity::command())
+        .subcommand(figures())
         .subcommand(crate::shell::completions_command())
         .subcommand(crate::shell::manual_command())
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
+}
+
+/// The subcommand of the papers' figures, which most need the simulator.
+fn figures() -> Command {
+    #[cfg(feature = "sim")]
+    return crate::figures::command();
+    #[cfg(not(feature = "sim"))]
+    crate::sim::without_simulator(
+        "figures",
+        "Reruns the papers' figures, and sets ours beside theirs on one page",
+    )
 }
 
 fn runner(runner: &Runner) -> Command {
@@ -265,8 +280,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "explore" => Ok(Request::Explore(crate::explore::plan(matches)?)),
         #[cfg(feature = "sim")]
         "fidelity" => Ok(Request::Fidelity(crate::fidelity::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "figures" => Ok(Request::Figures(crate::figures::plan(matches)?)),
         #[cfg(not(feature = "sim"))]
-        "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
+        "sim" | "explore" | "fidelity" | "figures" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "log" => Ok(Request::Log(crate::log::plan(matches))),
         "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),

@@ -8,6 +8,8 @@ mod chop;
 mod error;
 mod explore;
 mod fidelity;
+#[cfg(feature = "sim")]
+mod figures;
 mod history;
 mod host;
 mod list;
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
         #[cfg(feature = "sim")]
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
+        #[cfg(feature = "sim")]
+        Ok(Request::Figures(plan)) => figures::run(&plan, &host),
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
         Ok(Request::Shell(plan)) => shell::run(&plan),

@@ -2,6 +2,9 @@
 
 mod part;
 
+#[cfg(feature = "sim")]
+pub(crate) use part::this_program;
+
 use crate::arguments::{BenchPlan, Format, Part};
 use crate::error::{CommandError, verdict};
 use crate::history;

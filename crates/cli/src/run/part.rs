@@ -68,7 +68,7 @@ fn received(written: &[u8]) -> Result<(RunReport, String), Box<dyn std::error::E
 }
 
 /// This program's file: on Linux also if it has been replaced since it was started.
-fn this_program() -> io::Result<PathBuf> {
+pub(crate) fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { env::current_exe() }
 }
 

@@ -1,0 +1,255 @@
+//! The points of figures: calls of this command, and their reports in a file.
+//!
+//! Each line of the file is one point: the call, the revision of the command that made it, and the report. A line is written when its
+//! run has ended, so that nothing is lost but the runs in progress if the command is killed; a line that was cut off is not used. Nor is
+//! one of another revision.
+//!
+//! Simulated runs do not disturb each other, so as many are made at once as there are cores. Real runs are made alone, after them.
+
+use super::registry::{Figure, Metric, Runs, Series};
+use crate::error::CommandError;
+use crate::run::this_program;
+use hotrow::sync::clock::{self, Duration};
+use hotrow::sync::{Mutex, lock, thread};
+use hotrow_workloads::RunReport;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The file of the reports, in the directory of the page.
+const FILE: &str = "reports.jsonl";
+
+/// One line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    call: String,
+    revision: String,
+    report: serde_json::Value,
+}
+
+/// The reports of points, by their calls.
+pub(super) struct Results {
+    directory: PathBuf,
+    revision: String,
+    reports: HashMap<String, RunReport>,
+}
+
+/// A point that is to be measured.
+struct Point {
+    figure: String,
+    call: Vec<String>,
+    real: bool,
+}
+
+impl Results {
+    /// Opens a directory, which is made if there is none, and reads what was measured there.
+    pub(super) fn open(directory: &Path, revision: &str) -> Result<Self, CommandError> {
+        let cannot = |what: &str, error: &dyn std::fmt::Display| {
+            CommandError::File(format!("cannot {what} {}: {error}", directory.display()))
+        };
+        fs::create_dir_all(directory).map_err(|error| cannot("make", &error))?;
+        let text = match fs::read_to_string(directory.join(FILE)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(cannot("read the reports in", &error)),
+        };
+        let mut reports = HashMap::new();
+        for line in text.lines() {
+            // A line that was cut off, or is another version's, is measured again.
+            let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
+            if line.revision == revision
+                && let Ok(report) = RunReport::from_json(&line.report.to_string())
+            {
+                reports.insert(line.call, report);
+            }
+        }
+        Ok(Self { directory: directory.to_owned(), revision: revision.to_owned(), reports })
+    }
+
+    /// A metric of a point; `None` if its run failed.
+    pub(super) fn value(&self, figure: &Figure, series: &Series, at: &str, metric: Metric) -> Option<f64> {
+        self.measured(figure, series, at, metric, figure.runs == Some(Runs::Bench))
+    }
+
+    /// As [`value`](Self::value), on threads of this machine if `real`.
+    pub(super) fn measured(
+        &self,
+        figure: &Figure,
+        series: &Series,
+        at: &str,
+        metric: Metric,
+        real: bool,
+    ) -> Option<f64> {
+        let report = self.reports.get(&figure.call(series, at, real).join(" "))?;
+        let latency = report.latency_us.as_ref();
+        match metric {
+            Metric::Throughput => Some(report.throughput_per_s),
+            Metric::P50 => latency.map(|latency| latency.p50),
+            Metric::P99 => latency.map(|latency| latency.p99),
+            Metric::P999 => latency.map(|latency| latency.p999),
+            Metric::Aborts => Some(report.aborts_per_commit()),
+        }
+    }
+
+    /// Measures the points of these figures that are not there yet. Returns what failed, in words.
+    pub(super) fn run(&mut self, figures: &[&Figure], quick: bool) -> Result<Vec<String>, CommandError> {
+        let (mut simulated, mut real): (Vec<Point>, Vec<Point>) =
+            missing(figures, quick, &self.reports).into_iter().partition(|point| !point.real);
+        if simulated.is_empty() && real.is_empty() {
+            return Ok(Vec::new());
+        }
+        let path = self.directory.join(FILE);
+        let file = File::options().create(true).append(true).open(&path);
+        let file =
+            file.map_err(|error| CommandError::File(format!("cannot write {}: {error}", path.display())))?;
+        let bar = Bar::new(simulated.len() + real.len());
+        // The first in line is the last in the list.
+        simulated.reverse();
+        real.reverse();
+        let shared = Mutex::new(Shared {
+            file,
+            reports: std::mem::take(&mut self.reports),
+            failed: Vec::new(),
+            error: None,
+        });
+        let revision = self.revision.as_str();
+        for (points, at_once) in [(simulated, thread::parallelism()), (real, 1)] {
+            let points = Mutex::new(points);
+            thread::scope(|scope| {
+                for _ in 0..at_once {
+                    scope.spawn(|| {
+                        while lock(&shared).error.is_none()
+                            && let Some(point) = { lock(&points).pop() }
+                        {
+                            bar.begin(&point);
+                            let outcome = make(&point.call);
+                            lock(&shared).take(&point, outcome, revision);
+                            bar.end();
+                        }
+                    });
+                }
+            });
+        }
+        let Shared { reports, failed, error, .. } =
+            shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.reports = reports;
+        match error {
+            Some(error) => Err(CommandError::File(format!("cannot write {}: {error}", path.display()))),
+            None => Ok(failed),
+        }
+    }
+}
+
+/// The points of figures that have no report, each once.
+fn missing(figures: &[&Figure], quick: bool, reports: &HashMap<String, RunReport>) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    let mut add = |figure: &Figure, call: Vec<String>, real: bool| {
+        let is_known = reports.contains_key(&call.join(" ")) || points.iter().any(|point| point.call == call);
+        if !is_known {
+            points.push(Point { figure: figure.id.clone(), call, real });
+        }
+    };
+    for figure in figures {
+        let Some(runs) = figure.runs else { continue };
+        for value in figure.values(quick) {
+            for series in &figure.series {
+                add(figure, figure.call(series, value, runs == Runs::Bench), runs == Runs::Bench);
+            }
+        }
+        for value in real_values(figure, quick) {
+            for series in &figure.series {
+                add(figure, figure.call(series, value, true), true);
+            }
+        }
+    }
+    points
+}
+
+/// The numbers of workers of a simulated figure that this machine has cores for: these are run on threads, too. Not in a quick run.
+pub(super) fn real_values(figure: &Figure, quick: bool) -> impl Iterator<Item = &String> {
+    let is_simulated = figure.runs == Some(Runs::Sim) && figure.is_over_workers() && !quick;
+    let fits = |value: &&String| value.parse::<usize>().is_ok_and(|workers| workers <= thread::parallelism());
+    figure.values(quick).iter().filter(move |value| is_simulated && fits(value))
+}
+
+/// What the threads that make points share.
+struct Shared {
+    file: File,
+    reports: HashMap<String, RunReport>,
+    failed: Vec<String>,
+    error: Option<std::io::Error>,
+}
+
+impl Shared {
+    fn take(&mut self, point: &Point, outcome: Result<(RunReport, String), String>, revision: &str) {
+        let call = point.call.join(" ");
+        let (report, json) = match outcome {
+            Ok(made) => made,
+            Err(reason) => return self.failed.push(format!("{}: `hotrow {call}`: {reason}", point.figure)),
+        };
+        let report_json = serde_json::from_str(&json).unwrap_or_default();
+        let line = Line { call: call.clone(), revision: revision.to_owned(), report: report_json };
+        let written = serde_json::to_string(&line).map_err(std::io::Error::from);
+        // In one write, so that a line is whole or is the last one.
+        if let Err(error) = written.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes())) {
+            self.error.get_or_insert(error);
+        }
+        self.reports.insert(call, report);
+    }
+}
+
+/// Makes a run in a process of its own. Returns its report, also as JSON.
+fn make(call: &[String]) -> Result<(RunReport, String), String> {
+    let program = this_program().map_err(|error| error.to_string())?;
+    let ended = Command::new(program).args(call).stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    let ended = ended.map_err(|error| error.to_string())?;
+    let json = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+    if !ended.status.success() {
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        return Err(errors.lines().last().unwrap_or("it has said nothing").to_owned());
+    }
+    let report =
+        RunReport::from_json(&json).map_err(|error| format!("its report cannot be read: {error}"))?;
+    Ok((report, json))
+}
+
+/// The progress of all points, with the time that is left.
+struct Bar {
+    bar: ProgressBar,
+    begun: clock::Instant,
+}
+
+impl Bar {
+    fn new(points: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(points as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} points {wide_msg}");
+        bar.set_style(style.expect("the template is a constant that parses"));
+        Self { bar, begun: clock::now() }
+    }
+
+    fn begin(&self, point: &Point) {
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        let left = match done {
+            0 => String::new(),
+            _ => {
+                let left = self.begun.elapsed().mul_f64((all - done) as f64 / done as f64);
+                format!(", about {} min left", left.max(Duration::from_secs(30)).as_secs().div_ceil(60))
+            }
+        };
+        self.bar.set_message(format!("{}{left}", point.figure));
+    }
+
+    fn end(&self) {
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
