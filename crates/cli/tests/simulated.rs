@@ -320,6 +320,37 @@ fn fidelity_compares_each_point_with_the_machine_and_saves_it() {
 }
 
 #[test]
+fn figures_are_judged_on_a_page_and_go_on_after_an_interruption() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let call = || printed(&["figures", "--only", "sto.6", "--quick", "--out", out]);
+    let page = || fs::read_to_string(directory.path().join("index.html")).unwrap();
+    let reports = directory.path().join("reports.jsonl");
+    let lines = || fs::read_to_string(&reports).unwrap().lines().map(str::to_owned).collect::<Vec<_>>();
+    let first = call();
+    assert!(first.contains("of 3 claims hold; the page is "), "{first}");
+    let (written, page_of_all) = (lines(), page());
+    assert_eq!(written.len(), 6);
+    for words in ["<svg", "<polyline", "sto §5.3, Figure 6", "hotrow sim hashtable", "--quick --out DIR"] {
+        assert!(page_of_all.contains(words), "{words}");
+    }
+    assert!(!page_of_all.contains("http"), "the page asks nobody else");
+    // Killed while it wrote the last line. The others are not measured again.
+    fs::write(&reports, format!("{}\n{}", written[..5].join("\n"), &written[5][..40])).unwrap();
+    assert_eq!((call(), page()), (first.clone(), page_of_all));
+    assert_eq!(lines()[..5], written[..5], "what was measured stays");
+    assert_eq!(lines()[6..], written[5..], "the point that was cut off is measured once more");
+    // Of another revision: not used.
+    let revision =
+        serde_json::from_str::<Value>(&written[0]).unwrap()["revision"].as_str().unwrap().to_owned();
+    let [this, other] =
+        [revision.as_str(), "older"].map(|name| format!("\"revision\":\"{name}\",\"report\""));
+    fs::write(&reports, format!("{}\n", written.join("\n").replace(&this, &other))).unwrap();
+    assert_eq!(call(), first);
+    assert_eq!(lines().len(), 12, "each point was measured once more");
+}
+
+#[test]
 fn list_names_the_machines() {
     let list = json_lines(&["list", "--format", "json"]).remove(0);
     let machines = list["machines"].as_array().unwrap();

@@ -36,6 +36,8 @@ pub(super) struct Results {
     directory: PathBuf,
     revision: String,
     reports: HashMap<String, RunReport>,
+    /// True if the file's last line was cut off.
+    is_cut_off: bool,
 }
 
 /// A point that is to be measured.
@@ -67,7 +69,8 @@ impl Results {
                 reports.insert(line.call, report);
             }
         }
-        Ok(Self { directory: directory.to_owned(), revision: revision.to_owned(), reports })
+        let is_cut_off = !text.is_empty() && !text.ends_with('\n');
+        Ok(Self { directory: directory.to_owned(), revision: revision.to_owned(), reports, is_cut_off })
     }
 
     /// A metric of a point; `None` if its run failed.
@@ -104,8 +107,10 @@ impl Results {
         }
         let path = self.directory.join(FILE);
         let file = File::options().create(true).append(true).open(&path);
-        let file =
-            file.map_err(|error| CommandError::File(format!("cannot write {}: {error}", path.display())))?;
+        let mut file = file.map_err(|error| cannot_write(&path, &error))?;
+        if std::mem::take(&mut self.is_cut_off) {
+            file.write_all(b"\n").map_err(|error| cannot_write(&path, &error))?;
+        }
         let bar = Bar::new(simulated.len() + real.len());
         // The first in line is the last in the list.
         simulated.reverse();
@@ -138,10 +143,14 @@ impl Results {
             shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.reports = reports;
         match error {
-            Some(error) => Err(CommandError::File(format!("cannot write {}: {error}", path.display()))),
+            Some(error) => Err(cannot_write(&path, &error)),
             None => Ok(failed),
         }
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::File(format!("cannot write {}: {error}", path.display()))
 }
 
 /// The points of figures that have no report, each once.
