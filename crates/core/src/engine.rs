@@ -330,6 +330,38 @@ impl<P: Protocol> Engine<P> {
         self.with_worker(|worker| worker.called_from(place).try_transact(body))
     }
 
+    /// As [`transact`](Self::transact), for a transaction that declares facts about itself: that it only reads, say, or reads on a
+    /// snapshot. The profile must be true in all attempts. See [`Worker::try_transact_as`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact_as`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn transact_as<R>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
+        self.try_transact_as(profile, body)
+    }
+
+    /// As [`transact_as`](Self::transact_as), with an error type of the user's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact_as`](Self::transact_as).
+    #[track_caller]
+    pub fn try_transact_as<R, E: From<Abort>>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact_as(profile, body))
+    }
+
     /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
     /// [`Worker::transact_deferred`].
     ///

@@ -31,6 +31,7 @@ mod ending;
 mod handle;
 mod losing;
 mod pending;
+mod untracked;
 
 pub use handle::{ContextAccess, Transaction};
 

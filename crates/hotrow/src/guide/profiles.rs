@@ -1,6 +1,6 @@
 //! # Transaction profiles
 //!
-//! A transaction needs no declaration. A [`Profile`], given to [`Worker::try_transact_as`] or returned by
+//! A transaction needs no declaration. A [`Profile`], given to [`transact_as`](Engine::transact_as) or returned by
 //! [`Procedure::profile`], may declare the following; a declaration must be true:
 //!
 //! - The transaction *only reads*. `plor` then reads without registering as a reader, except a transaction that has
@@ -18,15 +18,51 @@
 //!
 //! let db = Database::builder().protocol::<Plor>().open()?;
 //! let accounts = TArray::new(&db, 3, |_| 100);
-//! let mut worker = db.worker()?;
-//!
 //! let total = |tx: &mut Transaction<'_, Plor>| {
 //!     (0..3).try_fold(0, |sum, account| Ok::<_, Abort>(sum + accounts.get(tx, account)?))
 //! };
-//! assert_eq!(worker.try_transact_as(Profile::READ_ONLY, total), Ok(300));
+//! assert_eq!(db.transact_as(Profile::READ_ONLY, total), Ok(300));
 //!
-//! let refused = worker.try_transact_as::<_, Abort>(Profile::READ_ONLY, |tx| accounts.set(tx, 0, 0));
+//! let refused = db.transact_as(Profile::READ_ONLY, |tx| accounts.set(tx, 0, 0));
 //! assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! # Single reads
+//!
+//! A read of an ordinary transaction counts: the transaction commits only if nothing has changed that it read. A read can be
+//! otherwise:
+//!
+//! | wanted | how | what it gives up |
+//! |---|---|---|
+//! | *for update*: nobody else may take the row from now on | an update that changes nothing: `table.update(tx, &key, \|row\| row.clone())` | a version more for each such read; under optimistic protocols others learn of it at the commit, as of any write |
+//! | *untracked*: a hint that may be out of date | [`tx.untracked(…)`](Transaction::untracked) around it | the transaction does not depend on it: no serializability for this read |
+//! | *on a snapshot*: many rows of one moment | a transaction of its own, on a [snapshot](crate::guide::snapshots) | it cannot write |
+//! | *a test*: only the outcome of a condition counts | [`subtract_if_enough`](Table::subtract_if_enough), conditions of objects ([hot rows](crate::guide::hot_rows)) | the value itself is not known |
+//!
+//! ```
+//! use hotrow::{Database, Direction};
+//! use std::ops::ControlFlow;
+//!
+//! let db = Database::open()?;
+//! let seats = db.table::<u32, u32>("free seats").create()?;
+//! (0..100).for_each(|row| assert!(seats.bulk_insert(row, row / 90)));
+//! let row = db.transact(|tx| {
+//!     // Nobody who takes a seat of another row is in the way of this search.
+//!     let mut hint = None;
+//!     tx.untracked(|tx| {
+//!         seats.scan(tx, .., Direction::Ascending, |row, free| match *free {
+//!             0 => ControlFlow::Continue(()),
+//!             _ => { hint = Some(*row); ControlFlow::Break(()) }
+//!         })
+//!     })?;
+//!     let Some(row) = hint else { return Ok(None) };
+//!     // What counts is read again: the seat may be gone.
+//!     if seats.get(tx, &row)?.unwrap_or(0) == 0 { return Ok(None); }
+//!     seats.update(tx, &row, |free| *free -= 1)?;
+//!     Ok(Some(row))
+//! })?;
+//! assert_eq!(row, Some(90));
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 

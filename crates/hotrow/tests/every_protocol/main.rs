@@ -58,5 +58,6 @@ mod starvation;
 mod tables;
 mod transfers;
 mod unique_indexes;
+mod untracked;
 mod users_code;
 mod waits;

@@ -1,0 +1,77 @@
+//! Reads on which a transaction does not depend, and profiles given to a database.
+
+use crate::support::{self, for_each_concurrent_protocol, for_each_protocol};
+use hotrow::sync::thread;
+use hotrow::{Abort, Database, Error, Isolation, Misuse, Profile, TBox};
+use hotrow_check::check;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+#[test]
+fn what_is_read_untracked_may_change() {
+    for_each_concurrent_protocol!(3, |P| {
+        let engine = support::engine::<P>();
+        let recording = engine.record_history(1 << 20).unwrap();
+        let (hint, count) = (TBox::new(&engine, 1u64), TBox::new(&engine, 0u64));
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
+        let mut attempts = 0;
+        engine
+            .transact(|tx| {
+                attempts += 1;
+                let seen = tx.untracked(|tx| Ok::<_, Abort>((hint.get(tx)?, table.get(tx, &7)?)))?;
+                let change = || {
+                    engine.transact(|tx| {
+                        hint.set(tx, 2)?;
+                        table.insert(tx, 7, 7)
+                    })
+                };
+                if attempts == 1 {
+                    assert_eq!(seen, (1, None));
+                    thread::scope(|scope| scope.spawn(change).join().unwrap()).unwrap();
+                }
+                // Its own write is seen, and each read sees what is committed now.
+                count.set(tx, 5)?;
+                let now =
+                    tx.untracked(|tx| Ok::<_, Abort>((hint.get(tx)?, table.get(tx, &7)?, count.get(tx)?)))?;
+                assert_eq!(now, (2, Some(7), 5));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((attempts, engine.statistics().aborts), (1, 0), "{}", engine.protocol());
+        let report = check(&recording.finish()).unwrap();
+        assert!(report.serializable, "{report}");
+    });
+}
+
+#[test]
+fn a_part_with_untracked_reads_writes_nothing_and_ends_with_it() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let number = TBox::new(&engine, 1u64);
+        let refused = engine.transact(|tx| tx.untracked(|tx| number.set(tx, 2)));
+        assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))), "{refused:?}");
+        engine
+            .transact(|tx| {
+                let part = AssertUnwindSafe(|| tx.untracked(|_| -> Result<(), Abort> { panic!("as told") }));
+                assert!(catch_unwind(part).is_err());
+                let failed = tx.untracked(|_| Err::<(), _>("no"));
+                assert_eq!(failed, Err("no"));
+                number.set(tx, 3)
+            })
+            .unwrap();
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(3));
+    });
+}
+
+#[test]
+fn a_database_takes_profiles() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let number = TBox::new(&engine, 1u64);
+        assert_eq!(engine.transact_as(Profile::READ_ONLY, |tx| number.get(tx)), Ok(1));
+        let refused = engine.transact_as(Profile::READ_ONLY, |tx| number.set(tx, 2));
+        assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))), "{refused:?}");
+        let on_snapshot = Profile { isolation: Isolation::StrictSnapshot, ..Profile::UNKNOWN };
+        let read = |tx: &mut hotrow::Transaction<'_, P>| tx.untracked(|tx| number.get(tx));
+        assert_eq!(engine.transact_as(on_snapshot, read), Ok(1));
+    });
+}
