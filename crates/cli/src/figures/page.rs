@@ -4,7 +4,7 @@ use super::FiguresPlan;
 use super::chart::{self, Line, escape};
 use super::claims::{Judged, RULE};
 use super::points::{Results, real_values};
-use super::registry::{Figure, Runs};
+use super::registry::{Figure, Kind, Runs};
 use crate::host::ThisHost;
 use crate::text;
 use hotrow_workloads::Host as _;
@@ -135,13 +135,17 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         html += "<table class=\"claims\"><tr><th>claim<th>paper<th>ours<th>verdict\n";
         for one in judged {
             let ours = one.ours.map_or_else(|| String::from("–"), text::quantity);
+            let paper = match one.claim.kind {
+                Kind::Order => String::from("above 1"),
+                _ => text::quantity(one.claim.paper),
+            };
             let class = if one.holds() { "holds" } else { "fails" };
             let _ = writeln!(
                 html,
                 "<tr><td>{}<br><code>{}</code><td>{}<td>{ours}<td class=\"{class}\">{}",
                 escape(&one.claim.says),
                 escape(&one.claim.ours),
-                text::quantity(one.claim.paper),
+                paper,
                 one.verdict()
             );
         }
