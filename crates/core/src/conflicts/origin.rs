@@ -181,7 +181,7 @@ impl Activity {
 }
 
 impl<P: Protocol> Worker<P> {
-    /// Names the transactions that are run with the worker returned, for [reports of conflicts](Engine::report_both_sides):
+    /// Names the transactions that are run with the worker returned, for [reports of conflicts](crate::Engine::report_both_sides):
     /// `worker.named("audit").transact(…)`. Without a name, the place of the call stands for it.
     pub fn named(&mut self, name: &'static str) -> Named<'_, P> {
         Named::new(self, Origin::Name(name))
