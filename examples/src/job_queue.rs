@@ -121,10 +121,9 @@ impl Tally {
     }
 }
 
-/// True if a thread submits a job now, instead of working: the first one does both by turns, of the others each second one.
+/// True if a thread submits a job now, instead of working. Each thread does both by turns, so that never all of them wait for the same.
 pub(crate) fn submits(thread: usize, number: u64) -> bool {
-    let turn = if thread == 0 { number } else { thread as u64 };
-    !turn.is_multiple_of(2)
+    !(thread as u64 + number).is_multiple_of(2)
 }
 
 /// The number of a thread's next job.
