@@ -62,16 +62,16 @@ pub(super) fn svg(places: &[String], x_label: &str, y_label: &str, lines: &[Line
         escape(x_label)
     );
     for line in lines {
-        let colour = line.colour % COLOURS;
+        let colour = look(line);
         let points: Vec<(f64, f64)> =
             line.values.iter().enumerate().filter_map(|(at, value)| Some((x(at), y((*value)?)))).collect();
         if !line.is_real {
             let joined: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            let _ = write!(svg, "<polyline class=\"line c{colour}\" points=\"{}\"/>", joined.join(" "));
+            let _ = write!(svg, "<polyline class=\"line {colour}\" points=\"{}\"/>", joined.join(" "));
         }
         for (x, y) in points {
             let kind = if line.is_real { "real" } else { "mark" };
-            let _ = write!(svg, "<circle class=\"{kind} c{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>");
+            let _ = write!(svg, "<circle class=\"{kind} {colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>");
         }
     }
     svg + "</svg>"
@@ -81,9 +81,15 @@ pub(super) fn svg(places: &[String], x_label: &str, y_label: &str, lines: &[Line
 pub(super) fn legend(lines: &[Line]) -> String {
     let entry = |line: &Line| {
         let real = if line.is_real { " (threads)" } else { "" };
-        format!("<li class=\"c{}\"><span>{}{real}</span></li>", line.colour % COLOURS, escape(&line.name))
+        format!("<li class=\"{}\"><span>{}{real}</span></li>", look(line), escape(&line.name))
     };
     format!("<ul class=\"legend\">{}</ul>", lines.iter().map(entry).collect::<String>())
+}
+
+/// The classes of a line: its colour, and dashes where the colours have begun again.
+fn look(line: &Line) -> String {
+    let again = if line.colour >= COLOURS { " again" } else { "" };
+    format!("c{}{again}", line.colour % COLOURS)
 }
 
 /// The next of 1, 2, 5, 10, 20, … times a power of ten.
