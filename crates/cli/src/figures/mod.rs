@@ -94,7 +94,12 @@ pub(crate) fn run(plan: &FiguresPlan, host: &ThisHost) -> Result<(), CommandErro
         "\n{holds} of {claims} claims hold; the page is {}\n",
         plan.out.join("index.html").display()
     ))?;
-    if failed.is_empty() { Ok(()) } else { Err(CommandError::Verdict(failed.join("; "))) }
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => {
+            Err(CommandError::Verdict(format!("{} runs failed; the first is {first}", failed.len())))
+        }
+    }
 }
 
 /// The figures and their claims in words.
