@@ -30,6 +30,9 @@ pub(crate) fn run(report: &RunReport) -> String {
     for (at, row) in hottest_rows(report).into_iter().enumerate() {
         line(if at == 0 { "hottest rows" } else { "" }, row);
     }
+    for (at, deadlock) in report.deadlocks.iter().enumerate() {
+        line(if at == 0 { "deadlocks" } else { "" }, deadlock.clone());
+    }
     line("checks", checks(report));
     let memory = &report.memory;
     line("memory", format!("{} loaded", held(memory.payload_bytes_loaded, memory.resident_bytes_loaded)));
@@ -231,6 +234,7 @@ pub(crate) mod tests {
                 lost_ms: 1.5,
                 rivalries: Vec::new(),
             }],
+            deadlocks: vec![String::from("one waited for the other")],
             checks: vec![Check::new("money is kept", found)],
             memory_bytes: 3_000_000,
             memory: Memory {
@@ -256,6 +260,7 @@ pub(crate) mod tests {
             "counters      tame commits 3,000, stolen share 78.1%, stolen mean 3.36 µs\n",
             "read_changed 1,000\n",
             "900 conflicts over box 3\n",
+            "deadlocks     one waited for the other\n",
             "0 passed, 1 FAILED: money is kept: 3 instead of 4",
             "1.00 MB in keys and rows, 3.00 MB resident (3.00x) at the end",
             "move             4,000   1,000  1.50  2.50  30.0    400  5,000\n",

@@ -273,6 +273,11 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// The worker's slot; `None` for a part that a thief runs.
+    pub(crate) fn slot(&self) -> Option<&engine::WorkerSlot<P>> {
+        self.slot.as_deref()
+    }
+
     /// The number of earlier attempts of the same transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(&self) -> u32 {

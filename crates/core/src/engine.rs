@@ -2,7 +2,7 @@
 
 use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
-use crate::conflicts::{Activity, ConflictTable, HotKey, Origins, hottest};
+use crate::conflicts::{Activity, ConflictTable, Deadlock, Deadlocks, HotKey, Origins, hottest};
 use crate::counter::{self, NamedCounts};
 use crate::graph::Stealing as _;
 use crate::hide_closure;
@@ -80,6 +80,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -96,6 +97,7 @@ pub(crate) struct WorkerSlot<P: Protocol> {
     pub(crate) conflicts: Mutex<ConflictTable>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
     /// The transaction that the worker runs, if transactions say what they are.
     pub(crate) activity: Arc<CachePadded<Activity>>,
     /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
@@ -161,6 +163,7 @@ impl<P: Protocol> Engine<P> {
             snapshots,
             waiting: Waiting::new(),
             origins: Arc::default(),
+            deadlocks: Arc::default(),
             registry,
         });
         name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
@@ -289,6 +292,7 @@ impl<P: Protocol> Engine<P> {
                     waiting: self.shared.waiting.clone(),
                     activity: self.shared.origins.add_worker(),
                     origins: self.shared.origins.clone(),
+                    deadlocks: self.shared.deadlocks.clone(),
                     local: Mutex::new(Some(P::Local::default())),
                 });
                 registry.slots.push(slot.clone());
@@ -490,6 +494,15 @@ impl<P: Protocol> Engine<P> {
             lock(&slot.conflicts).add_to(&mut report, &self.shared.origins);
         }
         hottest(report.into_values(), limit)
+    }
+
+    /// The last deadlocks, the newest first, at most `limit`; the engine keeps 64. Who waited for whom, and on which key; the
+    /// transactions have names if the engine [reports both sides](Self::report_both_sides).
+    ///
+    /// Only protocols under which a transaction waits for any other have deadlocks: `2pl-mcs` and `steal`. Under the others
+    /// there are none, and the list is empty.
+    pub fn deadlocks(&self, limit: usize) -> Vec<Deadlock> {
+        self.shared.deadlocks.last(limit)
     }
 }
 

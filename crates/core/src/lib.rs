@@ -73,7 +73,7 @@ pub use column::{Column, Columns};
 pub use commit::{CommitStamp, CommitSteps, Committing, OneByOne, Prepared};
 pub use commit_time::{Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges};
 pub use commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
-pub use conflicts::{HotKey, Named, Origin, Rival, Rivalry};
+pub use conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin, Rival, Rivalry};
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
@@ -98,7 +98,7 @@ pub use segment::{Presence, Segment};
 pub use segment_object::{
     Elements, LogSegment, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment, Valued,
 };
-pub use session::{Canceller, Session, SessionMark, SessionOptions};
+pub use session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReport, Sweep,

@@ -23,6 +23,7 @@
 
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
+use crate::conflicts::DeadlockPart;
 use crate::object::{Object, ObjectMeta};
 use crate::profile::Isolation;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
@@ -74,12 +75,17 @@ pub trait RangeLocks<P: Protocol>: Sized {
     /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. Also called if the
-    /// attempt has locked it already, for this use or the other.
-    fn lock(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
-
-    /// As [`lock`](Self::lock), but returns false instead of waiting.
+    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. False if it would have to
+    /// [wait](Self::wait). Also called if the attempt has locked it already, for this use or the other.
     fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
+
+    /// Waits for the lock that [`try_lock`](Self::try_lock) did not get, and takes it.
+    fn wait(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
+
+    /// Returns the attempt's parts in the deadlocks that its last wait has been in.
+    fn deadlocks(&self, _attempt: &Attempt<P>) -> Vec<DeadlockPart> {
+        Vec::new()
+    }
 
     /// True if the attempt has locked a bucket or leaf for this use.
     fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
@@ -92,11 +98,11 @@ impl<P: Protocol> RangeLocks<P> for Absent {
         None
     }
 
-    fn lock(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
+    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
         match *self {}
     }
 
-    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
+    fn wait(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
         match *self {}
     }
 
@@ -230,10 +236,27 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         how: RangeUse,
     ) -> Result<(), Abort> {
         let range = RangeId::of(object.meta(), observed.version);
-        match locks.lock(self.attempt, range, how) {
-            Ok(()) => Ok(()),
-            Err(reason) => Err(self.lose_range(object, observed, reason)),
+        match locks.try_lock(self.attempt, range, how) {
+            true => Ok(()),
+            false => self.wait_for_range(locks, object, observed, how),
         }
+    }
+
+    #[cold]
+    fn wait_for_range<O: Object<P> + 'static>(
+        &mut self,
+        locks: &P::RangeLocks,
+        object: &O,
+        observed: Observed,
+        how: RangeUse,
+    ) -> Result<(), Abort> {
+        let range = RangeId::of(object.meta(), observed.version);
+        let locked = locks.wait(self.attempt, range, how);
+        for part in locks.deadlocks(self.attempt) {
+            // SAFETY: observed by this object in this attempt.
+            unsafe { self.attempt.report_range_deadlock(part, object, observed) };
+        }
+        locked.map_err(|reason| self.lose_range(object, observed, reason))
     }
 
     #[cold]

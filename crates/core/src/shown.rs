@@ -2,7 +2,7 @@
 //! durations are numbers whose unit the key names.
 
 use crate::abort::{Conflict, Reason};
-use crate::conflicts::{HotKey, Origin, Rivalry};
+use crate::conflicts::{Deadlock, DeadlockWait, HotKey, Origin, Rivalry};
 use crate::counter::{CounterValue, NamedCounts};
 use crate::retained::{MemoryHolder, RetainedMemory};
 use crate::snapshot::{OpenSnapshot, SnapshotReport};
@@ -79,6 +79,26 @@ impl Serialize for HotKey {
         shown.serialize_field("reasons", &Reasons(&self.reasons))?;
         shown.serialize_field("lost_s", &self.lost_time.as_secs_f64())?;
         shown.serialize_field("rivalries", &self.rivalries)?;
+        shown.end()
+    }
+}
+
+impl Serialize for DeadlockWait {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("DeadlockWait", 4)?;
+        shown.serialize_field("waiter", &self.waiter)?;
+        shown.serialize_field("object", &self.object)?;
+        shown.serialize_field("key", &self.key)?;
+        shown.serialize_field("is_victim", &self.is_victim)?;
+        shown.end()
+    }
+}
+
+impl Serialize for Deadlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("Deadlock", 2)?;
+        shown.serialize_field("number", &self.number)?;
+        shown.serialize_field("waits", &self.waits)?;
         shown.end()
     }
 }

@@ -55,6 +55,9 @@ pub struct RunReport {
     pub counters: Vec<CounterReport>,
     /// Keys with the most conflicts, warm-up included.
     pub hot_rows: Vec<HotRow>,
+    /// The last deadlocks in words, the newest first, warm-up included. Left out of the JSON if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlocks: Vec<String>,
     /// Results of the workload's own checks.
     pub checks: Vec<Check>,
     /// Memory in use by the process at the end, in bytes.

@@ -234,6 +234,8 @@ impl Run<'_> {
         let retained_bytes_end = if spec.on.is_virtual() { 0 } else { hotrow::retained_bytes() };
         let payload_bytes_end = workload.payload_bytes(&mut worker);
         let hot_rows = hottest_rows(database);
+        let deadlocks =
+            database.deadlocks(DEADLOCKS).into_iter().map(|deadlock| deadlock.to_string()).collect();
         let Measurement { elapsed, counts, clients } = measurement;
         let results = Results {
             workload: info.name,
@@ -242,6 +244,7 @@ impl Run<'_> {
             elapsed,
             counts,
             hot_rows,
+            deadlocks,
             checks: workload.checks(&mut worker, clients),
             memory: Memory {
                 payload_bytes_loaded,
@@ -269,13 +272,15 @@ struct Results {
     elapsed: Duration,
     counts: Counts,
     hot_rows: Vec<HotRow>,
+    deadlocks: Vec<String>,
     checks: Vec<Check>,
     memory: Memory,
 }
 
 impl Results {
     fn report(self, spec: &RunSpec, host: &dyn Host) -> RunReport {
-        let Self { workload, protocol, kinds: names, elapsed, counts, hot_rows, checks, memory } = self;
+        let Self { workload, protocol, kinds: names, elapsed, counts, hot_rows, deadlocks, checks, memory } =
+            self;
         let Counts { kinds, reasons, attempts_max, named, .. } = counts;
         let mut latencies = Latencies::new();
         for kind in &kinds {
@@ -315,6 +320,7 @@ impl Results {
             attempts_max,
             counters: named.iter().map(|(counter, value)| CounterReport { counter, value }).collect(),
             hot_rows,
+            deadlocks,
             checks,
             memory_bytes: memory.resident_bytes_end,
             memory,
@@ -327,6 +333,9 @@ impl Results {
 
 /// Rows in a report of the hottest.
 const HOT_ROWS: usize = 10;
+
+/// Deadlocks in a report, the last ones.
+const DEADLOCKS: usize = 5;
 
 /// The hottest rows of a database.
 pub(crate) fn hottest_rows<P: Protocol>(database: &Database<P>) -> Vec<HotRow> {

@@ -79,13 +79,13 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, Addend, BlockedForever, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns,
-    CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred,
-    Durability, Engine, EngineId, EpochClock, Error, Expression, HolderKind, HotKey, Input, Isolation,
-    MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable, OpenSnapshot, OpenTransaction, Origin,
-    Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, Rivalry, RollbackReason, SessionMark,
-    SessionOptions, SnapshotReport, Statistics, TransactFuture, Value, Variant, Variants, WorkerId,
-    WorkerLog, column, retained_bytes,
+    Abort, Access, Addend, AsyncSession, BlockedForever, BoxedError, CancelCause, Cancelled, Canceller,
+    Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,
+    Deadlock, DeadlockWait, Deferred, Durability, Engine, EngineId, EpochClock, Error, Expression,
+    HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable,
+    OpenSnapshot, OpenTransaction, Origin, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy,
+    Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics, TransactFuture, Value,
+    Variant, Variants, WorkerId, WorkerLog, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

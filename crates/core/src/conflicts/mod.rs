@@ -4,10 +4,13 @@
 //! [reports both sides](crate::Engine::report_both_sides): then each worker says which transaction it runs ([`origin`]), and the
 //! loser asks the protocol whose worker holds or has changed the segment ([`Protocol::rival`](crate::Protocol::rival)).
 
+mod deadlocks;
 mod origin;
 mod report;
 mod table;
 
+pub(crate) use deadlocks::Deadlocks;
+pub use deadlocks::{Deadlock, DeadlockPart, DeadlockWait};
 pub(crate) use origin::{Activity, KnownOrigins, Origins};
 pub use origin::{Named, Origin};
 pub(crate) use report::ConflictReport;

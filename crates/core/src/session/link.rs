@@ -16,12 +16,14 @@ use super::open::{Ending, OpenSession};
 use crate::abort::{Abort, CancelCause, Cancelled, Error};
 use crate::protocol::Protocol;
 use crate::retained::{Holder, told_cause};
+use crate::users_code::contained;
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64};
 use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 const OPENING: u32 = 0;
@@ -52,15 +54,21 @@ pub(super) struct Link<P: Protocol> {
     reason: Mutex<Option<Abort>>,
     /// The event at which the caller waits.
     answered: Event,
+    /// The task that waits, instead of a caller.
+    waker: Mutex<Option<Waker>>,
     pub(super) switch: Arc<Switch>,
 }
 
 /// A caller's request to the session's thread.
 pub(super) enum Request<P: Protocol> {
     Work(Work<P>),
+    Owned(OwnedWork<P>),
     Commit,
     RollBack,
 }
+
+/// Work that a task hands over.
+pub(super) type OwnedWork<P> = Box<dyn FnOnce(&mut OpenSession<'_, P>) -> Answer + Send>;
 
 /// Work that a caller lends to the session's thread.
 pub(super) struct Work<P: Protocol> {
@@ -121,6 +129,7 @@ impl<P: Protocol> Link<P> {
             panic: Mutex::new(None),
             reason: Mutex::new(None),
             answered: Event::new(),
+            waker: Mutex::new(None),
             switch: Arc::new(Switch::default()),
         }
     }
@@ -142,9 +151,45 @@ impl<P: Protocol> Link<P> {
     /// Waits until the transaction is open, for the caller. If it has idled for too long by then, its statements say so.
     pub(super) fn wait_until_open(&self) -> Result<(), Error<()>> {
         self.wait_for_answer();
+        self.outcome_of_begin()
+    }
+
+    /// As [`wait_until_open`](Self::wait_until_open), when it is open.
+    pub(super) fn outcome_of_begin(&self) -> Result<(), Error<()>> {
         match self.outcome() {
             Err(Error::Cancelled(_)) => Ok(()),
             outcome => outcome,
+        }
+    }
+
+    /// Ready when the thread has served the last request, or the transaction has ended. Otherwise the context's task is woken then.
+    pub(super) fn poll_answer(&self, context: &Context<'_>) -> Poll<()> {
+        self.poll_until(context, |phase| matches!(phase, READY | ENDED))
+    }
+
+    /// Ready when the transaction has ended.
+    pub(super) fn poll_end(&self, context: &Context<'_>) -> Poll<()> {
+        self.poll_until(context, |phase| phase == ENDED)
+    }
+
+    fn poll_until(&self, context: &Context<'_>, holds: impl Fn(u32) -> bool) -> Poll<()> {
+        if !holds(self.phase()) {
+            let old = lock(&self.waker).replace(context.waker().clone());
+            drop(old);
+            // `tell` takes the waker behind the store of the phase.
+            if !holds(self.phase()) {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Tells those that wait for a change of the phase.
+    fn tell(&self) {
+        self.answered.notify_all();
+        let waker = lock(&self.waker).take();
+        if let Some(waker) = waker {
+            contained(|| waker.wake());
         }
     }
 
@@ -160,11 +205,15 @@ impl<P: Protocol> Link<P> {
     pub(super) fn ask(&self, request: Request<P>) -> Result<(), Error<()>> {
         // Only if the request itself panicked: after an earlier panic there is none left.
         self.hand_over(request);
-        let panic = lock(&self.panic).take();
-        if let Some(panic) = panic {
+        if let Some(panic) = self.take_panic() {
             resume_unwind(panic);
         }
         self.outcome()
+    }
+
+    /// Takes the panic that has ended the transaction, to be passed on.
+    pub(super) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+        lock(&self.panic).take()
     }
 
     /// Rolls the transaction back. If it `waits`, nothing is held any more when it returns.
@@ -191,7 +240,7 @@ impl<P: Protocol> Link<P> {
     }
 
     /// Puts a request before the thread, unless the transaction has ended.
-    fn put(&self, request: Request<P>) {
+    pub(super) fn put(&self, request: Request<P>) {
         *lock(&self.request) = Some(request);
         // Release: the thread sees the request and what it lends.
         let asked = self.phase.compare_exchange(READY, ASKED, Ordering::AcqRel, Ordering::Acquire).is_ok();
@@ -203,7 +252,7 @@ impl<P: Protocol> Link<P> {
     }
 
     /// The end of the transaction; `Ok` while it is open.
-    fn outcome(&self) -> Result<(), Error<()>> {
+    pub(super) fn outcome(&self) -> Result<(), Error<()>> {
         lock(&self.ending).clone().unwrap_or(Ok(()))
     }
 
@@ -216,7 +265,7 @@ impl<P: Protocol> Link<P> {
     /// Answers the caller and goes on, for the thread.
     pub(super) fn answer(&self) {
         self.phase.store(READY, Ordering::Release);
-        self.answered.notify_all();
+        self.tell();
     }
 
     /// Waits for the next request, for the thread.
@@ -252,7 +301,7 @@ impl<P: Protocol> Link<P> {
         *lock(&self.panic) = panic;
         *lock(&self.reason) = reason;
         self.phase.store(ENDED, Ordering::Release);
-        self.answered.notify_all();
+        self.tell();
     }
 }
 

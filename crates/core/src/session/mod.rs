@@ -28,6 +28,7 @@
 //! that idles at once, too. A statement that runs hears of it as a transaction hears that it retains too much memory
 //! (`retained`): at its next operation, at its commit, or while it waits for a lock ([`WaitLimit`](crate::WaitLimit)).
 
+mod asynchronous;
 mod link;
 mod open;
 mod threads;
@@ -38,6 +39,7 @@ use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 use crate::worker::in_transaction;
+pub use asynchronous::AsyncSession;
 use hotrow_sync::{Arc, thread};
 use link::{Answer, Link, Request, Switch};
 use open::{OpenSession, StatementError, serve};
@@ -88,7 +90,7 @@ pub struct SessionMark {
 /// [`Engine::begin`] begins it, each call of [`run`](Self::run) is a statement of it, and [`commit`](Self::commit) ends it.
 /// Dropping it rolls it back, and returns when nothing is held any more.
 ///
-/// The calls block their thread while the statement runs; from asynchronous code, make them where that may block. A session
+/// The calls block their thread while the statement runs; asynchronous code has [`AsyncSession`]. A session
 /// is not used within a transaction of the calling thread, which could wait for itself: that is [`Misuse::Nested`].
 ///
 /// In a simulation there are no sessions.

@@ -7,6 +7,8 @@ use crate::protocol::Protocol;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, contained, drop_payload, message_of};
 use crate::worker::{Worker, is_rolling_back, set_rollback};
+use hotrow_sync::Arc;
+use hotrow_sync::atomic::{AtomicBool, Ordering};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,6 +19,22 @@ pub(super) struct OpenSession<'w, P: Protocol> {
     marks: Vec<u64>,
     /// Number of marks so far.
     marks_made: u64,
+    /// The last statement of a task, and the mark before it.
+    unsettled: Option<(u64, Arc<Statement>)>,
+}
+
+/// The statement of a task, which is undone unless its future has returned the result.
+#[derive(Debug, Default)]
+pub(super) struct Statement {
+    has_returned: AtomicBool,
+}
+
+impl Statement {
+    /// Notes that the future returns the result.
+    pub(super) fn has_returned(&self) {
+        // Relaxed: the next request makes it visible.
+        self.has_returned.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The error of a statement that did not end the transaction.
@@ -45,6 +63,19 @@ impl<P: Protocol> OpenSession<'_, P> {
         }));
         *result = ran?.ok();
         Ok(())
+    }
+
+    /// Sets a mark before a task's statement, until it is [settled](Self::settle).
+    pub(super) fn keep_mark(&mut self, statement: Arc<Statement>) {
+        self.unsettled = self.mark().map(|mark| (mark, statement));
+    }
+
+    /// Undoes the last statement of a task, if its future has not returned the result. Before the next request.
+    fn settle(&mut self) {
+        if let Some((mark, statement)) = self.unsettled.take() {
+            // Relaxed: see `has_returned`.
+            self.end_marks(mark, statement.has_returned.load(Ordering::Relaxed));
+        }
     }
 
     /// Sets a mark and returns its number; `None` if the transaction cannot go on.
@@ -126,11 +157,17 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
         Err(error) => return Ending::with(Err(error)),
     };
     let _shown = link.switch.show(transaction.attempt.holder);
-    let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0 };
+    let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0, unsettled: None };
     link.answer();
     loop {
-        let work = match link.next(session.transaction.attempt.holder) {
-            Next::Serve(Request::Work(work)) => work,
+        let next = link.next(session.transaction.attempt.holder);
+        session.settle();
+        let answer = match next {
+            // SAFETY: the request was taken in the phase `ASKED`, which lasts until `answer` or `end` is called below.
+            Next::Serve(Request::Work(work)) => unsafe { work.run(&mut session) },
+            Next::Serve(Request::Owned(work)) => {
+                catch_unwind(AssertUnwindSafe(|| work(&mut session))).unwrap_or_else(Err)
+            }
             Next::Serve(Request::Commit) => {
                 return match catch_unwind(AssertUnwindSafe(|| session.commit())) {
                     Ok(outcome) => Ending::of(outcome, false),
@@ -146,8 +183,6 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
                 return Ending::with(Err(cause));
             }
         };
-        // SAFETY: the request was taken in the phase `ASKED`, which lasts until `answer` or `end` is called below.
-        let answer = unsafe { work.run(&mut session) };
         let is_stopped = session.transaction.is_stopped();
         if answer.is_ok() && !is_stopped {
             if link.switch.is_cancelled() {

@@ -3,7 +3,8 @@
 use hotrow::protocols::McsLocking;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Reason, TArray, Transaction, Worker};
+use hotrow::{Abort, Database, Deadlock, Direction, Engine, Origin, Reason, TArray, Transaction, Worker};
+use std::ops::ControlFlow;
 
 type Tx<'a> = Transaction<'a, McsLocking>;
 
@@ -63,6 +64,49 @@ fn of_a_ring_of_writers_the_youngest_is_aborted_once() {
         assert_eq!(aborts, only_the_last_one_once(workers));
         assert_eq!(sum(&engine, &rows), 2 * workers);
     }
+}
+
+/// A history names who waited for whom, and for which key: rows, and leaves.
+#[test]
+fn the_history_of_deadlocks_names_waits_and_keys() {
+    let engine = Engine::<McsLocking>::new();
+    engine.report_both_sides(true);
+    let rows = TArray::named(&engine, "rows", 3, |_| 0u64);
+    let add = |tx: &mut Tx<'_>, row: usize| rows.update(tx, row % rows.len(), |row| *row += 1);
+    aborts(&engine, 3, add, |tx, number| add(tx, number + 1));
+    let deadlocks = engine.deadlocks(10);
+    assert_eq!(deadlocks.len(), 1, "{deadlocks:?}");
+    let Deadlock { number, waits } = &deadlocks[0];
+    assert_eq!((*number, waits.len()), (0, 3));
+    assert_eq!(waits.iter().filter(|wait| wait.is_victim).count(), 1);
+    for (at, wait) in waits.iter().enumerate() {
+        assert!(matches!(wait.waiter, Some(Origin::Place(place)) if place.file() == file!()), "{wait:?}");
+        assert_eq!(wait.object, "rows");
+        // Each waits for the row that the next one has.
+        let key: usize = wait.key.parse().unwrap();
+        let next: usize = waits[(at + 1) % 3].key.parse().unwrap();
+        assert_eq!(next, (key + 1) % 3, "{}", deadlocks[0]);
+    }
+    assert!(engine.deadlocks(0).is_empty());
+}
+
+#[test]
+fn the_history_of_deadlocks_names_leaves() {
+    let engine = Engine::<McsLocking>::new();
+    let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
+    (0..10).for_each(|number| assert!(rows.bulk_insert(number * 10, 1)));
+    let scan =
+        |tx: &mut Tx<'_>, _| rows.scan(tx, 0..=90, Direction::Ascending, |_, _| ControlFlow::Continue(()));
+    let insert = |tx: &mut Tx<'_>, number: usize| rows.insert(tx, 1 + number as u64, 0);
+    aborts(&engine, 2, scan, insert);
+    let deadlock = engine.deadlocks(1).remove(0);
+    assert!(
+        deadlock
+            .waits
+            .iter()
+            .all(|wait| wait.object == "rows" && wait.key.contains("0") && wait.waiter.is_none()),
+        "{deadlock}"
+    );
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod durable;
 mod executor;
 mod hooks;
 mod retry;
+mod sessions;
 mod tasks;

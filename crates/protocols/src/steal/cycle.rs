@@ -74,16 +74,20 @@ impl Queues {
     #[cold]
     pub(super) fn is_victim(&self, stamp: AttemptStamp, over: usize, states: &WorkerStates) -> bool {
         loop {
-            match self.youngest_in_cycle(stamp, states) {
-                None => return false,
-                Some(victim) if victim.id == stamp.id => return true,
-                Some(victim) => _ = states.wound(victim.id, over),
+            let Some(cycle) = self.find_cycle(stamp, states) else { return false };
+            let victim = youngest(&cycle);
+            let members: Vec<_> = cycle.iter().map(|member| member.stamp).collect();
+            // Before the wound, after which the members' waits end.
+            self.deadlocks.note(&members, victim);
+            match members[victim] {
+                victim if victim.id == stamp.id => return true,
+                victim => _ = states.wound(victim.id, over),
             }
         }
     }
 
-    /// Returns the youngest in a cycle that contains the attempt.
-    fn youngest_in_cycle(&self, me: AttemptStamp, states: &WorkerStates) -> Option<AttemptStamp> {
+    /// Returns a cycle that contains the attempt: each member waits for the next one, and the last one for the first.
+    fn find_cycle(&self, me: AttemptStamp, states: &WorkerStates) -> Option<Vec<Waiting>> {
         let node = self.nodes.waits_in(me.worker())?;
         let mut visited = vec![Visited { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
         let mut at = 0;
@@ -98,7 +102,7 @@ impl Queues {
             });
             if let Some(helps) = closes {
                 visited[0].waiting.helps = helps;
-                return Some(youngest(&visited, at));
+                return Some(path(&visited, at));
             }
             at += 1;
         }
@@ -147,17 +151,21 @@ impl Queues {
     }
 }
 
-/// Returns the youngest on the path to `at` whose death helps.
-fn youngest(visited: &[Visited], mut at: usize) -> AttemptStamp {
-    let mut youngest: Option<AttemptStamp> = None;
-    loop {
-        let Visited { waiting: Waiting { stamp, helps, .. }, from } = visited[at];
-        if helps && youngest.is_none_or(|other| other.is_older_than(stamp)) {
-            youngest = Some(stamp);
-        }
-        if at == 0 {
-            return youngest.unwrap_or(stamp);
-        }
-        at = from;
+/// Returns the path from the first entry to `at`.
+fn path(visited: &[Visited], mut at: usize) -> Vec<Waiting> {
+    let mut path = vec![visited[at].waiting];
+    while at != 0 {
+        at = visited[at].from;
+        path.push(visited[at].waiting);
     }
+    path.reverse();
+    path
+}
+
+/// Returns the position of the youngest in a cycle whose death helps.
+fn youngest(cycle: &[Waiting]) -> usize {
+    let helping = (0..cycle.len()).filter(|at| cycle[*at].helps);
+    helping
+        .reduce(|one, other| if cycle[one].stamp.is_older_than(cycle[other].stamp) { other } else { one })
+        .unwrap_or(0)
 }

@@ -13,7 +13,7 @@
 //! after dead records have been taken out of the index.
 //!
 //! `lock` has the lock's word, `node` the published state of a waiter, `queue` the waiting, `cycle` the search for
-//! deadlocks and the choice of a victim. `ranges` has the locks of ranges, `lock::range` their word, and `word` the
+//! deadlocks and the choice of a victim, `found` the members of those found. `ranges` has the locks of ranges, `lock::range` their word, and `word` the
 //! trait through which the queues use either.
 //!
 //! # Why it is serializable
@@ -36,6 +36,7 @@
 //! - Waiters park after a short while instead of spinning.
 
 mod cycle;
+mod found;
 mod lock;
 mod node;
 mod options;
@@ -50,8 +51,8 @@ pub use options::{McsLockingOptions, StealingMode};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, RangeId, RangeLocks, RangeUse,
-    Reason, Rival, Stealing, Variant, Variants, WorkerId,
+    Absent, Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, Protocol, RangeId,
+    RangeLocks, RangeUse, Reason, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -178,6 +179,9 @@ impl McsLocking {
             true => self.queues.upgrade(wait_max, word, request, &self.states),
             false => self.queues.acquire(wait_max, word, request, &self.states),
         };
+        for part in self.queues.deadlocks.take_parts(request.stamp) {
+            attempt.report_deadlock(part, id);
+        }
         let reason = match result {
             Ok(()) => return Ok(()),
             Err(Refused::Victim) => Reason::Deadlock,
@@ -470,15 +474,6 @@ impl RangeLocks<Self> for McsLocking {
     }
 
     #[inline]
-    fn lock(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
-        match self.try_lock(attempt, range, how) {
-            true => Ok(()),
-            false if attempt.local.is_thief => Err(attempt.would_block()),
-            false => self.lock_range_slowly(attempt, range, how),
-        }
-    }
-
-    #[inline]
     fn try_lock(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
         // Only the owner notes the range locks that it holds.
         !attempt.local.is_thief
@@ -489,6 +484,17 @@ impl RangeLocks<Self> for McsLocking {
                 range,
                 how,
             )
+    }
+
+    fn wait(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
+        match attempt.local.is_thief {
+            true => Err(attempt.would_block()),
+            false => self.lock_range_slowly(attempt, range, how),
+        }
+    }
+
+    fn deadlocks(&self, attempt: &Attempt<Self>) -> Vec<DeadlockPart> {
+        self.queues.deadlocks.take_parts(attempt.local.stamp)
     }
 
     #[inline]

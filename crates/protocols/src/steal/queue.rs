@@ -36,6 +36,7 @@
 //! A head that waits for readers checks whether the word still names it, not whether there are readers. Meanwhile an
 //! upgrade may have put another name there, and have gone.
 
+use super::found::FoundDeadlocks;
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::StealingMode;
@@ -55,6 +56,7 @@ const NEAR: u32 = 4;
 pub(super) struct Queues {
     pub(super) nodes: Nodes,
     pub(super) thieves: Thieves,
+    pub(super) deadlocks: FoundDeadlocks,
 }
 
 /// A transaction's request for a lock.
@@ -92,7 +94,7 @@ pub(super) enum Tried {
 
 impl Queues {
     pub(super) fn new(stealing: StealingMode) -> Self {
-        Self { nodes: Nodes::new(), thieves: Thieves::new(stealing) }
+        Self { nodes: Nodes::new(), thieves: Thieves::new(stealing), deadlocks: FoundDeadlocks::default() }
     }
 
     /// Makes the queues of an engine with this number of workers, all of which have begun and none of which steals.
@@ -340,7 +342,9 @@ impl Queues {
                         // The attempt that was found may be a later one of the same worker.
                         continue;
                     }
-                    if states.is_running(other.id) && other.is_older_than(stamp) {
+                    let dies = states.is_running(other.id) && other.is_older_than(stamp);
+                    self.deadlocks.note(&[stamp, other], usize::from(!dies));
+                    if dies {
                         break Err(Refused::Victim);
                     }
                     // The other one waits for this worker to leave, so it has not got the lock.
