@@ -65,6 +65,48 @@
 //! transaction that the worker runs when the loser looks, which may be one after the true one. `tictoc`, `mocc` and `serial` do not
 //! know. Where it is not known, the winner is `None`. `hotrow bench … --both-sides` prints the same, and
 //! `--live` shows it while the run goes on.
+//!
+//! # Deadlocks
+//!
+//! Under [`McsLocking`] (`2pl-mcs`) and the `steal` protocols a transaction waits for any other, and the youngest
+//! of a cycle is aborted. The engine keeps the last 64 such [deadlocks](Engine::deadlocks): who waited for whom, and for which key.
+//! `hotrow bench … --protocol 2pl-mcs` prints the last ones. The other protocols have none.
+//!
+//! ```
+//! use hotrow::protocols::McsLocking;
+//! use hotrow::{Engine, TArray};
+//! use std::sync::Barrier;
+//!
+//! let engine = Engine::<McsLocking>::new();
+//! engine.report_both_sides(true);
+//! let rows = TArray::named(&engine, "rows", 2, |_| 0u64);
+//! let both_have_one = Barrier::new(2);
+//! let swap = |name: &'static str, first: usize, second: usize| {
+//!     engine.with_worker(|worker| {
+//!         worker.named(name).transact(|tx| {
+//!             rows.set(tx, first, 1)?;
+//!             if tx.attempt_number() == 0 {
+//!                 both_have_one.wait();
+//!             }
+//!             rows.set(tx, second, 1)
+//!         })
+//!     })
+//! };
+//! std::thread::scope(|scope| {
+//!     let other = scope.spawn(|| swap("down", 1, 0));
+//!     swap("up", 0, 1)?;
+//!     other.join().expect("it does not panic")
+//! })?;
+//! let deadlock = engine.deadlocks(1).remove(0);
+//! let text = deadlock.to_string();
+//! assert!(text.contains("up waited for down over rows[1]"), "{text}");
+//! assert!(text.contains("down waited for up over rows[0]"), "{text}");
+//! assert_eq!(deadlock.waits.iter().filter(|wait| wait.is_victim).count(), 1);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! A deadlock that is found at the moment at which one of its waits ends may be none: the waits were read one after the other.
+//! The part of the one whose wait had ended is then unknown.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

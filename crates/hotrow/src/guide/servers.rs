@@ -79,7 +79,8 @@
 //! lock under protocols that lock; in pauses of at most 100 microseconds after aborts; and while an older transaction that has
 //! lost often is [let through](crate::guide::errors), 100 milliseconds and more in the worst case. Bodies that read much, or a
 //! [policy](RetryPolicy) without a deadline beside such transactions, belong on a thread of their own (`spawn_blocking`). A
-//! [`Session`] is for a transaction that has to stay open between two requests, not for ordinary handlers.
+//! [`Session`] is for a transaction that has to stay open between two requests, or, as an [`AsyncSession`], between two awaits, not for
+//! ordinary handlers.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -56,6 +56,52 @@
 //! There is no timer in a future. Nothing polls it when the policy's deadline passes, or the limit of
 //! [`retry_for`](Transaction::retry_for), so put the runtime's own timeout around it.
 //!
+//! # Sessions
+//!
+//! A transaction that stays open between two awaits is a [session](Engine::begin_async). Its statements run on a thread of the
+//! session's own, which blocks as a call does; the futures only wait to be woken. A statement owns what it uses, so share tables and
+//! objects with it by cloning their handles. Sessions cost a thread each and two switches of threads a statement, so use them where the
+//! code between two statements has to await, and [`transact_async`](Engine::transact_async) everywhere else.
+//!
+//! ```
+//! use hotrow::{Database, Error, SessionOptions};
+//! # use std::task::{Context, Poll, Waker};
+//! # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+//! #     let mut future = std::pin::pin!(future);
+//! #     loop {
+//! #         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+//! #             Poll::Ready(output) => return output,
+//! #             Poll::Pending => std::thread::yield_now(),
+//! #         }
+//! #     }
+//! # }
+//! # async fn ask_the_bank(_: i64) -> bool { true }
+//!
+//! let db = Database::open()?;
+//! let accounts = db.table::<u32, i64>("accounts").hash(2).create()?;
+//! accounts.bulk_insert(1, 100);
+//!
+//! let withdraw = async {
+//!     let mut session = db.begin_async(SessionOptions::named("withdraw")).await?;
+//!     let rows = accounts.clone();
+//!     let left = session
+//!         .run(move |tx| rows.update(tx, &1, |balance| { *balance -= 30; *balance }))
+//!         .await?;
+//!     if ask_the_bank(left).await {
+//!         session.commit().await?;
+//!     }
+//!     Ok::<_, Error>(left) // A session that is dropped rolls back.
+//! };
+//! assert_eq!(block_on(withdraw)?, 70);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! A statement whose future is dropped has no effect, also if it runs at that moment: it is undone before the next one begins. Of
+//! a commit whose future is dropped you do not know whether it has happened. A session that is dropped gives up its locks soon, on
+//! its own thread; [`roll_back`](AsyncSession::roll_back) is ready when it has.
+//!
+//! # Fairness
+//!
 //! Futures do not escalate as calls do, so under heavy contention a long transaction gets through sooner as a call.
 
 #[allow(unused_imports, reason = "the text links to these")]

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 
 /// Number of parts that are kept for members that have not reported them. Those of false cycles are never taken.
 const PARTS_MAX: usize = 256;
+/// Number of looks since the last deadlock after which no more parts are expected. While there are some, each look takes a latch.
+const LOOKS_MAX: u32 = 4_096;
 /// Number of victims that are remembered, so that a deadlock is noted once although several members have found it.
 const VICTIMS_MAX: usize = 32;
 
@@ -25,6 +27,8 @@ pub(super) struct FoundDeadlocks {
 #[derive(Debug, Default)]
 struct Found {
     count: u64,
+    /// Number of looks since the last one was noted.
+    looks: u32,
     victims: VecDeque<AttemptId>,
     parts: VecDeque<(AttemptId, DeadlockPart)>,
 }
@@ -43,6 +47,7 @@ impl FoundDeadlocks {
         found.victims.push_back(members[victim].id);
         let number = found.count;
         found.count += 1;
+        found.looks = 0;
         let count = members.len() as u32;
         for (position, member) in (0..).zip(members) {
             if found.parts.len() >= PARTS_MAX {
@@ -66,8 +71,40 @@ impl FoundDeadlocks {
         let is_mine = |id: AttemptId| id.worker() == stamp.worker();
         // Those of earlier attempts of the worker can no longer be reported.
         let mine = found.parts.iter().filter(|(id, _)| *id == stamp.id).map(|(_, part)| *part).collect();
-        found.parts.retain(|(id, _)| !is_mine(*id));
+        found.looks += 1;
+        let is_late = found.looks >= LOOKS_MAX;
+        found.parts.retain(|(id, _)| !is_mine(*id) && !is_late);
         self.pending.store(found.parts.len(), Ordering::Release);
         mine
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::worker_states::{SpinPolicy, WorkerStates};
+
+    #[test]
+    fn each_member_takes_its_part_once_and_late_parts_are_dropped() {
+        let states = WorkerStates::new(SpinPolicy::FAIR);
+        let [one, other, third] =
+            [0, 1, 2].map(|worker| states.enter_next(AttemptStamp::default(), worker, 1));
+        let found = FoundDeadlocks::default();
+        assert!(found.take_parts(one).is_empty());
+        found.note(&[one, other], 1);
+        // Another member has found it, too.
+        found.note(&[other, one], 0);
+        let part = |position| DeadlockPart { number: 0, members: 2, position, victim: 1 };
+        assert_eq!(found.take_parts(other), [part(1)]);
+        assert!(found.take_parts(other).is_empty());
+        // An earlier attempt's part is of no use to a later one.
+        assert!(found.take_parts(states.enter_next(one, 0, 1)).is_empty());
+        assert_eq!(found.pending.load(Ordering::Relaxed), 0);
+        found.note(&[one, third], 1);
+        (1..LOOKS_MAX).for_each(|_| assert!(found.take_parts(other).is_empty()));
+        assert_eq!(found.pending.load(Ordering::Relaxed), 2);
+        assert!(found.take_parts(other).is_empty());
+        assert_eq!(found.pending.load(Ordering::Relaxed), 0);
+        assert!(found.take_parts(third).is_empty());
     }
 }
