@@ -7,7 +7,8 @@
 //!   meanwhile lie behind that prefix: the scan depends on the part that it has seen only.
 //! - A confirmation and the sweeper may meet at one reservation. Both delete it, and the one that comes second finds it gone.
 //!
-//! Over a mutex ([`OverMutex`](rivals::OverMutex)) the sweeper stops everybody for as long as it takes.
+//! Over a mutex ([`OverMutex`](rivals::OverMutex)) the sweeper stops everybody for as long as it takes. Over redb
+//! ([`OverRedb`](rivals::OverRedb)) there is one writer at a time, and each commit writes pages.
 
 use crate::Store;
 use crate::load::{self, Scenario};
@@ -202,4 +203,5 @@ pub(crate) const STORES: &[Store] = &[
         make: || Ok(Box::new(UnderLoad { inventory: Inventory::open()?, failed: Mutex::new(None) })),
     },
     Store { name: "mutex", make: || Ok(Box::new(rivals::OverMutex::new())) },
+    Store { name: "redb", make: || Ok(Box::new(rivals::OverRedb::new()?)) },
 ];

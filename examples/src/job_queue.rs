@@ -6,7 +6,7 @@
 //! - A job, its place and its entry among the running ones change together. A worker that rolls back has taken nothing.
 //!
 //! Over a mutex ([`OverMutex`](rivals::OverMutex)) there are two condition variables beside it, and each change has to know which one to
-//! notify.
+//! notify. redb ([`OverRedb`](rivals::OverRedb)) has nothing to wait by, so there they ask again and again.
 
 use crate::Store;
 use crate::load::{self, Scenario};
@@ -178,4 +178,5 @@ pub(crate) const STORES: &[Store] = &[
         make: || Ok(Box::new(UnderLoad { queue: JobQueue::open()?, tally: Tally::default() })),
     },
     Store { name: "mutex", make: || Ok(Box::new(rivals::OverMutex::new())) },
+    Store { name: "redb", make: || Ok(Box::new(rivals::OverRedb::new()?)) },
 ];

@@ -66,7 +66,7 @@ struct Arguments {
     /// The example: ticket-shop, inventory, ledger, order-matching, job-queue, rate-limiter, leaderboard,
     /// outbox, dashboard
     example: String,
-    /// Stores that it runs over, by turns: hotrow, and mutex or redb as far as the example has them
+    /// Stores that it runs over, by turns: hotrow, mutex, redb (outbox and dashboard: hotrow)
     #[arg(long, value_delimiter = ',', default_value = "hotrow")]
     over: Vec<String>,
     /// Threads that put load on it

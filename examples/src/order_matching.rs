@@ -7,7 +7,7 @@
 //! - What somebody has bought or sold is added up in an array, by `add`, without being read.
 //!
 //! Over a mutex ([`OverMutex`](rivals::OverMutex)) one order at a time is matched. That is hard to beat where each order trades, because
-//! all trades meet at the best price.
+//! all trades meet at the best price. Over redb ([`OverRedb`](rivals::OverRedb)) a queue is a table, whose last row is its best.
 
 use crate::Store;
 use crate::load::{self, Scenario};
@@ -217,4 +217,5 @@ pub(crate) const STORES: &[Store] = &[
         make: || Ok(Box::new(UnderLoad { book: Book::open()?, tally: Tally::default() })),
     },
     Store { name: "mutex", make: || Ok(Box::new(rivals::OverMutex::new())) },
+    Store { name: "redb", make: || Ok(Box::new(rivals::OverRedb::new()?)) },
 ];

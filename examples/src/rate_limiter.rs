@@ -7,7 +7,7 @@
 //! - At the beginning of an interval one transaction sets all counters, beside the requests.
 //!
 //! Two atomics could not do so: a request that has taken one and finds the other empty would have to give the first back, and another
-//! one may have been refused meanwhile. Over a mutex ([`OverMutex`](rivals::OverMutex)) it is right, too.
+//! one may have been refused meanwhile. Over a mutex ([`OverMutex`](rivals::OverMutex)) it is right, too, and over redb ([`OverRedb`](rivals::OverRedb)).
 
 use crate::Store;
 use crate::load::{self, Scenario};
@@ -139,4 +139,5 @@ pub(crate) const STORES: &[Store] = &[
         make: || Ok(Box::new(UnderLoad { limiter: RateLimiter::new()?, tally: Tally::default() })),
     },
     Store { name: "mutex", make: || Ok(Box::new(rivals::OverMutex::new())) },
+    Store { name: "redb", make: || Ok(Box::new(rivals::OverRedb::new()?)) },
 ];

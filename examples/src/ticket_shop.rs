@@ -7,7 +7,8 @@
 //! - A purchase takes a few microseconds and does not wait for a device, so the handler calls it on the executor's thread, as it would
 //!   lock a mutex.
 //!
-//! Over a mutex ([`OverMutex`](rivals::OverMutex)) purchases wait for the report.
+//! Over a mutex ([`OverMutex`](rivals::OverMutex)) purchases wait for the report. Over redb ([`OverRedb`](rivals::OverRedb)) they do not,
+//! but for each other.
 //!
 //! ```sh
 //! hotrow-examples ticket-shop --serve 127.0.0.1:8080 &
@@ -264,4 +265,5 @@ impl Scenario for UnderLoad {
 pub(crate) const STORES: &[Store] = &[
     Store { name: "hotrow", make: || UnderLoad::boxed(Arc::new(OverHotrow::open()?)) },
     Store { name: "mutex", make: || UnderLoad::boxed(Arc::new(rivals::OverMutex::new())) },
+    Store { name: "redb", make: || UnderLoad::boxed(Arc::new(rivals::OverRedb::new()?)) },
 ];

@@ -20,12 +20,12 @@ fn works(example: &str, stores: &str) {
 
 #[test]
 fn the_ticket_shop_sells_as_many_tickets_as_seats() {
-    works("ticket-shop", "hotrow,mutex");
+    works("ticket-shop", "hotrow,mutex,redb");
 }
 
 #[test]
 fn the_inventory_loses_no_piece() {
-    works("inventory", "hotrow,mutex");
+    works("inventory", "hotrow,mutex,redb");
 }
 
 #[test]
@@ -35,17 +35,17 @@ fn the_ledger_keeps_all_money() {
 
 #[test]
 fn the_book_is_never_crossed() {
-    works("order-matching", "hotrow,mutex");
+    works("order-matching", "hotrow,mutex,redb");
 }
 
 #[test]
 fn each_job_is_done_once() {
-    works("job-queue", "hotrow,mutex");
+    works("job-queue", "hotrow,mutex,redb");
 }
 
 #[test]
 fn the_limiter_admits_no_more_than_its_limits() {
-    works("rate-limiter", "hotrow,mutex");
+    works("rate-limiter", "hotrow,mutex,redb");
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn bad_input_gets_one_line() {
     for (arguments, words) in [
         (&["ledgers"][..], "error: unknown example \"ledgers\"; there are: ticket-shop, inventory"),
         (
-            &["inventory", "--over", "redb"],
-            "error: inventory does not run over \"redb\"; there are: hotrow, mutex",
+            &["inventory", "--over", "sqlite"],
+            "error: inventory does not run over \"sqlite\"; there are: hotrow, mutex, redb",
         ),
         (&["inventory", "--seconds", "-1"], "unexpected argument '-1'"),
         (&["inventory", "--seconds=-1"], "error: -1 is no number of seconds"),

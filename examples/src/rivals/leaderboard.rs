@@ -2,12 +2,12 @@
 
 use crate::leaderboard::{BEST, Next, PLAYERS, check, check_page, next};
 use crate::load::Scenario;
+use crate::rivals::store::Store;
 use hotrow::sync::random::Random;
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tempfile::TempDir;
 
 /// Everything behind one mutex.
 pub(crate) struct OverMutex {
@@ -63,44 +63,34 @@ impl Scenario for OverMutex {
 const POINTS: TableDefinition<'_, u64, u64> = TableDefinition::new("points");
 const BY_POINTS: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("by points");
 
-/// A redb database whose commits do not wait for the device.
+/// A store whose commits do not wait for the device.
 pub(crate) struct OverRedb {
-    db: Database,
+    store: Store,
     scored: AtomicU64,
-    _directory: TempDir,
 }
 
 impl OverRedb {
     pub(crate) fn new() -> Result<Self, Box<dyn std::error::Error>> {
-        let directory = tempfile::tempdir()?;
-        let db = Database::create(directory.path().join("leaderboard.redb"))?;
-        let tx = db.begin_write()?;
-        {
-            let (mut rows, mut index) = (tx.open_table(POINTS)?, tx.open_table(BY_POINTS)?);
-            for player in 0..PLAYERS {
-                rows.insert(player, 0)?;
-                index.insert((0, player), ())?;
-            }
-        }
-        tx.commit()?;
-        Ok(Self { db, scored: AtomicU64::new(0), _directory: directory })
+        let store = Store::unsynced()?;
+        store.fill(POINTS, (0..PLAYERS).map(|player| (player, 0)))?;
+        store.fill(BY_POINTS, (0..PLAYERS).map(|player| ((0, player), ())))?;
+        Ok(Self { store, scored: AtomicU64::new(0) })
     }
 
-    fn score(&self, player: u64, points: u64) -> Result<(), Box<dyn std::error::Error>> {
-        let mut tx = self.db.begin_write()?;
-        tx.set_durability(Durability::None)?;
-        {
+    fn score(&self, player: u64, points: u64) -> Result<(), redb::Error> {
+        self.store.write(|tx| {
             let (mut rows, mut index) = (tx.open_table(POINTS)?, tx.open_table(BY_POINTS)?);
             let before = rows.get(player)?.map_or(0, |points| points.value());
             index.remove((before, player))?;
             index.insert((before + points, player), ())?;
             rows.insert(player, before + points)?;
-        }
-        Ok(tx.commit()?)
+            Ok(Some(()))
+        })?;
+        Ok(())
     }
 
-    fn page(&self, player: u64) -> Result<Vec<(u64, u64)>, Box<dyn std::error::Error>> {
-        let tx = self.db.begin_read()?;
+    fn page(&self, player: u64) -> Result<Vec<(u64, u64)>, redb::Error> {
+        let tx = self.store.read()?;
         let (rows, index) = (tx.open_table(POINTS)?, tx.open_table(BY_POINTS)?);
         let mut best = Vec::new();
         for entry in index.iter()?.rev().take(BEST) {
@@ -112,8 +102,8 @@ impl OverRedb {
         Ok(best)
     }
 
-    fn sums(&self) -> Result<(u64, u64), Box<dyn std::error::Error>> {
-        let tx = self.db.begin_read()?;
+    fn sums(&self) -> Result<(u64, u64), redb::Error> {
+        let tx = self.store.read()?;
         let (mut by_rows, mut by_index) = (0, 0);
         for entry in tx.open_table(POINTS)?.iter()? {
             by_rows += entry?.1.value();

@@ -2,12 +2,12 @@
 
 use crate::ledger::{ACCOUNTS, Audit, FIRST_BALANCE, Payment, SETTLEMENT, next_payment};
 use crate::load::Scenario;
+use crate::rivals::store::Store;
 use hotrow::sync::random::Random;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Everything behind one mutex. Nothing survives the process.
 pub(crate) struct OverMutex(Mutex<Books>);
@@ -64,52 +64,39 @@ const BALANCES: TableDefinition<'_, u64, i64> = TableDefinition::new("balances")
 /// Account and amount.
 const PAYMENTS: TableDefinition<'_, &str, (u64, i64)> = TableDefinition::new("payments");
 
-/// A redb database in a directory of its own. Each commit is on the device when it returns.
-pub(crate) struct OverRedb {
-    db: Database,
-    _directory: TempDir,
-}
+/// A store each of whose commits is on the device when it returns.
+pub(crate) struct OverRedb(Store);
 
 impl OverRedb {
     pub(crate) fn new() -> Result<Self, Box<dyn std::error::Error>> {
-        let directory = tempfile::tempdir()?;
-        let db = Database::create(directory.path().join("ledger.redb"))?;
-        let tx = db.begin_write()?;
-        {
-            let mut balances = tx.open_table(BALANCES)?;
-            balances.insert(SETTLEMENT, 0)?;
-            for account in 1..=ACCOUNTS {
-                balances.insert(account, FIRST_BALANCE)?;
-            }
-            tx.open_table(PAYMENTS)?;
-        }
-        tx.commit()?;
-        Ok(Self { db, _directory: directory })
+        let store = Store::synced()?;
+        let accounts = (1..=ACCOUNTS).map(|account| (account, FIRST_BALANCE));
+        store.fill(BALANCES, std::iter::once((SETTLEMENT, 0)).chain(accounts))?;
+        store.fill(PAYMENTS, [])?;
+        Ok(Self(store))
     }
 
     fn pay(&self, key: &str, account: u64, amount: i64) -> Result<bool, redb::Error> {
-        let tx = self.db.begin_write()?;
-        {
+        let mut was_paid = false;
+        let paid = self.0.write(|tx| {
             let mut payments = tx.open_table(PAYMENTS)?;
-            if payments.get(key)?.is_some() {
-                return Ok(true);
-            }
+            was_paid = payments.get(key)?.is_some();
             let mut balances = tx.open_table(BALANCES)?;
             let balance = balances.get(account)?.map_or(0, |balance| balance.value());
-            if balance < amount {
-                return Ok(false);
+            if was_paid || balance < amount {
+                return Ok(None);
             }
             let settled = balances.get(SETTLEMENT)?.map_or(0, |balance| balance.value());
             balances.insert(account, balance - amount)?;
             balances.insert(SETTLEMENT, settled + amount)?;
             payments.insert(key, (account, amount))?;
-        }
-        tx.commit()?;
-        Ok(true)
+            Ok(Some(()))
+        })?;
+        Ok(was_paid || paid.is_some())
     }
 
     fn audit(&self) -> Result<Audit, redb::Error> {
-        let tx = self.db.begin_read()?;
+        let tx = self.0.read()?;
         let mut audit = Audit::default();
         for entry in tx.open_table(BALANCES)?.iter()? {
             let (account, balance) = entry?;

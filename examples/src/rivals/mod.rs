@@ -6,4 +6,5 @@ pub(crate) mod leaderboard;
 pub(crate) mod ledger;
 pub(crate) mod order_matching;
 pub(crate) mod rate_limiter;
+mod store;
 pub(crate) mod ticket_shop;
