@@ -30,7 +30,7 @@ use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::event::Event;
 use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::{spin_until, yield_until};
@@ -410,8 +410,14 @@ impl WorkerStates {
         let met = match limit.is_over() {
             // A wait of no time: nobody else makes progress, so one check is enough.
             true => condition(),
-            _ if self.spin_hinted(hints, || hint() || wounded(), &mut condition) => true,
-            _ => limit.wait_at(&self.of(at).event, !(self.spin.naps && self.is_crowded()), condition),
+            _ => {
+                let until = limit.time().map(|time| clock::now() + time);
+                self.spin_hinted(hints, until, || hint() || wounded(), &mut condition) || {
+                    let limit = until
+                        .map_or(limit, |until| limit.at_most(until.saturating_duration_since(clock::now())));
+                    limit.wait_at(&self.of(at).event, !(self.spin.naps && self.is_crowded()), condition)
+                }
+            }
         };
         match (wounded(), met) {
             (true, _) => Waited::Wounded,
@@ -448,13 +454,15 @@ impl WorkerStates {
 
     /// Spins within bounds until a wait is over. Most turns check only the hint, which disturbs nobody.
     pub(crate) fn spin_until(&self, hint: impl FnMut() -> bool, condition: impl FnMut() -> bool) -> bool {
-        self.spin_hinted(HINTS, hint, condition)
+        self.spin_hinted(HINTS, None, hint, condition)
     }
 
-    /// As [`spin_until`](Self::spin_until), with a check of the condition after each `hints` checks of the hint.
+    /// As [`spin_until`](Self::spin_until), with a check of the condition after each `hints` checks of the hint. There are no more
+    /// yields after `until`: each may take a time slice.
     fn spin_hinted(
         &self,
         hints: u32,
+        until: Option<Instant>,
         mut hint: impl FnMut() -> bool,
         mut condition: impl FnMut() -> bool,
     ) -> bool {
@@ -467,7 +475,11 @@ impl WorkerStates {
             met = met || (hint() || checks % hints == 0) && condition();
             met
         };
-        spin_until(spinning, &mut check) || yielding > 0 && yield_until(yielding, check)
+        if spin_until(spinning, &mut check) {
+            return true;
+        }
+        let is_late = || until.is_some_and(|until| clock::now() >= until);
+        yielding > 0 && yield_until(yielding, || check() || is_late()) && check()
     }
 
     /// True if there are more workers at work than can run at once.
