@@ -33,6 +33,11 @@ pub(crate) fn run(report: &RunReport) -> String {
     for (at, deadlock) in report.deadlocks.iter().enumerate() {
         line(if at == 0 { "deadlocks" } else { "" }, deadlock.clone());
     }
+    if let Some(set) = &report.working_set {
+        let [all, read, written] =
+            [set.bytes, set.read_bytes, set.written_bytes].map(|bytes| text::count(bytes as u64));
+        line("working set", format!("{all} bytes: {read} read, {written} written"));
+    }
     line("checks", checks(report));
     let memory = &report.memory;
     line("memory", format!("{} loaded", held(memory.payload_bytes_loaded, memory.resident_bytes_loaded)));
@@ -196,7 +201,8 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
 pub(crate) mod tests {
     use super::*;
     use hotrow_workloads::{
-        Check, Counter, CounterReport, CounterValue, HotRow, KindReport, LatencyDistribution, Machine, Memory,
+        Check, Counter, CounterReport, CounterValue, HotRow, KindReport, LatencyDistribution, Machine,
+        Memory, WorkingSet,
     };
 
     /// A report of a run whose only check has passed, or failed.
@@ -235,6 +241,7 @@ pub(crate) mod tests {
                 rivalries: Vec::new(),
             }],
             deadlocks: vec![String::from("one waited for the other")],
+            working_set: Some(WorkingSet { read_bytes: 640.0, written_bytes: 128.0, bytes: 704.0 }),
             checks: vec![Check::new("money is kept", found)],
             memory_bytes: 3_000_000,
             memory: Memory {
@@ -261,6 +268,7 @@ pub(crate) mod tests {
             "read_changed 1,000\n",
             "900 conflicts over box 3\n",
             "deadlocks     one waited for the other\n",
+            "working set   704 bytes: 640 read, 128 written\n",
             "0 passed, 1 FAILED: money is kept: 3 instead of 4",
             "1.00 MB in keys and rows, 3.00 MB resident (3.00x) at the end",
             "move             4,000   1,000  1.50  2.50  30.0    400  5,000\n",

@@ -31,6 +31,8 @@ pub enum ConflictTarget {
     Read(u32),
     /// The observation of a bucket or leaf with this number.
     Structure(u32),
+    /// None: the attempt has touched nothing yet, and must come after a transaction that has not ended.
+    Nothing,
 }
 
 impl ConflictCause {

@@ -11,6 +11,17 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+/// The mean working set of the simulated hardware transactions that committed, in bytes of whole cache lines.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct WorkingSet {
+    /// Lines that were read before anything was written to them.
+    pub read_bytes: f64,
+    /// Lines that were written.
+    pub written_bytes: f64,
+    /// Lines that were read or written.
+    pub bytes: f64,
+}
+
 /// Results of one run.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RunReport {
@@ -58,6 +69,9 @@ pub struct RunReport {
     /// The last deadlocks in words, the newest first, warm-up included. Left out of the JSON if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlocks: Vec<String>,
+    /// Working sets of the hardware transactions, warm-up included. Left out of the JSON if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<WorkingSet>,
     /// Results of the workload's own checks.
     pub checks: Vec<Check>,
     /// Memory in use by the process at the end, in bytes.

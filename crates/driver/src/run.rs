@@ -9,7 +9,9 @@ use crate::measure::simulated::{self, VirtualSettings};
 use crate::measure::{Counts, Measurement, Settings, measure};
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
-use crate::report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
+use crate::report::{
+    CounterReport, HotRow, KindReport, Machine, Memory, RunReport, WorkingSet, named_reasons,
+};
 use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
@@ -220,12 +222,14 @@ impl Run<'_> {
         let recording = spec.record_bytes_max.map(|bytes| database.record_history(bytes)).transpose()?;
         #[cfg(feature = "sim")]
         let mut profile = None;
+        #[cfg_attr(not(feature = "sim"), expect(unused_mut, reason = "only regions that are simulated know"))]
+        let mut working_set = None;
         let (measurement, mut worker) = match &spec.on {
             On::Threads(settings) => measure(database, workload, settings, spec.log.mode, observer)?,
             #[cfg(feature = "sim")]
             On::Cores(settings) => {
                 let (measurement, worker, found) = simulated::measure(database, workload, settings)?;
-                profile = found;
+                (profile, working_set) = (found.profile, found.working_set);
                 (measurement, worker)
             }
         };
@@ -245,6 +249,7 @@ impl Run<'_> {
             counts,
             hot_rows,
             deadlocks,
+            working_set,
             checks: workload.checks(&mut worker, clients),
             memory: Memory {
                 payload_bytes_loaded,
@@ -273,14 +278,25 @@ struct Results {
     counts: Counts,
     hot_rows: Vec<HotRow>,
     deadlocks: Vec<String>,
+    working_set: Option<WorkingSet>,
     checks: Vec<Check>,
     memory: Memory,
 }
 
 impl Results {
     fn report(self, spec: &RunSpec, host: &dyn Host) -> RunReport {
-        let Self { workload, protocol, kinds: names, elapsed, counts, hot_rows, deadlocks, checks, memory } =
-            self;
+        let Self {
+            workload,
+            protocol,
+            kinds: names,
+            elapsed,
+            counts,
+            hot_rows,
+            deadlocks,
+            working_set,
+            checks,
+            memory,
+        } = self;
         let Counts { kinds, reasons, attempts_max, named, .. } = counts;
         let mut latencies = Latencies::new();
         for kind in &kinds {
@@ -321,6 +337,7 @@ impl Results {
             counters: named.iter().map(|(counter, value)| CounterReport { counter, value }).collect(),
             hot_rows,
             deadlocks,
+            working_set,
             checks,
             memory_bytes: memory.resident_bytes_end,
             memory,

@@ -77,12 +77,25 @@ pub struct Regions {
     pub system: u64,
     /// Regions that aborted themselves.
     pub explicit: u64,
+    /// The lines of the regions that committed.
+    pub lines: RegionLines,
+}
+
+/// Numbers of cache lines in the working sets of regions that committed, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionLines {
+    /// Lines that were read before anything was written to them.
+    pub read: u64,
+    /// Lines that were written.
+    pub written: u64,
+    /// Lines that were read or written.
+    pub all: u64,
 }
 
 impl Regions {
     /// The number of regions that were aborted.
     pub fn aborts(&self) -> u64 {
-        let Self { commits: _, conflict, capacity, associativity, system, explicit } = *self;
+        let Self { commits: _, conflict, capacity, associativity, system, explicit, lines: _ } = *self;
         conflict + capacity + associativity + system + explicit
     }
 }

@@ -15,12 +15,13 @@ pub const LINE_BYTES: usize = 64;
 pub const CORES_MAX: usize = 1024;
 
 /// The profiles that come with the crate.
-const EMBEDDED: [(&str, &str); 8] = [
+const EMBEDDED: [(&str, &str); 9] = [
     ("drp", include_str!("../machines/drp.toml")),
     ("plor", include_str!("../machines/plor.toml")),
     ("stealdb", include_str!("../machines/stealdb.toml")),
     ("sto", include_str!("../machines/sto.toml")),
     ("dbx-tc", include_str!("../machines/dbx-tc.toml")),
+    ("dbx-tc-roomy", include_str!("../machines/dbx-tc-roomy.toml")),
     ("server-128", include_str!("../machines/server-128.toml")),
     ("mesh-1024", include_str!("../machines/mesh-1024.toml")),
     ("this", include_str!("../machines/this.toml")),
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(Machine::named("plor").unwrap().physical_cores(), 36);
         assert_eq!(Machine::named("stealdb").unwrap().physical_cores(), 32);
         assert_eq!(threads("sto"), 24);
-        assert_eq!(threads("dbx-tc"), 8);
+        assert_eq!((threads("dbx-tc"), threads("dbx-tc-roomy")), (8, 8));
         assert_eq!(threads("mesh-1024"), 1024);
         assert_eq!(threads("this"), 2);
     }

@@ -53,6 +53,7 @@ struct Undo {
 struct Region {
     /// The region's lines, each once.
     lines: Vec<u64>,
+    read: usize,
     written: usize,
     undo: Vec<Undo>,
     old: Vec<u8>,
@@ -178,6 +179,7 @@ impl Htm {
         let until_system_abort = -(1.0 - self.random.unit()).ln() / limits.system_aborts_per_ps;
         let mut region = self.spare.pop().unwrap_or_else(|| Region {
             lines: Vec::new(),
+            read: 0,
             written: 0,
             undo: Vec::new(),
             old: Vec::new(),
@@ -192,6 +194,7 @@ impl Htm {
         region.ways.fill(Way::Empty);
         region.resident_from = self.random.below(limits.sets as u64) as usize;
         region.line_before = 0;
+        region.read = 0;
         region.written = 0;
         region.aborted = None;
         region.stack_to = stack_to;
@@ -268,6 +271,7 @@ impl Htm {
             region.written += 1;
         } else if !writes && !is_known {
             tracked.readers.push(core);
+            region.read += 1;
         }
         if !is_known {
             region.lines.push(line);
@@ -383,6 +387,10 @@ impl Htm {
             region.undo.clear();
             region.old.clear();
             let lines = std::mem::take(&mut region.lines);
+            let sums = &mut self.counts.lines;
+            sums.read += region.read as u64;
+            sums.written += region.written as u64;
+            sums.all += lines.len() as u64;
             self.release(core, lines);
             self.counts.commits += 1;
         }

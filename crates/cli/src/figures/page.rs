@@ -95,6 +95,10 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         let _ = writeln!(html, "<p class=\"substitute\">{}</p>", escape(substitute));
     }
     let Some(runs) = figure.runs else { return html + "</section>\n" };
+    if figure.is_left_out() {
+        html += "<p class=\"substitute\">Not rerun: this build has no STAMP applications; one with <code>--features sim,stamp</code> has.</p>\n";
+        return html + &claims(judged) + "</section>\n";
+    }
     let places = figure.values(quick);
     let mut lines = Vec::new();
     for is_real in [false, true] {
@@ -116,10 +120,9 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         "threads" => String::from("threads of this machine"),
         option => {
             let workers = figure.cores.unwrap_or(1);
-            let of = if runs == Runs::Sim {
-                format!("virtual cores of {}", figure.machine)
-            } else {
-                String::from("threads")
+            let of = match runs {
+                Runs::Bench => String::from("threads"),
+                Runs::Sim | Runs::Stamp => format!("virtual cores of {}", figure.machine),
             };
             format!("{}, {workers} {of}", option.trim_start_matches('-'))
         }
@@ -131,26 +134,7 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         figure.metric.label(),
         chart::legend(&lines)
     );
-    if !judged.is_empty() {
-        html += "<table class=\"claims\"><tr><th>claim<th>paper<th>ours<th>verdict\n";
-        for one in judged {
-            let ours = one.ours.map_or_else(|| String::from("–"), text::quantity);
-            let paper = match one.claim.kind {
-                Kind::Order => String::from("above 1"),
-                _ => text::quantity(one.claim.paper),
-            };
-            let class = if one.holds() { "holds" } else { "fails" };
-            let _ = writeln!(
-                html,
-                "<tr><td>{}<br><code>{}</code><td>{}<td>{ours}<td class=\"{class}\">{}",
-                escape(&one.claim.says),
-                escape(&one.claim.ours),
-                paper,
-                one.verdict()
-            );
-        }
-        html += "</table>\n";
-    }
+    html += &claims(judged);
     html += "<details><summary>calls</summary><pre>";
     for series in &figure.series {
         for place in places {
@@ -162,4 +146,29 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         }
     }
     html + "</pre></details>\n</section>\n"
+}
+
+/// A table of claims and verdicts.
+fn claims(judged: &[Judged<'_>]) -> String {
+    if judged.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<table class=\"claims\"><tr><th>claim<th>paper<th>ours<th>verdict\n");
+    for one in judged {
+        let ours = one.ours.map_or_else(|| String::from("–"), text::quantity);
+        let paper = match one.claim.kind {
+            Kind::Order => String::from("above 1"),
+            _ => text::quantity(one.claim.paper),
+        };
+        let class = if one.holds() { "holds" } else { "fails" };
+        let _ = writeln!(
+            html,
+            "<tr><td>{}<br><code>{}</code><td>{}<td>{ours}<td class=\"{class}\">{}",
+            escape(&one.claim.says),
+            escape(&one.claim.ours),
+            paper,
+            one.verdict()
+        );
+    }
+    html + "</table>\n"
 }

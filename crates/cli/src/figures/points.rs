@@ -9,11 +9,13 @@
 use super::registry::{Figure, Metric, Runs, Series};
 use crate::error::CommandError;
 use crate::run::this_program;
+use crate::stamp;
 use hotrow::sync::clock::{self, Duration};
 use hotrow::sync::{Mutex, lock, thread};
 use hotrow_workloads::RunReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -28,14 +30,17 @@ const FILE: &str = "reports.jsonl";
 struct Line {
     call: String,
     revision: String,
-    report: serde_json::Value,
+    report: Value,
 }
 
-/// The reports of points, by their calls.
+/// What a report has of each metric, in the order of [`Metric::ALL`].
+type Values = [Option<f64>; Metric::ALL.len()];
+
+/// The values of points, by their calls.
 pub(super) struct Results {
     directory: PathBuf,
     revision: String,
-    reports: HashMap<String, RunReport>,
+    reports: HashMap<String, Values>,
     /// True if the file's last line was cut off.
     is_cut_off: bool,
 }
@@ -64,9 +69,9 @@ impl Results {
             // A line that was cut off, or is another version's, is measured again.
             let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
             if line.revision == revision
-                && let Ok(report) = RunReport::from_json(&line.report.to_string())
+                && let Ok(values) = values(&line.report)
             {
-                reports.insert(line.call, report);
+                reports.insert(line.call, values);
             }
         }
         let is_cut_off = !text.is_empty() && !text.ends_with('\n');
@@ -87,15 +92,7 @@ impl Results {
         metric: Metric,
         real: bool,
     ) -> Option<f64> {
-        let report = self.reports.get(&figure.call(series, at, real).join(" "))?;
-        let latency = report.latency_us.as_ref();
-        match metric {
-            Metric::Throughput => Some(report.throughput_per_s),
-            Metric::P50 => latency.map(|latency| latency.p50),
-            Metric::P99 => latency.map(|latency| latency.p99),
-            Metric::P999 => latency.map(|latency| latency.p999),
-            Metric::Aborts => Some(report.aborts_per_commit()),
-        }
+        self.reports.get(&figure.call(series, at, real).join(" "))?[metric as usize]
     }
 
     /// Measures the points of these figures that are not there yet. Returns what failed, in words.
@@ -154,7 +151,7 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
 }
 
 /// The points of figures that have no report, each once.
-fn missing(figures: &[&Figure], quick: bool, reports: &HashMap<String, RunReport>) -> Vec<Point> {
+fn missing(figures: &[&Figure], quick: bool, reports: &HashMap<String, Values>) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut add = |figure: &Figure, call: Vec<String>, real: bool| {
         let is_known = reports.contains_key(&call.join(" ")) || points.iter().any(|point| point.call == call);
@@ -163,7 +160,7 @@ fn missing(figures: &[&Figure], quick: bool, reports: &HashMap<String, RunReport
         }
     };
     for figure in figures {
-        let Some(runs) = figure.runs else { continue };
+        let Some(runs) = figure.runs.filter(|_| figure.is_rerun()) else { continue };
         for value in figure.values(quick) {
             for series in &figure.series {
                 add(figure, figure.call(series, value, runs == Runs::Bench), runs == Runs::Bench);
@@ -188,42 +185,61 @@ pub(super) fn real_values(figure: &Figure, quick: bool) -> impl Iterator<Item = 
 /// What the threads that make points share.
 struct Shared {
     file: File,
-    reports: HashMap<String, RunReport>,
+    reports: HashMap<String, Values>,
     failed: Vec<String>,
     error: Option<std::io::Error>,
 }
 
 impl Shared {
-    fn take(&mut self, point: &Point, outcome: Result<(RunReport, String), String>, revision: &str) {
+    fn take(&mut self, point: &Point, outcome: Result<(Values, Value), String>, revision: &str) {
         let call = point.call.join(" ");
-        let (report, json) = match outcome {
+        let (values, report) = match outcome {
             Ok(made) => made,
             Err(reason) => return self.failed.push(format!("{}: `hotrow {call}`: {reason}", point.figure)),
         };
-        let report_json = serde_json::from_str(&json).unwrap_or_default();
-        let line = Line { call: call.clone(), revision: revision.to_owned(), report: report_json };
+        let line = Line { call: call.clone(), revision: revision.to_owned(), report };
         let written = serde_json::to_string(&line).map_err(std::io::Error::from);
         // In one write, so that a line is whole or is the last one.
         if let Err(error) = written.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes())) {
             self.error.get_or_insert(error);
         }
-        self.reports.insert(call, report);
+        self.reports.insert(call, values);
     }
 }
 
-/// Makes a run in a process of its own. Returns its report, also as JSON.
-fn make(call: &[String]) -> Result<(RunReport, String), String> {
+/// Makes a run in a process of its own. Returns its report, and what is shown of it.
+fn make(call: &[String]) -> Result<(Values, Value), String> {
     let program = this_program().map_err(|error| error.to_string())?;
     let ended = Command::new(program).args(call).stdin(Stdio::null()).stderr(Stdio::piped()).output();
     let ended = ended.map_err(|error| error.to_string())?;
-    let json = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
     if !ended.status.success() {
         let errors = String::from_utf8_lossy(&ended.stderr);
         return Err(errors.lines().last().unwrap_or("it has said nothing").to_owned());
     }
-    let report =
-        RunReport::from_json(&json).map_err(|error| format!("its report cannot be read: {error}"))?;
-    Ok((report, json))
+    let unreadable = |error: serde_json::Error| format!("its report cannot be read: {error}");
+    let report = serde_json::from_slice(&ended.stdout).map_err(unreadable)?;
+    Ok((values(&report).map_err(unreadable)?, report))
+}
+
+/// What a report says of each metric.
+fn values(report: &Value) -> serde_json::Result<Values> {
+    if report["workload"] == stamp::NAME {
+        let number = |name: &str| report[name].as_f64();
+        let aborts = number("aborts").zip(number("commits")).map(|(aborts, commits)| aborts / commits);
+        let speed = number("virtual_seconds").map(|seconds| 1.0 / seconds);
+        return Ok([None, None, None, None, aborts, speed, None]);
+    }
+    let report = RunReport::from_json(&report.to_string())?;
+    let latency = report.latency_us.as_ref();
+    Ok([
+        Some(report.throughput_per_s),
+        latency.map(|latency| latency.p50),
+        latency.map(|latency| latency.p99),
+        latency.map(|latency| latency.p999),
+        Some(report.aborts_per_commit()),
+        None,
+        report.working_set.map(|set| set.bytes),
+    ])
 }
 
 /// The progress of all points, with the time that is left.

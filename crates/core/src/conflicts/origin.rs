@@ -34,7 +34,7 @@ const ORIGINS_MAX: usize = (1 << ORIGIN_BITS) - 1;
 /// Bits for the number of an origin.
 const ORIGIN_BITS: u32 = 12;
 
-/// Number of a worker's last commits whose origin is known.
+/// Number of a worker's commits whose origin is known: for each remainder the last one whose number has it.
 const COMMITS: usize = 64;
 
 /// The origins of an engine's transactions, by number. Number 0 is none.
@@ -85,8 +85,8 @@ impl Origins {
 
     /// The number of the transaction with which a worker wins; 0 if it is unknown.
     pub(crate) fn of_rival(&self, rival: Rival) -> u32 {
-        let activity = lock(&self.activities).get(rival.worker.number() as usize).cloned();
-        let Some(activity) = activity else { return 0 };
+        let activities = lock(&self.activities);
+        let Some(activity) = activities.get(rival.worker.number() as usize) else { return 0 };
         let (running, last) = activity.read();
         match rival.which {
             Which::Running if running != 0 => running,
@@ -129,16 +129,14 @@ fn is_same(one: Origin, other: Origin) -> bool {
 pub(crate) struct Activity {
     /// The running one, and the last one that has committed.
     now: AtomicU64,
-    /// Number of commits so far.
-    count: AtomicU64,
-    /// The last commits: the number of each, and its origin's.
+    /// The last commits: the number of each, and its origin's. A rival finds one at once, and takes no other line from the worker.
     commits: [AtomicU64; COMMITS],
 }
 
 impl Default for Activity {
     fn default() -> Self {
         let commits = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { now: AtomicU64::new(0), count: AtomicU64::new(0), commits }
+        Self { now: AtomicU64::new(0), commits }
     }
 }
 
@@ -153,16 +151,18 @@ impl Activity {
     /// The running transaction commits, and is about to install.
     #[inline]
     pub(crate) fn commits(&self, number: u64) {
-        let (running, count) = (self.now.load(Ordering::Relaxed) >> 32, self.count.load(Ordering::Relaxed));
-        self.commits[count as usize % COMMITS].store(number << ORIGIN_BITS | running, Ordering::Relaxed);
-        self.count.store(count + 1, Ordering::Relaxed);
+        let running = self.now.load(Ordering::Relaxed) >> 32;
+        self.commits[number as usize % COMMITS].store(number << ORIGIN_BITS | running, Ordering::Relaxed);
     }
 
     /// The origin of one of the last commits; 0 if it is not among them.
     fn committed(&self, number: u64) -> u32 {
-        let entries = self.commits.iter().map(|entry| entry.load(Ordering::Relaxed));
-        let found = entries.filter(|entry| entry >> ORIGIN_BITS == number << ORIGIN_BITS >> ORIGIN_BITS);
-        found.map(|entry| entry as u32 & ORIGINS_MAX as u32).next().unwrap_or(0)
+        let entry = self.commits[number as usize % COMMITS].load(Ordering::Relaxed);
+        if entry >> ORIGIN_BITS == number << ORIGIN_BITS >> ORIGIN_BITS {
+            entry as u32 & ORIGINS_MAX as u32
+        } else {
+            0
+        }
     }
 
     /// The transaction that has begun is over.

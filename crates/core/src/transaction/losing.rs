@@ -57,6 +57,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 let (observed, object) = self.attempt.observation(number);
                 (object, observed.node.addr().get() as u64, Err(observed.node), None)
             }
+            ConflictTarget::Nothing => {
+                self.count_tame_abort(lost.reason);
+                self.slot.counters.abort(lost.reason);
+                return ConflictReport::of(lost.reason);
+            }
         };
         let describe = || {
             let key = contained(|| match segment {

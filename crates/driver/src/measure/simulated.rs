@@ -5,11 +5,13 @@
 
 use super::{Counts, Measurement};
 use crate::error::BenchError;
+use crate::report::WorkingSet;
 use crate::workload::Workload;
 use hotrow::sync::clock::Duration;
 use hotrow::{Engine, Protocol, Worker};
+use hotrow_sim::htm::{RegionLines, Regions};
 use hotrow_sim::profile::ProfileReport;
-use hotrow_sim::{Config, End, Machine, Simulation, SimulationReport};
+use hotrow_sim::{Config, End, LINE_BYTES, Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 
 /// Settings of a run on virtual cores.
@@ -29,8 +31,16 @@ pub struct VirtualSettings {
     pub profiles: bool,
 }
 
-/// A measurement, one of the workers, and the profile if one was asked for.
-pub(crate) type Profiled<P, W> = (Measurement<<W as Workload<P>>::Client>, Worker<P>, Option<ProfileReport>);
+/// What only a simulation can tell.
+pub(crate) struct Found {
+    /// The profile, if one was asked for.
+    pub(crate) profile: Option<ProfileReport>,
+    /// The working sets of hardware transactions, if there were any.
+    pub(crate) working_set: Option<WorkingSet>,
+}
+
+/// A measurement, one of the workers, and what was found beside.
+pub(crate) type Simulated<P, W> = (Measurement<<W as Workload<P>>::Client>, Worker<P>, Found);
 
 /// Runs `workload` on virtual cores.
 ///
@@ -41,7 +51,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
     settings: &VirtualSettings,
-) -> Result<Profiled<P, W>, BenchError> {
+) -> Result<Simulated<P, W>, BenchError> {
     let VirtualSettings { machine, cores, warmup, measured, seed, profiles } = settings;
     let mut config = Config::new(machine.clone(), *cores);
     let end = *warmup + *measured;
@@ -69,7 +79,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         counts.count_measured(&worker);
         Ok::<_, BenchError>((worker, client, counts))
     });
-    let SimulationReport { end, results, profile, .. } = outcome;
+    let SimulationReport { end, results, regions, profile, .. } = outcome;
     if let End::Panicked { core, .. } = end {
         return Err(BenchError::Panicked { worker: core, message: end.to_string() });
     }
@@ -86,5 +96,20 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         first.get_or_insert(worker);
     }
     let worker = first.expect("there is at least one core");
-    Ok((Measurement { elapsed: *measured, counts: sum, clients }, worker, profile))
+    Ok((
+        Measurement { elapsed: *measured, counts: sum, clients },
+        worker,
+        Found { profile, working_set: working_set(regions) },
+    ))
+}
+
+/// The mean working set of the regions that committed.
+fn working_set(regions: Regions) -> Option<WorkingSet> {
+    let mean = |lines: u64| (lines * LINE_BYTES as u64) as f64 / regions.commits as f64;
+    let RegionLines { read, written, all } = regions.lines;
+    (regions.commits > 0).then(|| WorkingSet {
+        read_bytes: mean(read),
+        written_bytes: mean(written),
+        bytes: mean(all),
+    })
 }

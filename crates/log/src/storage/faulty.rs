@@ -74,7 +74,7 @@ struct File {
     bytes: Vec<u8>,
     /// Number of bytes that were there at the last successful sync.
     synced: usize,
-    /// Ranges within `synced` that are not on the device all the same.
+    /// Ranges that are not on the device although they should be.
     holes: Vec<Range<usize>>,
 }
 
@@ -176,9 +176,10 @@ impl State {
         // Nearly all, some or nearly none of the sectors survive.
         let survival = [0.02, 0.5, 0.98][random.below(3) as usize];
         for range in file.holes.iter().cloned().chain([tail]) {
-            let mut start = range.start;
-            while start < range.end {
-                let end = range.end.min((start / SECTOR + 1) * SECTOR);
+            // An append that was lost may lie where nothing is left.
+            let (mut start, range_end) = (range.start, range.end.min(bytes.len()));
+            while start < range_end {
+                let end = range_end.min((start / SECTOR + 1) * SECTOR);
                 if !random.chance(survival) {
                     lose(&mut bytes[start..end], random);
                 }

@@ -58,8 +58,8 @@ mod ticket;
 
 pub use error::{CheckpointError, OpenError};
 pub use hotrow_log::{
-    DumpError, Failure, Mode, OpenReport, Options as LogOptions, Progress, Report as LogReport, TornTail,
-    VerifyReport, dump, storage, verify,
+    DumpError, Failure, Logger, Mode, OpenReport, Options as LogOptions, Progress, Report as LogReport,
+    TornTail, VerifyReport, dump, storage, verify,
 };
 pub use ticket::Ticket;
 

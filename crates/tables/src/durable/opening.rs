@@ -8,7 +8,7 @@ use super::storage::{Directory, Storage};
 use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
 use crate::database::{Database, DatabaseBuilder};
 use hotrow_core::{CommitStamp, Engine, NotDurable, Protocol};
-use hotrow_log::{Log, RecoveredRow};
+use hotrow_log::{Epochs, Log, Logger, Opened, RecoveredRow};
 use hotrow_sync::{Arc, lock, thread};
 use std::collections::HashMap;
 use std::fmt;
@@ -84,8 +84,34 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// As [`open_at`](Self::open_at).
     pub fn open_in(self, storage: Arc<dyn Storage>) -> Result<Database<P>, OpenError> {
+        let checkpoint_after = self.log.checkpoint_after;
+        let (database, ()) = self.open_with(storage, |opened, epochs| Ok((opened.start(epochs)?, ())))?;
+        if let Some(bytes) = checkpoint_after {
+            let weak = database.downgrade();
+            let checkpoint = database.durable().expect("made with a log").checkpoint.clone();
+            thread::spawn(move || make_when_long(&weak, &checkpoint, bytes));
+        }
+        Ok(database)
+    }
+
+    /// As [`open_in`](Self::open_in), but leaves it to the caller to [run](Logger::run) the logger: on a thread that is bound to a
+    /// processor, or on a virtual core of a simulation. Until it runs nothing becomes durable, and transactions that wait for that wait.
+    /// Checkpoints are made by the program only.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_at`](Self::open_at).
+    pub fn open_without_threads(self, storage: Arc<dyn Storage>) -> Result<(Database<P>, Logger), OpenError> {
+        self.open_with(storage, Opened::start_without_thread)
+    }
+
+    fn open_with<L>(
+        self,
+        storage: Arc<dyn Storage>,
+        start: impl FnOnce(Opened, Box<dyn Epochs>) -> Result<(Log, L), hotrow_log::OpenError>,
+    ) -> Result<(Database<P>, L), OpenError> {
         let (options, policy) = (self.protocol_options()?, self.policy);
-        let LogSettings { options: log_options, checkpoint_after, recovery_threads, on_progress } = self.log;
+        let LogSettings { options: log_options, recovery_threads, on_progress, .. } = self.log;
         let mode = log_options.mode;
         let mut opened = Log::open(storage, log_options)?;
         let catalog = opened.catalog().to_vec();
@@ -108,16 +134,10 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let steps = LogSteps::default();
         let engine = Engine::with_commit_steps(&options, policy, steps.clone());
         engine.continue_after(CommitStamp::new(last.epoch, last.order));
-        let log = opened.start(Box::new(ClockOfEngine(engine.epoch_clock())))?;
+        let (log, logger) = start(opened, Box::new(ClockOfEngine(engine.epoch_clock())))?;
         steps.start(log.clone(), mode);
         let durable = Durable::new(log, report, &catalog, rows);
-        let database = Database::with_log(&engine, durable);
-        if let Some(bytes) = checkpoint_after {
-            let weak = database.downgrade();
-            let checkpoint = database.durable().expect("made with a log").checkpoint.clone();
-            thread::spawn(move || make_when_long(&weak, &checkpoint, bytes));
-        }
-        Ok(database)
+        Ok((Database::with_log(&engine, durable), logger))
     }
 }
 

@@ -194,11 +194,19 @@ pub enum Mix {
     NewOrderAndPayment,
     /// Payment only.
     Payment,
+    /// Order-Status only.
+    OrderStatus,
+    /// Delivery only. It runs out of orders: each warehouse has 9,000 to deliver.
+    Delivery,
+    /// Stock-Level only.
+    StockLevel,
 }
 
 /// Error for a name that no mix has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no TPC-C mix {name:?}; the mixes are full, new-order, new-order+payment and payment")]
+#[error(
+    "there is no TPC-C mix {name:?}; the mixes are full, new-order, new-order+payment, payment, order-status, delivery and stock-level"
+)]
 pub struct UnknownMix {
     /// The name asked for.
     pub name: String,
@@ -206,7 +214,15 @@ pub struct UnknownMix {
 
 impl Mix {
     /// All mixes.
-    pub(crate) const ALL: [Self; 4] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment, Self::Payment];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Full,
+        Self::NewOrder,
+        Self::NewOrderAndPayment,
+        Self::Payment,
+        Self::OrderStatus,
+        Self::Delivery,
+        Self::StockLevel,
+    ];
 
     /// Returns the name in options and results.
     pub(crate) fn name(self) -> &'static str {
@@ -215,6 +231,9 @@ impl Mix {
             Self::NewOrder => "new-order",
             Self::NewOrderAndPayment => "new-order+payment",
             Self::Payment => "payment",
+            Self::OrderStatus => "order-status",
+            Self::Delivery => "delivery",
+            Self::StockLevel => "stock-level",
         }
     }
 
@@ -225,6 +244,9 @@ impl Mix {
             Self::NewOrder => [1, 0, 0, 0, 0],
             Self::NewOrderAndPayment => [45, 43, 0, 0, 0],
             Self::Payment => [0, 1, 0, 0, 0],
+            Self::OrderStatus => [0, 0, 1, 0, 0],
+            Self::Delivery => [0, 0, 0, 1, 0],
+            Self::StockLevel => [0, 0, 0, 0, 1],
         }
     }
 

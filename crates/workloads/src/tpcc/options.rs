@@ -120,7 +120,7 @@ impl WorkloadDefinition for TpccOptions {
                 name: "mix",
                 value: "MIX",
                 default: "full",
-                summary: "Transactions: full, new-order, new-order+payment, or payment",
+                summary: "Transactions: full, new-order, new-order+payment, payment, order-status, delivery, or stock-level",
             },
             OptionInfo {
                 name: "scale",

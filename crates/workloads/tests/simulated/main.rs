@@ -11,6 +11,7 @@ mod mutants;
 mod ordered_pieces;
 mod pieces;
 mod pipeline;
+mod power_loss;
 mod publishing;
 mod regions;
 mod same_results;

@@ -295,6 +295,19 @@ fn ordered_pieces_are_serializable_in_every_schedule() {
     all_pass(0..2_000);
 }
 
+/// Those that have committed before it began come first, although it has met none of them: here it is given up before it has
+/// touched anything.
+#[test]
+fn an_attempt_that_has_touched_nothing_may_have_to_wait() {
+    assert_eq!(explore(8_567, Fault::None).0, None);
+}
+
+/// A key that was inserted and deleted by one piece was absent before: whoever inserts it then comes later.
+#[test]
+fn a_key_that_came_and_went_in_a_piece_was_absent_for_it() {
+    assert_eq!(explore(92_299, Fault::None).0, None);
+}
+
 #[test]
 #[ignore = "takes minutes: run it when the order of pieces has changed"]
 fn ordered_pieces_are_serializable_in_very_many_schedules() {

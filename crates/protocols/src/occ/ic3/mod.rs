@@ -314,7 +314,9 @@ impl Order {
         if attempt.changes_structure() {
             for item in attempt.items.iter().filter(|item| item.is(Flags::WRITE)) {
                 if item.is(Flags::INSERTED) {
-                    of_object(item.place(), Kinds::INSERT);
+                    // One that was deleted again only tells that the key was absent; its record is never seen.
+                    let kinds = if item.has_effect() { Kinds::INSERT } else { Kinds::OBSERVE };
+                    of_object(item.place(), kinds);
                 } else if item.is(Flags::CLEANUP) {
                     of_object(item.place(), Kinds::DELETE);
                 }
@@ -412,7 +414,9 @@ fn lost(attempt: &Attempt<Occ>) -> ConflictCause {
     let target = match item {
         Some(item) => ConflictTarget::Item(item),
         None if attempt.reads.iter().next().is_some() => ConflictTarget::Read(0),
-        None => ConflictTarget::Structure(0),
+        None if attempt.has_structures() => ConflictTarget::Structure(0),
+        // Those that have committed before it began come before it, although it has met none of them.
+        None => ConflictTarget::Nothing,
     };
     ConflictCause { reason: Reason::OutOfOrder, target }
 }
