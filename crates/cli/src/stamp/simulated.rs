@@ -1,8 +1,8 @@
 //! `hotrow sim stamp`: the STAMP applications on virtual cores, in virtual time.
 //!
 //! Each phase of an application is a simulation of its own, because an application asks for its workers once for each. Its
-//! input is generated, and its result verified, outside of virtual time. What an application computes between its accesses
-//! to a store costs nothing, so there is no sequential version to compare with: variants are compared with each other.
+//! input is generated, and its result verified, outside of virtual time. Of what an application computes between its accesses to a store
+//! only the most is charged, so there is no sequential version to compare with: variants are compared with each other.
 
 use super::NAME;
 use super::measuring::run_with_transactions;
@@ -61,8 +61,8 @@ pub(crate) fn command() -> Command {
         .about("Runs STAMP applications over several stores on virtual cores and compares the stores")
         .after_help(format!(
             "An application runs to completion and verifies its result; the exit status is 1 if a verification fails. \
-             Computation between accesses to a store costs no virtual time, so the variant sequential is left \
-             out.\n\n{}\nExample:\n  \
+             Of what an application computes between its accesses to a store only the distances of kmeans, the routes of labyrinth and the \
+             search of intruder take virtual time, so the variant sequential is left out.\n\n{}\nExample:\n  \
              hotrow sim stamp vacation --preset high --cores 1,2,4,8,16,32 --machine drp --variant words,predicates",
             options_help()
         ))

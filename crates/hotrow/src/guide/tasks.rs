@@ -41,13 +41,17 @@
 //!
 //! Not bounded are
 //!
-//! - the time for which a thread does not run, because the machine has others to run: one that waits for a lock looks some hundred
-//!   times, and gives its processor away between two looks;
+//! - the time for which a thread does not run, because the machine has others to run: one that waits for a lock gives its processor
+//!   away between two looks, until its time is over;
 //! - the body itself: what reads much belongs on a thread of its own (`spawn_blocking`);
 //! - under `drp` and its variants, a place in line, because it cannot be given back: a poll waits until the transactions before it have
 //!   ended;
 //! - under `chop`, the pieces of procedures that are in progress when the transaction begins;
 //! - latches of indexes, and of lists of waiters, which are held for a few dozen instructions, and never while waiting.
+//!
+//! `cargo run --release -p hotrow --example polls` measures how long polls take on your machine, under every protocol, beside a thread
+//! that calls, and beside a session that keeps the row for 20 milliseconds at a time; docs/results/2026-11-27-polls.md has
+//! the numbers of one machine.
 //!
 //! # Cancelling
 //!

@@ -3,6 +3,7 @@
 use super::IntruderOptions;
 use hotrow_sync::Arc;
 use hotrow_sync::random::Random;
+use hotrow_sync::work::charge_cycles;
 
 /// The texts that make a flow an attack, in lower case.
 pub(crate) const SIGNATURES: [&str; 32] = [
@@ -99,6 +100,9 @@ impl Traffic {
     }
 }
 
+/// The cycles for a byte of a text; estimated.
+const CYCLES: u32 = 10;
+
 /// A detector of signatures.
 pub(crate) struct Detector {
     /// The signatures that begin with each byte.
@@ -117,6 +121,7 @@ impl Detector {
 
     /// Returns true if a text contains a signature, in lower or upper case.
     pub(crate) fn detect(&mut self, text: &[u8]) -> bool {
+        charge_cycles(text.len() as u32 * CYCLES);
         self.lower.clear();
         self.lower.extend(text.iter().map(u8::to_ascii_lowercase));
         let rest = |start: usize| &self.lower[start..];

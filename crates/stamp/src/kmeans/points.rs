@@ -3,7 +3,12 @@
 use super::KmeansOptions;
 use hotrow_sync::Arc;
 use hotrow_sync::random::Random;
+use hotrow_sync::work::charge_cycles;
 use std::f64::consts::TAU;
+
+/// The cycles for a coordinate of a distance: the additions to one sum come one after the other, and each takes four (Agner Fog,
+/// instruction tables, ADDSS).
+const CYCLES: u32 = 4;
 
 /// The input: points drawn around random places, standardized in each dimension.
 pub(crate) struct Points {
@@ -79,6 +84,7 @@ fn standardize(coordinates: &mut [f64], dimensions: usize) {
 impl Centers {
     /// Returns the number of the center that is nearest to a point, the first one of several.
     pub(crate) fn nearest(&self, point: &[f32]) -> usize {
+        charge_cycles(self.coordinates.len() as u32 * CYCLES);
         let mut nearest = (0, f32::INFINITY);
         for (cluster, center) in self.coordinates.chunks_exact(self.dimensions).enumerate() {
             let distance: f32 = center.iter().zip(point).map(|(a, b)| (a - b) * (a - b)).sum();

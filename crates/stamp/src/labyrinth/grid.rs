@@ -1,6 +1,7 @@
 //! The grid's geometry, and the search for the cheapest path between two of its cells (Lee's algorithm).
 
 use super::LabyrinthOptions;
+use hotrow_sync::work::charge_cycles;
 use std::iter::once;
 
 /// The content of a free cell.
@@ -60,6 +61,9 @@ impl Geometry {
     }
 }
 
+/// The cycles for looking at a cell and its six neighbours, as far as no memory is shared; estimated.
+const CYCLES: u32 = 30;
+
 /// A search for paths, with the memory that it reuses.
 pub(crate) struct Search {
     geometry: Geometry,
@@ -83,6 +87,12 @@ impl Search {
 
     /// Computes distances from the start, in their order, until the end is reached.
     fn expand(&mut self, grid: &[u32], from: usize, to: usize) {
+        let mut looked_at = 0;
+        self.expand_counting(grid, from, to, &mut looked_at);
+        charge_cycles(looked_at as u32 * CYCLES);
+    }
+
+    fn expand_counting(&mut self, grid: &[u32], from: usize, to: usize, looked_at: &mut usize) {
         self.distances.fill(UNREACHED);
         self.distances[from] = 0;
         self.frontier.iter_mut().for_each(Vec::clear);
@@ -91,6 +101,7 @@ impl Search {
         let mut distance = 0;
         while self.frontier.iter().any(|cells| !cells.is_empty()) {
             let mut cells = std::mem::take(&mut self.frontier[distance as usize % lists]);
+            *looked_at += cells.len();
             for cell in cells.drain(..) {
                 if cell == to {
                     return;
