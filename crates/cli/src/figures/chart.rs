@@ -52,7 +52,9 @@ pub(super) fn svg(places: &[String], x_label: &str, y_label: &str, lines: &[Line
     }
     for (at, place) in places.iter().enumerate() {
         let (x, y) = (x(at), HEIGHT - BOTTOM + 18.0);
-        let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{}</text>", escape(place));
+        // A long name at the right edge would be cut off.
+        let anchor = if at > 0 && at + 1 == places.len() && place.len() > 4 { "end" } else { "middle" };
+        let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{}</text>", escape(place));
     }
     let _ = write!(
         svg,
