@@ -25,8 +25,12 @@ use hotrow::sync::random::Random;
 use hotrow::{Database, Error, HotKey, Occ, RetainedMemory, Statistics, Table, Value, column};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Number of shops that this process has opened.
+static SHOPS: AtomicU64 = AtomicU64::new(0);
 
 /// Articles for sale.
 const ARTICLES: u32 = 20;
@@ -44,6 +48,7 @@ struct Article {
 /// The shop, and what shows it.
 struct Shop {
     db: Database,
+    name: String,
     articles: Table<u32, Article>,
     publisher: Publisher<Occ>,
     prometheus: PrometheusHandle,
@@ -76,8 +81,13 @@ impl Shop {
         (0..ARTICLES).for_each(|number| assert!(articles.bulk_insert(number, article)));
         // Installed before the publisher is made, which registers its metrics.
         let prometheus = prometheus();
-        let publisher = Publisher::new(&db, "shop");
-        Ok(Self { db, articles, publisher, prometheus, opened: Instant::now() })
+        // A process has one recorder, whose counters never fall: a database that comes after another one needs another name.
+        let name = match SHOPS.fetch_add(1, Ordering::Relaxed) {
+            0 => String::from("shop"),
+            before => format!("shop {}", before + 1),
+        };
+        let publisher = Publisher::new(&db, &name);
+        Ok(Self { db, name, articles, publisher, prometheus, opened: Instant::now() })
     }
 
     /// Buys a piece; the price is what the customer pays.
@@ -210,7 +220,8 @@ impl Scenario for UnderLoad {
 
     fn check(&self) -> Result<String, String> {
         let commits = self.shop.db.statistics().commits;
-        let line = format!("hotrow_commits_total{{database=\"shop\",protocol=\"occ\"}} {commits}");
+        let name = &self.shop.name;
+        let line = format!("hotrow_commits_total{{database=\"{name}\",protocol=\"occ\"}} {commits}");
         let metrics = self.get("/metrics");
         if !metrics.lines().any(|shown| shown == line) {
             return Err(format!("no line {line:?} in the metrics:\n{metrics}"));
