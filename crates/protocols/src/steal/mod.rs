@@ -494,7 +494,11 @@ impl RangeLocks<Self> for McsLocking {
     }
 
     fn deadlocks(&self, attempt: &Attempt<Self>) -> Vec<DeadlockPart> {
-        self.queues.deadlocks.take_parts(attempt.local.stamp)
+        // A thief has the owner's stamp and waits for nothing: the parts are the owner's to report.
+        match attempt.local.is_thief {
+            true => Vec::new(),
+            false => self.queues.deadlocks.take_parts(attempt.local.stamp),
+        }
     }
 
     #[inline]
