@@ -236,21 +236,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         how: RangeUse,
     ) -> Result<(), Abort> {
         let range = RangeId::of(object.meta(), observed.version);
-        match locks.try_lock(self.attempt, range, how) {
-            true => Ok(()),
-            false => self.wait_for_range(locks, object, observed, how),
+        if locks.try_lock(self.attempt, range, how) {
+            return Ok(());
         }
-    }
-
-    #[cold]
-    fn wait_for_range<O: Object<P> + 'static>(
-        &mut self,
-        locks: &P::RangeLocks,
-        object: &O,
-        observed: Observed,
-        how: RangeUse,
-    ) -> Result<(), Abort> {
-        let range = RangeId::of(object.meta(), observed.version);
         let locked = locks.wait(self.attempt, range, how);
         for part in locks.deadlocks(self.attempt) {
             // SAFETY: observed by this object in this attempt.

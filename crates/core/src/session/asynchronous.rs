@@ -10,8 +10,8 @@
 //! its future has returned the result, and are undone otherwise. The next call waits for a statement that still runs.
 
 use super::link::{Answer, Link, Request};
-use super::open::{OpenSession, Statement, StatementError, serve};
-use super::{Canceller, SessionMark, SessionOptions, may_wait, threads};
+use super::open::{OpenSession, Statement, StatementError};
+use super::{Canceller, SessionMark, SessionOptions, may_wait};
 use crate::abort::{Abort, Error, Misuse};
 use crate::engine::Engine;
 use crate::protocol::Protocol;
@@ -50,15 +50,8 @@ impl<P: Protocol> Engine<P> {
     ///
     /// As [`begin`](Self::begin).
     pub async fn begin_async(&self, options: SessionOptions) -> Result<AsyncSession<P>, Error> {
-        may_wait()?;
-        let worker = self.worker()?;
-        let SessionOptions { name, idle_max, profile } = options;
-        let link = Arc::new(Link::new(name, idle_max));
-        let served = link.clone();
-        let started = threads::run(Box::new(move || serve(&served, worker, profile)));
-        started.map_err(|error| Misuse::NoThread { reason: error.to_string() })?;
         // Ends the transaction if the future is dropped.
-        let session = AsyncSession { link, is_over: false };
+        let session = AsyncSession { link: self.start_session(options)?, is_over: false };
         session.answered().await;
         match session.link.outcome_of_begin() {
             Ok(()) => Ok(session),

@@ -108,6 +108,15 @@ impl<P: Protocol> Engine<P> {
     /// [`Misuse::Nested`] within a transaction, [`Misuse::TooManyWorkers`], [`Misuse::NoThread`], [`Misuse::Unsupported`] in a
     /// simulation; [`Error::MemoryLimit`] and [`Error::Timeout`] as for [`Engine::transact`] before its first attempt.
     pub fn begin(&self, options: SessionOptions) -> Result<Session<P>, Error> {
+        let link = self.start_session(options)?;
+        match link.wait_until_open() {
+            Ok(()) => Ok(Session { link, is_over: false }),
+            Err(error) => Err(link.of_any_type(error)),
+        }
+    }
+
+    /// Starts the thread of a session, which opens the transaction and then serves the link.
+    fn start_session(&self, options: SessionOptions) -> Result<Arc<Link<P>>, Error> {
         may_wait()?;
         let worker = self.worker()?;
         let SessionOptions { name, idle_max, profile } = options;
@@ -115,10 +124,7 @@ impl<P: Protocol> Engine<P> {
         let served = link.clone();
         let started = threads::run(Box::new(move || serve(&served, worker, profile)));
         started.map_err(|error| Misuse::NoThread { reason: error.to_string() })?;
-        match link.wait_until_open() {
-            Ok(()) => Ok(Session { link, is_over: false }),
-            Err(error) => Err(link.of_any_type(error)),
-        }
+        Ok(link)
     }
 }
 
