@@ -80,11 +80,7 @@ fn commit_and_wait(core: usize, log: &Log, clock: &Clock, observed: &Observed) {
 fn config(seed: u64) -> Config {
     let mut config = Config::new(Machine::named("drp").unwrap(), CORES);
     config.seed = seed;
-    config.order = match seed % 3 {
-        0 => Order::Random { probability: 0.02 },
-        1 => Order::Random { probability: 0.3 },
-        _ => Order::Priorities { depth: 1 + (seed / 3 % 4) as u32, steps_expected: 20_000 },
-    };
+    config.order = Order::by_seed(seed, 20_000);
     config.caches = false;
     config.steps_max = Some(2_000_000);
     config

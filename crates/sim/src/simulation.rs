@@ -40,6 +40,18 @@ pub enum Order {
     },
 }
 
+impl Order {
+    /// One of three kinds, by the seed, for the exploration of schedules: rare random switches, frequent ones, or priorities with one to
+    /// four ordered events.
+    pub fn by_seed(seed: u64, steps_expected: u64) -> Self {
+        match seed % 3 {
+            0 => Self::Random { probability: 0.02 },
+            1 => Self::Random { probability: 0.3 },
+            _ => Self::Priorities { depth: 1 + (seed / 3 % 4) as u32, steps_expected },
+        }
+    }
+}
+
 /// The treatment of unfinished cores when the run must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {

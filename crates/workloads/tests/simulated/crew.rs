@@ -17,11 +17,7 @@ pub(crate) fn run<P: Protocol, R>(
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
     let mut config = Config::new(machine, cores);
     config.seed = seed;
-    config.order = match seed % 3 {
-        0 => Order::Random { probability: 0.02 },
-        1 => Order::Random { probability: 0.3 },
-        _ => Order::Priorities { depth: 1 + (seed / 3 % 4) as u32, steps_expected: 3_000 },
-    };
+    config.order = Order::by_seed(seed, 3_000);
     config.caches = false;
     config.steps_max = Some(STEPS_MAX);
     config.grace_steps = 1;

@@ -35,7 +35,7 @@ struct Tables<P: Protocol> {
     journal: Table<u64, u64, P>,
 }
 
-/// What a transaction has done when it committed.
+/// The reads and writes of a transaction that has committed.
 #[derive(Debug, Default, Clone)]
 struct Done {
     number: u64,
@@ -110,11 +110,7 @@ impl<P: Protocol> Tables<P> {
 fn config(seed: u64) -> Config {
     let mut config = Config::new(Machine::named("drp").unwrap(), CORES);
     config.seed = seed;
-    config.order = match seed % 3 {
-        0 => Order::Random { probability: 0.02 },
-        1 => Order::Random { probability: 0.3 },
-        _ => Order::Priorities { depth: 1 + (seed / 3 % 4) as u32, steps_expected: 20_000 },
-    };
+    config.order = Order::by_seed(seed, 20_000);
     config.caches = false;
     config.steps_max = Some(4_000_000);
     config
