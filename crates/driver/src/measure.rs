@@ -16,6 +16,7 @@ use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::log::LogMode;
 use crate::observer::{LiveView, Observer};
+use crate::report::WorkingSet;
 use crate::run::hottest_rows;
 use crate::workload::{End, Workload};
 use acknowledging::Acknowledging;
@@ -49,6 +50,8 @@ pub struct Measurement<C> {
     pub counts: Counts,
     /// The clients of all workers.
     pub clients: Vec<C>,
+    /// The working sets of simulated hardware transactions, if there were any.
+    pub working_set: Option<WorkingSet>,
 }
 
 /// Counts for one type of transaction.
@@ -320,7 +323,7 @@ pub fn measure<P: Protocol, W: Workload<P>>(
         first.get_or_insert(worker);
     }
     let worker = first.expect("there is at least one thread");
-    Ok((Measurement { elapsed, counts, clients }, worker))
+    Ok((Measurement { elapsed, counts, clients, working_set: None }, worker))
 }
 
 /// Starts the threads, each with `run` and its number, and advances the phases. Returns how long was measured, and the

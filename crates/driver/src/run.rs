@@ -222,14 +222,12 @@ impl Run<'_> {
         let recording = spec.record_bytes_max.map(|bytes| database.record_history(bytes)).transpose()?;
         #[cfg(feature = "sim")]
         let mut profile = None;
-        #[cfg_attr(not(feature = "sim"), expect(unused_mut, reason = "only regions that are simulated know"))]
-        let mut working_set = None;
         let (measurement, mut worker) = match &spec.on {
             On::Threads(settings) => measure(database, workload, settings, spec.log.mode, observer)?,
             #[cfg(feature = "sim")]
             On::Cores(settings) => {
                 let (measurement, worker, found) = simulated::measure(database, workload, settings)?;
-                (profile, working_set) = (found.profile, found.working_set);
+                profile = found;
                 (measurement, worker)
             }
         };
@@ -240,7 +238,7 @@ impl Run<'_> {
         let hot_rows = hottest_rows(database);
         let deadlocks =
             database.deadlocks(DEADLOCKS).into_iter().map(|deadlock| deadlock.to_string()).collect();
-        let Measurement { elapsed, counts, clients } = measurement;
+        let Measurement { elapsed, counts, clients, working_set } = measurement;
         let results = Results {
             workload: info.name,
             protocol: protocol.to_owned(),

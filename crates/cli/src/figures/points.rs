@@ -33,7 +33,7 @@ struct Line {
     report: Value,
 }
 
-/// What a report has of each metric, in the order of [`Metric::ALL`].
+/// The values of a report, in the order of [`Metric::ALL`]; `None` for a metric that it does not have.
 type Values = [Option<f64>; Metric::ALL.len()];
 
 /// The values of points, by their calls.
@@ -221,7 +221,7 @@ fn make(call: &[String]) -> Result<(Values, Value), String> {
     Ok((values(&report).map_err(unreadable)?, report))
 }
 
-/// What a report says of each metric.
+/// Reads the values of a report.
 fn values(report: &Value) -> serde_json::Result<Values> {
     if report["workload"] == stamp::NAME {
         let number = |name: &str| report[name].as_f64();

@@ -31,16 +31,8 @@ pub struct VirtualSettings {
     pub profiles: bool,
 }
 
-/// What only a simulation can tell.
-pub(crate) struct Found {
-    /// The profile, if one was asked for.
-    pub(crate) profile: Option<ProfileReport>,
-    /// The working sets of hardware transactions, if there were any.
-    pub(crate) working_set: Option<WorkingSet>,
-}
-
-/// A measurement, one of the workers, and what was found beside.
-pub(crate) type Simulated<P, W> = (Measurement<<W as Workload<P>>::Client>, Worker<P>, Found);
+/// A measurement, one of the workers, and the profile if one was asked for.
+pub(crate) type Profiled<P, W> = (Measurement<<W as Workload<P>>::Client>, Worker<P>, Option<ProfileReport>);
 
 /// Runs `workload` on virtual cores.
 ///
@@ -51,7 +43,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
     settings: &VirtualSettings,
-) -> Result<Simulated<P, W>, BenchError> {
+) -> Result<Profiled<P, W>, BenchError> {
     let VirtualSettings { machine, cores, warmup, measured, seed, profiles } = settings;
     let mut config = Config::new(machine.clone(), *cores);
     let end = *warmup + *measured;
@@ -96,11 +88,8 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         first.get_or_insert(worker);
     }
     let worker = first.expect("there is at least one core");
-    Ok((
-        Measurement { elapsed: *measured, counts: sum, clients },
-        worker,
-        Found { profile, working_set: working_set(regions) },
-    ))
+    let working_set = working_set(regions);
+    Ok((Measurement { elapsed: *measured, counts: sum, clients, working_set }, worker, profile))
 }
 
 /// The mean working set of the regions that committed.

@@ -102,10 +102,10 @@ impl Visitor for Run<'_> {
         let settings = Settings { threads: self.threads, measured: self.measured, ..SETTINGS };
         let (measurement, mut worker) =
             measure(&Database::on(&engine), &toy, &settings, LogMode::None, self.observer)?;
-        let Measurement { elapsed, counts, clients } = measurement;
+        let Measurement { elapsed, counts, clients, working_set } = measurement;
         assert_eq!(clients.len(), self.threads);
         let checks = toy.checks(&mut worker, clients);
-        Ok((Measurement { elapsed, counts, clients: Vec::new() }, checks))
+        Ok((Measurement { elapsed, counts, clients: Vec::new(), working_set }, checks))
     }
 }
 

@@ -87,12 +87,6 @@ impl Search {
 
     /// Computes distances from the start, in their order, until the end is reached.
     fn expand(&mut self, grid: &[u32], from: usize, to: usize) {
-        let mut looked_at = 0;
-        self.expand_counting(grid, from, to, &mut looked_at);
-        charge_cycles(looked_at as u32 * CYCLES);
-    }
-
-    fn expand_counting(&mut self, grid: &[u32], from: usize, to: usize, looked_at: &mut usize) {
         self.distances.fill(UNREACHED);
         self.distances[from] = 0;
         self.frontier.iter_mut().for_each(Vec::clear);
@@ -101,7 +95,7 @@ impl Search {
         let mut distance = 0;
         while self.frontier.iter().any(|cells| !cells.is_empty()) {
             let mut cells = std::mem::take(&mut self.frontier[distance as usize % lists]);
-            *looked_at += cells.len();
+            charge_cycles(cells.len() as u32 * CYCLES);
             for cell in cells.drain(..) {
                 if cell == to {
                     return;
