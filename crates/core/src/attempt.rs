@@ -537,7 +537,8 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
-    /// makes sure that its answer stays true.
+    /// makes sure that its answer stays true, or that the validation finds that it is true no longer. Before the
+    /// [stamp](Self::draw_stamp) is drawn: the answer is that of the present value, whose commit may have drawn a stamp just now.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_predicates(
         &mut self,

@@ -14,10 +14,11 @@
 //!
 //! A commit's [`CommitStamp`] is its place in the order of a log and of snapshots: *if one transaction must come after
 //! another, its stamp is not smaller*; with an order within the epoch, it is larger. So the protocol draws it
-//! ([`Attempt::draw_stamp`]) in the first half, between two moments:
+//! ([`Attempt::draw_stamp`]) in the first half:
 //!
 //! - *after* everything to be written is locked, so that the next transaction to write or read these segments draws
 //!   later;
+//! - *after* predicates are checked, because they are answered by present values, whose commits have drawn their stamps by then;
 //! - *before* reads and structure are validated, or become replaceable. A transaction that overwrites one of the reads
 //!   locks it after the validation, and therefore draws later. (A stamp drawn between the halves would be too late: the
 //!   overwriting transaction may have committed by then, with a smaller stamp. Silo §4.4 reads its epoch at the same
@@ -138,7 +139,7 @@ impl<P: Protocol> Commits<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Draws the commit's stamp, unless the attempt has one. [`Protocol::prepare`] calls it for an attempt that writes,
-    /// once everything to be written is locked and before reads are validated: see [`CommitStamp`]. True if the engine
+    /// once everything to be written is locked and predicates are checked, and before reads are validated: see [`CommitStamp`]. True if the engine
     /// stamps its commits now: then reads must be validated, whatever else may show that nobody has changed them.
     #[inline(always)]
     pub fn draw_stamp(&mut self) -> bool {

@@ -20,6 +20,7 @@
 //! between, so at least one of them sees the other.
 
 use crate::abort::{Abort, Error};
+use crate::attempt::Attempt;
 use crate::conflicts::ConflictReport;
 use crate::counter::Counter;
 use crate::profile::Profile;
@@ -214,10 +215,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let _ = self.stop(Stop::Lost(ConflictReport::at_gate()));
             return false;
         }
-        if attempt.items.writes().is_empty() && !self.protocol.orders_pieces() {
-            // The protocol draws none, but the transaction's place in the order is this piece's.
-            attempt.draw_stamp();
-        }
         true
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Draws the stamp of a piece that others follow and that only reads: the transaction's place in the order is this piece's. For a
+    /// protocol that does not [order](crate::Variants::orders_pieces) pieces, after predicates are checked and before reads are
+    /// validated.
+    #[inline(always)]
+    pub fn draw_stamp_of_reads(&mut self) {
+        if P::ALLOWS_CHOPPING && self.piece.goes_on() {
+            self.draw_stamp();
+        }
     }
 }

@@ -138,10 +138,23 @@ impl Mocc {
         }
     }
 
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)
+    }
+
+    /// Phase 2, with what a failure means for the segment.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn validate(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
+        fence(Ordering::Acquire);
+        Self::check_versions(attempt).map_err(|lost| Self::warm(attempt, lost))
+    }
+
     /// Phase 2: checks that every version read is still there and not locked by another writer, and every bucket and
     /// leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn check_versions(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
             if item.is(Flags::READ)
@@ -309,8 +322,9 @@ unsafe impl Protocol for Mocc {
                 Self::lock(attempt, id).map_err(|lost| Self::warm(attempt, lost))?;
             }
         }
+        Self::upgrade_predicates(attempt)?;
         attempt.draw_stamp();
-        self.validate_before_rollback(attempt)
+        Self::validate(attempt)
     }
 
     #[inline]
@@ -323,10 +337,8 @@ unsafe impl Protocol for Mocc {
 
     #[inline]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)?;
-        // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
-        fence(Ordering::Acquire);
-        Self::validate(attempt).map_err(|lost| Self::warm(attempt, lost))
+        Self::upgrade_predicates(attempt)?;
+        Self::validate(attempt)
     }
 
     #[inline]

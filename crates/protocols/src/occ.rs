@@ -204,7 +204,11 @@ unsafe impl Protocol for Occ {
             return Ok(());
         }
         if attempt.items.writes().is_empty() {
-            return self.validate_before_rollback(attempt);
+            version::upgrade_predicates(attempt)?;
+            if !self.options.orders_pieces {
+                attempt.draw_stamp_of_reads();
+            }
+            return Self::validate_reads(attempt);
         }
         if self.options.uses_regions {
             let committed = self.commit_in_region(attempt);
@@ -214,8 +218,8 @@ unsafe impl Protocol for Occ {
             }
         }
         let overwritten = version::lock_writes(attempt)?;
-        attempt.draw_stamp();
         version::upgrade_predicates(attempt)?;
+        attempt.draw_stamp();
         let read = version::validate_beside_locks(attempt)?;
         attempt.local.last = overwritten.max(read).max(attempt.local.last) + 1;
         Ok(())
@@ -240,9 +244,7 @@ unsafe impl Protocol for Occ {
             return order.validate_before_rollback(attempt, ranks);
         }
         version::upgrade_predicates(attempt)?;
-        // Orders the reads before the checks; the reader's side of `VersionWord`.
-        fence(Ordering::Acquire);
-        version::validate(attempt).map(|_| ())
+        Self::validate_reads(attempt)
     }
 
     #[inline]
@@ -267,6 +269,14 @@ unsafe impl Protocol for Occ {
 }
 
 impl Occ {
+    /// Validates an attempt that has locked nothing.
+    #[inline]
+    fn validate_reads(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+        // Orders the reads before the checks; the reader's side of `VersionWord`.
+        fence(Ordering::Acquire);
+        version::validate(attempt).map(|_| ())
+    }
+
     /// The order of pieces, and the ranks of the attempt's piece, if it may conflict with others.
     #[inline(always)]
     fn ordered(&self, attempt: &Attempt<Self>) -> Option<(&ic3::Order, PieceRanks)> {

@@ -227,12 +227,13 @@ unsafe impl Protocol for Serial {
 
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
+        attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))?;
         if attempt.draw_stamp() && attempt.local.holds == Some(Holder::ELIDED) {
             // What it replaces must be kept for snapshots, which a region does not do.
             region::abort::<UNFIT>();
         }
-        // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
-        attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))
+        Ok(())
     }
 
     #[inline]

@@ -165,7 +165,6 @@ impl TicToc {
         earliest: u64,
         is_stamped: bool,
     ) -> Result<(), ConflictCause> {
-        Self::upgrade_predicates(attempt)?;
         let uses = AbsenceUse::of(attempt);
         let commit_ts = earliest.max(attempt.local.latest).max(self.absences.earliest(uses));
         Self::extend_reads(attempt, commit_ts)?;
@@ -304,6 +303,7 @@ unsafe impl Protocol for TicToc {
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let earliest = Self::lock_writes(attempt)?;
+        Self::upgrade_predicates(attempt)?;
         let is_stamped = attempt.draw_stamp();
         self.validate(attempt, earliest, is_stamped)
     }
@@ -316,6 +316,7 @@ unsafe impl Protocol for TicToc {
 
     #[inline]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        Self::upgrade_predicates(attempt)?;
         self.validate(attempt, 0, false)
     }
 

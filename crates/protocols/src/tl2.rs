@@ -225,13 +225,13 @@ unsafe impl Protocol for Tl2 {
             return Ok(());
         }
         version::lock_writes(attempt)?;
+        version::upgrade_predicates(attempt)?;
         let stamped = attempt.draw_stamp();
         let (clock, alone) = self.advance(attempt.local.bound);
         attempt.local.commit = clock;
         // Whoever is going to replace what was read may have its stamp, and the lock that the validation finds, but not yet
         // have advanced the clock.
         if !alone || stamped {
-            version::upgrade_predicates(attempt)?;
             version::validate_beside_locks(attempt)?;
         }
         Ok(())

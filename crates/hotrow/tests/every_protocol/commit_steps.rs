@@ -91,8 +91,8 @@ fn a_commit_that_must_come_after_another_has_the_larger_stamp() {
             let started: Vec<_> = workers
                 .map(|(thread, worker)| scope.spawn(move || chain.run(thread, worker, ROUNDS)))
                 .collect();
-            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+            started.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
-        judge::<P>(&notes.take(), seen);
+        judge(&notes.take(), &seen).unwrap();
     });
 }

@@ -1,7 +1,7 @@
 //! Stamps of commits, noted by a double of the steps between the halves, and judged by what the commits have seen.
 
 use hotrow::sync::{Arc, Mutex, lock};
-use hotrow::{CommitStamp, CommitSteps, Committing, Engine, Protocol, TBox, Worker};
+use hotrow::{CommitStamp, CommitSteps, Committing, Engine, Protocol, TBox, TCounter, Worker};
 use std::collections::HashMap;
 
 /// A double of the steps, which write down that they were called.
@@ -37,54 +37,69 @@ impl<P: Protocol> CommitSteps<P> for Notes {
     }
 }
 
-/// A number that half of the workers change, while the others copy it.
+/// A number that half of the workers change, while one copies it, and one tests whether it is odd, by a predicate.
 pub(crate) struct Chain<P: Protocol> {
     pub(crate) engine: Engine<P>,
     hot: TBox<u64, P>,
+    /// 1 if the number is odd.
+    odd: TCounter<P>,
     copies: Vec<TBox<u64, P>>,
 }
 
-/// The numbers that a worker's transactions have seen, in their order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Role {
+    Changes,
+    Copies,
+    Tests,
+}
+
+/// What a worker's transactions have seen, in their order: the number, or 1 if it was odd.
 pub(crate) struct Seen {
     worker: u32,
-    changes: bool,
+    role: Role,
     numbers: Vec<u64>,
 }
 
 impl<P: Protocol> Chain<P> {
     pub(crate) fn on(engine: Engine<P>) -> Self {
-        let hot = TBox::new(&engine, 0);
+        let (hot, odd) = (TBox::new(&engine, 0), TCounter::new(&engine, 0));
         let copies = (0..4).map(|_| TBox::new(&engine, 0)).collect();
-        Self { engine, hot, copies }
+        Self { engine, hot, odd, copies }
     }
 
     /// Runs so many transactions of one of four workers.
     pub(crate) fn run(&self, number: usize, worker: &mut Worker<P>, rounds: usize) -> Seen {
-        let changes = number.is_multiple_of(2);
+        let role = [Role::Changes, Role::Copies, Role::Changes, Role::Tests][number];
         let round = |_| {
             let seen = worker.transact(|tx| {
+                if role == Role::Tests {
+                    let is_odd = self.odd.is_at_least(tx, 1)?.into();
+                    return self.copies[number].set(tx, is_odd).map(|()| is_odd);
+                }
                 let seen = self.hot.get(tx)?;
-                match changes {
-                    true => self.hot.set(tx, seen + 1)?,
-                    false => self.copies[number].set(tx, seen)?,
+                if role == Role::Changes {
+                    self.hot.set(tx, seen + 1)?;
+                    self.odd.set(tx, (seen as i64 + 1) % 2)?;
+                } else {
+                    self.copies[number].set(tx, seen)?;
                 }
                 Ok(seen)
             });
             seen.unwrap()
         };
         let numbers = (0..rounds).map(round).collect();
-        Seen { worker: worker.id().number(), changes, numbers }
+        Seen { worker: worker.id().number(), role, numbers }
     }
 }
 
-/// Checks that *if one transaction must come after another, its stamp is larger*: changes in their order, and whoever has
-/// copied a number between its change and the next.
-pub(crate) fn judge<P: Protocol>(notes: &[Note], seen: Vec<Seen>) {
+/// Checks that *if one transaction must come after another, its stamp is larger*: changes in their order, whoever has copied a number
+/// between its change and the next, and whoever has tested it where the test is right.
+pub(crate) fn judge(notes: &[Note], seen: &[Seen]) -> Result<(), &'static str> {
     let mut stamps: HashMap<u32, Vec<CommitStamp>> = HashMap::new();
     for note in notes.iter().filter(|note| note.step == "install") {
         stamps.entry(note.worker).or_default().push(note.stamp);
     }
-    let (changed, copied): (Vec<_>, Vec<_>) = seen.into_iter().partition(|seen| seen.changes);
+    let of = |role| seen.iter().filter(move |seen| seen.role == role);
     let stamped = |seen: &Seen| {
         let stamps = stamps.get(&seen.worker).cloned().unwrap_or_default();
         assert_eq!(stamps.len(), seen.numbers.len(), "one stamp for each commit");
@@ -92,19 +107,27 @@ pub(crate) fn judge<P: Protocol>(notes: &[Note], seen: Vec<Seen>) {
     };
     // The stamps of those who changed the number, by what it was before.
     let mut changes: Vec<Option<CommitStamp>> =
-        vec![None; changed.iter().map(|seen| seen.numbers.len()).sum()];
-    for (before, stamp) in changed.iter().flat_map(stamped) {
+        vec![None; of(Role::Changes).map(|seen| seen.numbers.len()).sum()];
+    for (before, stamp) in of(Role::Changes).flat_map(stamped) {
         assert_eq!(changes[before].replace(stamp), None);
     }
-    assert!(changes.is_sorted(), "{}: changes of one number are stamped in their order", P::VARIANTS[0].name);
-    for (number, stamp) in copied.iter().flat_map(stamped) {
-        let before = number.checked_sub(1).and_then(|before| changes[before]);
-        assert!(
-            before < Some(stamp),
-            "{}: a copy comes after the change that it has seen",
-            P::VARIANTS[0].name
-        );
-        let next = changes.get(number).copied().flatten();
-        assert!(next.is_none_or(|next| stamp < next), "{}: and before the next one", P::VARIANTS[0].name);
+    if !changes.is_sorted() {
+        return Err("changes of one number are not stamped in their order");
     }
+    for (is_odd, stamp) in of(Role::Tests).flat_map(stamped) {
+        let before = changes.partition_point(|change| *change < Some(stamp));
+        if is_odd != before % 2 {
+            return Err("a test is not right where its stamp is");
+        }
+    }
+    for (number, stamp) in of(Role::Copies).flat_map(stamped) {
+        let before = number.checked_sub(1).and_then(|before| changes[before]);
+        if before >= Some(stamp) {
+            return Err("a copy does not come after the change that it has seen");
+        }
+        if changes.get(number).copied().flatten().is_some_and(|next| next <= stamp) {
+            return Err("a copy does not come before the change after the one that it has seen");
+        }
+    }
+    Ok(())
 }

@@ -392,8 +392,9 @@ impl Drp {
                 }
             }
         }
+        Self::check_predicates(attempt)?;
         attempt.draw_stamp();
-        self.check_all(attempt)
+        self.check_observations(attempt)
     }
 
     /// Waits for the attempt's turn in all lines that it has not left.
@@ -407,6 +408,11 @@ impl Drp {
     /// Checks everything that the attempt has read.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_predicates(attempt)?;
+        self.check_observations(attempt)
+    }
+
+    /// Checks the values, buckets and leaves that the attempt has read.
+    fn check_observations(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         // The attempt has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
             let worker = attempt.worker().number();

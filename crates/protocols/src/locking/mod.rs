@@ -282,12 +282,12 @@ unsafe impl Protocol for TwoPhaseLocking {
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.lock(attempt, id, false)?;
             let holds = attempt.predicate_holds(id);
             self.unharmed(attempt, holds)
         })?;
+        attempt.draw_stamp();
         attempt.check_structures()?;
         if self.policy == Policy::WoundWait {
             self.states.pass_commit_point(attempt, attempt.local.stamp)?;

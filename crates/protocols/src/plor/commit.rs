@@ -97,7 +97,7 @@ impl Plor {
 
     /// Checks that every version read is still there, and that nobody is about to replace it. A younger transaction
     /// that was about to is wounded.
-    pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_versions(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
         let stamp = attempt.local.stamp;
@@ -114,11 +114,10 @@ impl Plor {
         Ok(())
     }
 
-    /// Validates predicates, versions that were read, buckets and leaves.
-    pub(super) fn validate_all(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        self.check_predicates(attempt)?;
+    /// Validates versions that were read, buckets and leaves.
+    pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.local.optimistic {
-            self.validate(attempt)?;
+            self.validate_versions(attempt)?;
         }
         attempt.check_structures()
     }

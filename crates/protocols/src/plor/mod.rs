@@ -337,8 +337,9 @@ unsafe impl Protocol for Plor {
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.make_all_exclusive(attempt)?;
+        self.check_predicates(attempt)?;
         attempt.draw_stamp();
-        self.validate_all(attempt)?;
+        self.validate(attempt)?;
         if Self::is_unknown(attempt) {
             Ok(())
         } else {
@@ -387,7 +388,8 @@ unsafe impl Protocol for Plor {
     }
 
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        self.validate_all(attempt)?;
+        self.check_predicates(attempt)?;
+        self.validate(attempt)?;
         // An attempt that touched no segment has lost nothing: the wound was meant for an earlier one of the worker.
         if attempt.items.is_empty() { Ok(()) } else { self.unharmed(attempt, ()) }
     }

@@ -391,11 +391,11 @@ unsafe impl Protocol for McsLocking {
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.share(attempt, id)?;
             Ok(attempt.predicate_holds(id))
         })?;
+        attempt.draw_stamp();
         attempt.check_structures()
     }
 

@@ -46,6 +46,8 @@ mutants! { Mutant:
     RollbacksUnchecked = "unchecked-rollbacks",
     /// The commit's stamp is drawn before writes are locked, so that a snapshot between may miss what it must see.
     StampedBeforeLocks = "stamps-before-locks",
+    /// The commit's stamp is drawn before predicates are checked, which may count on a commit with a later stamp.
+    StampedBeforePredicates = "stamps-before-predicates",
     /// The commit's stamp is drawn after the checks, when those who overwrite what was read may have drawn theirs.
     StampedAfterChecks = "stamps-after-checks",
 }
@@ -266,15 +268,19 @@ unsafe impl Protocol for Mutant {
             stumble(attempt.local.bound);
         }
         Self::lock(attempt, 0, locked_first)?;
+        if self.fault == Fault::StampedBeforePredicates && !attempt.items.writes().is_empty() {
+            attempt.draw_stamp();
+            stumble(attempt.local.bound);
+        }
+        if self.fault != Fault::PredicatesBeforeLocks {
+            self.check_predicates(attempt)?;
+        }
         if self.fault != Fault::StampedAfterChecks && !attempt.items.writes().is_empty() {
             attempt.draw_stamp();
         }
         if self.fault == Fault::LocksUnheeded {
             // Two must be between lock and installation at a time, and check what the other has locked.
             thread::yield_now();
-        }
-        if self.fault != Fault::PredicatesBeforeLocks {
-            self.check_predicates(attempt)?;
         }
         self.check(attempt)?;
         if self.fault == Fault::LocksUnheeded {

@@ -208,6 +208,7 @@ impl Order {
     ) -> Result<u64, ConflictCause> {
         let overwritten = version::lock_writes(attempt)?;
         self.latch(attempt);
+        version::upgrade_predicates(attempt)?;
         let is_first = !attempt.local.order.is_exposed;
         let epoch = self.epochs.of(attempt.worker().number());
         if is_first {
@@ -219,7 +220,6 @@ impl Order {
         if is_first {
             epoch.store(attempt.stamp_epoch() << 1, Ordering::SeqCst);
         }
-        version::upgrade_predicates(attempt)?;
         // Orders the reads before the checks, also where nothing is locked: K2.
         fence(Ordering::Acquire);
         let read = version::validate_beside_locks(attempt)?;
