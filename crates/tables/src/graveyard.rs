@@ -6,6 +6,11 @@
 //!
 //! Records stay until no snapshot may need them; they are freed when snapshots end or points are made ([`Sweep`]). The lock is held
 //! for a few dozen instructions, never while users' code runs.
+//!
+//! Several threads may come to remove one record, and may differ in whether it has to be buried, if snapshots come or go meanwhile. It is
+//! here at most once, and never after it was freed: a thread that comes late could otherwise show it to a transaction that has pinned its
+//! epoch too late to keep it in memory. So a record that has left the index is not buried; and who has taken one out of the index has it
+//! freed from here ([`settle`](Graveyard::settle)), or takes it from here and frees it ([`forget`](Graveyard::forget)).
 
 use crate::index::Direction;
 use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
@@ -23,9 +28,8 @@ pub(crate) struct Buried {
     life: (u64, u64),
     /// Frees the record.
     retire: unsafe fn(NonNull<()>, &Pin),
-    /// True once the burying thread has taken the record out of the index. Others may have buried it, too.
+    /// True once a thread that has buried the record, or has found it buried, has taken it out of the index.
     is_out: bool,
-    number: usize,
 }
 
 // SAFETY: records are `Send` and `Sync`.
@@ -35,9 +39,8 @@ unsafe impl Send for Buried {}
 pub(crate) struct Graveyard {
     snapshots: KeptSegments,
     records: Mutex<BTreeMap<Box<[u8]>, Vec<Buried>>>,
+    /// The number of records that are here, or are about to be.
     count: AtomicUsize,
-    /// The number of burials so far.
-    burials: AtomicUsize,
     /// The number of records at which a burial sweeps.
     swept_at: AtomicUsize,
 }
@@ -48,13 +51,7 @@ const SWEPT_AT: usize = if cfg!(test) { 2 } else { 64 };
 impl Graveyard {
     pub(crate) fn new(snapshots: KeptSegments) -> Arc<Self> {
         let (records, count) = (Mutex::default(), AtomicUsize::new(0));
-        let graveyard = Arc::new(Self {
-            snapshots,
-            records,
-            count,
-            burials: AtomicUsize::new(0),
-            swept_at: AtomicUsize::new(SWEPT_AT),
-        });
+        let graveyard = Arc::new(Self { snapshots, records, count, swept_at: AtomicUsize::new(SWEPT_AT) });
         let weak = Arc::downgrade(&graveyard);
         graveyard.snapshots.register(weak);
         graveyard
@@ -77,7 +74,16 @@ impl Graveyard {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Buries a record that is going to be taken out of the index. [`settle`](Self::settle) follows, with the number returned.
+    /// As [`is_empty`](Self::is_empty), for a caller that has just noted that a record has left the index: if it is true, nobody will
+    /// bury that record any more.
+    #[inline]
+    pub(crate) fn is_surely_empty(&self) -> bool {
+        // Sequentially consistent: pairs with the count in `bury`.
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Buries a record that is going to be taken out of the index, unless it is buried. False if `has_left` says that it has left the
+    /// index. Otherwise the caller tries to take it out, and [settles](Self::settle) the burial if it did.
     ///
     /// # Safety
     ///
@@ -88,9 +94,8 @@ impl Graveyard {
         record: NonNull<()>,
         life: (u64, u64),
         retire: unsafe fn(NonNull<()>, &Pin),
-    ) -> usize {
-        // Relaxed: only uniqueness matters.
-        let number = self.burials.fetch_add(1, Ordering::Relaxed);
+        has_left: impl FnOnce() -> bool,
+    ) -> bool {
         // Before the record is here, which may be freed as soon as it is.
         if self.count.load(Ordering::Relaxed) >= self.swept_at.load(Ordering::Relaxed) {
             self.sweep();
@@ -98,30 +103,44 @@ impl Graveyard {
             let next = 2 * self.count.load(Ordering::Relaxed) + SWEPT_AT;
             self.swept_at.store(next, Ordering::Relaxed);
         }
-        lock(&self.records).entry(name.into()).or_default().push(Buried {
-            record,
-            life,
-            retire,
-            is_out: false,
-            number,
-        });
-        self.count.fetch_add(1, Ordering::Release);
-        number
+        // Sequentially consistent: whoever takes the record out without a look at what is here sees the count, or has noted
+        // that the record has left.
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let mut records = lock(&self.records);
+        let has_left = has_left();
+        let is_new = !has_left && !records.get(name).is_some_and(|buried| is_among(buried, record));
+        if is_new {
+            records.entry(name.into()).or_default().push(Buried { record, life, retire, is_out: false });
+        }
+        drop(records);
+        if !is_new {
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+        !has_left
     }
 
-    /// Ends a burial: the caller has taken the record out of the index, or another thread had, which has buried it, too.
-    pub(crate) fn settle(&self, name: &[u8], number: usize, is_out: bool) {
+    /// Ends the burial of a record: the caller has taken it out of the index, and has noted that in the record.
+    pub(crate) fn settle(&self, name: &[u8], record: NonNull<()>) {
+        let mut records = lock(&self.records);
+        let buried = records.get_mut(name).and_then(|buried| {
+            let at = buried.iter().position(|buried| buried.record == record)?;
+            Some(&mut buried[at])
+        });
+        buried.expect("a record that is not out yet stays").is_out = true;
+    }
+
+    /// Takes out a record, if it is here, that no snapshot needs: the caller has taken it out of the index, has noted that in the record,
+    /// and is going to free it.
+    #[cold]
+    pub(crate) fn forget(&self, name: &[u8], record: NonNull<()>) {
         let mut records = lock(&self.records);
         let Some(buried) = records.get_mut(name) else { return };
-        let Some(at) = buried.iter().position(|buried| buried.number == number) else { return };
-        if is_out {
-            buried[at].is_out = true;
-            return;
-        }
+        let Some(at) = buried.iter().position(|buried| buried.record == record) else { return };
         buried.swap_remove(at);
         if buried.is_empty() {
             records.remove(name);
         }
+        drop(records);
         self.count.fetch_sub(1, Ordering::Release);
     }
 
@@ -187,6 +206,10 @@ impl Graveyard {
     }
 }
 
+fn is_among(buried: &[Buried], record: NonNull<()>) -> bool {
+    buried.iter().any(|buried| buried.record == record)
+}
+
 /// True if a range's bounds leave no room, for which a map of the standard library would panic.
 fn is_void(range: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
     match range {
@@ -208,5 +231,69 @@ impl Sweep for Graveyard {
 impl Drop for Graveyard {
     fn drop(&mut self) {
         self.free(|_| true);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use hotrow_core::Engine;
+    use hotrow_protocols::Occ;
+
+    /// A record that counts how often it was freed.
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    unsafe fn count(record: NonNull<()>, _pin: &Pin) {
+        // SAFETY: the tests bury such records, which live longer.
+        unsafe { record.cast::<Counted>().as_ref() }.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Buries a record under the name "key".
+    fn bury(graveyard: &Graveyard, record: &Counted, has_left: bool) -> bool {
+        // SAFETY: `count` frees nothing.
+        unsafe { graveyard.bury(b"key", NonNull::from(record).cast(), (0, 1), count, || has_left) }
+    }
+
+    fn all(graveyard: &Graveyard) -> Vec<NonNull<()>> {
+        graveyard.find((Bound::Unbounded, Bound::Unbounded))
+    }
+
+    fn graveyard() -> Arc<Graveyard> {
+        Graveyard::new(Engine::<Occ>::new().kept_segments())
+    }
+
+    #[test]
+    fn a_record_that_two_threads_bury_is_there_once_and_freed_once() {
+        let (graveyard, record) = (graveyard(), Counted::default());
+        let address = NonNull::from(&record).cast();
+        assert!(bury(&graveyard, &record, false) && bury(&graveyard, &record, false));
+        assert_eq!(all(&graveyard), [address]);
+        graveyard.sweep();
+        assert_eq!(
+            (all(&graveyard), record.0.load(Ordering::Relaxed)),
+            (vec![address], 0),
+            "still in the index"
+        );
+        graveyard.settle(b"key", address);
+        graveyard.sweep();
+        assert_eq!((all(&graveyard), record.0.load(Ordering::Relaxed)), (vec![], 1));
+        // A third comes late.
+        assert!(!bury(&graveyard, &record, true));
+        assert!(all(&graveyard).is_empty() && graveyard.is_surely_empty());
+    }
+
+    #[test]
+    fn a_record_that_is_freed_by_who_has_not_buried_it_is_not_found_any_more() {
+        let (graveyard, record, other) = (graveyard(), Counted::default(), Counted::default());
+        let [address, other_address] = [&record, &other].map(|record| NonNull::from(record).cast());
+        assert!(bury(&graveyard, &record, false) && bury(&graveyard, &other, false));
+        assert!(!graveyard.is_surely_empty());
+        graveyard.forget(b"key", address);
+        graveyard.forget(b"another", address);
+        assert_eq!(all(&graveyard), [other_address]);
+        graveyard.settle(b"key", other_address);
+        drop(graveyard);
+        assert_eq!([&record, &other].map(|record| record.0.load(Ordering::Relaxed)), [0, 1]);
     }
 }

@@ -6,8 +6,9 @@
 //! ("poisoned", sto §4.1): other attempts find it but cannot read it. The inserter's commit makes it *present*; its
 //! abort makes it *withdrawn*. A committed delete makes a present record *dead*. Withdrawn records are treated as dead
 //! ones are, except that nobody can have found them present. A dead record never comes back: the attempt
-//! that made it dead removes it from the index in its cleanup, and an insert of the same key makes a new record. The
-//! thread that removes a record from the index retires it through the epoch.
+//! that made it dead removes it from the index in its cleanup, after which it is *removed*, and an insert of the same key makes a
+//! new record. The thread that removes a record from the index retires it through the epoch, or leaves it to the
+//! [graveyard](crate::graveyard).
 //!
 //! An attempt that meets a dead record in the index (its killer is between commit and cleanup) removes the record
 //! itself and looks again. So the bucket or leaf that it observes next no longer holds the record.
@@ -95,6 +96,8 @@ pub(crate) enum State {
     Present = 1,
     Dead = 2,
     Withdrawn = 3,
+    /// Dead, and out of the index.
+    Removed = 4,
 }
 
 /// A state and a raw copy of the row, which may be torn until the protocol has validated the load.
@@ -183,7 +186,8 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
             0 => State::Reserved,
             1 => State::Present,
             2 => State::Dead,
-            _ => State::Withdrawn,
+            3 => State::Withdrawn,
+            _ => State::Removed,
         }
     }
 
@@ -193,6 +197,18 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // Release: pairs with the acquire fence in `find_first`. An operation that finds the first row of a queue
         // present, without having been in line behind its maker, also finds all rows present that became so earlier.
         self.body.key.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Moves a dead record, which the caller has taken out of the index, to its last state.
+    pub(crate) fn leave_index(&self) {
+        // Sequentially consistent, a full fence: pairs with the count in `Graveyard::bury`.
+        self.body.key.state.swap(State::Removed as u8, Ordering::SeqCst);
+    }
+
+    /// True if the record was taken out of the index.
+    pub(crate) fn has_left_index(&self) -> bool {
+        // Sequentially consistent: see `leave_index`.
+        self.body.key.state.load(Ordering::SeqCst) == State::Removed as u8
     }
 
     /// Returns a number that is the same for the record's whole life.

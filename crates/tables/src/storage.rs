@@ -371,13 +371,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
     ) {
-        if let Some(newest) = self.graveyard.newest()
-            // SAFETY: the record is in memory as long as the caller is pinned.
-            && unsafe { record.as_ref() }.state() == State::Dead
-        {
+        // SAFETY: the record is in memory as long as the caller is pinned.
+        let found = unsafe { record.as_ref() };
+        let was_present = found.state() == State::Dead;
+        if was_present && let Some(newest) = self.graveyard.newest() {
             return self.bury(record, newest, pin, changed);
         }
         if self.index.remove(record, pin, changed) {
+            if was_present {
+                found.leave_index();
+                // Somebody may be burying it, if snapshots have come or gone just now.
+                if !self.graveyard.is_surely_empty() {
+                    self.graveyard.forget(&Self::name_of(found), record.cast());
+                }
+            }
             // SAFETY: made with `Box`. A removal succeeds only once, as dead records never go back into the index,
             // and from now on no lookup finds the record.
             unsafe { Self::retire(record.cast(), pin) };
@@ -394,15 +401,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
     ) {
-        let mut name = Vec::new();
         // SAFETY: the record is in memory as long as the caller is pinned.
-        put_name(unsafe { record.as_ref() }.key(), &mut name);
-        let made = self.graveyard.birth(&self.meta, record.addr().get(), pin);
+        let found = unsafe { record.as_ref() };
+        let name = Self::name_of(found);
+        let life = (self.graveyard.birth(&self.meta, record.addr().get(), pin), newest);
         // Before it is removed, so that it is always found in one of the two.
-        // SAFETY: as in `remove_dead`. A removal succeeds only once, and only that thread's burial frees the record.
-        let number = unsafe { self.graveyard.bury(&name, record.cast(), (made, newest), Self::retire) };
-        let is_out = self.index.remove(record, pin, changed);
-        self.graveyard.settle(&name, number, is_out);
+        // SAFETY: as in `remove_dead`. A removal succeeds only once, and so the record is freed once.
+        let is_in = unsafe {
+            self.graveyard.bury(&name, record.cast(), life, Self::retire, || found.has_left_index())
+        };
+        if is_in && self.index.remove(record, pin, changed) {
+            found.leave_index();
+            self.graveyard.settle(&name, record.cast());
+        }
+    }
+
+    /// The name of a record's key.
+    fn name_of(record: &Record<K, R, P>) -> Vec<u8> {
+        let mut name = Vec::new();
+        put_name(record.key(), &mut name);
+        name
     }
 
     /// Frees a record.

@@ -420,7 +420,13 @@ impl Snapshots {
         numbers.push(ready);
         numbers.sort_unstable();
         numbers.dedup();
-        OpenNumbers { coming: if newest == 0 { clock + 1 } else { newest }, numbers }
+        let coming = match (newest, ready) {
+            (0, _) => clock + 1,
+            // There is a point, and the one that is ready is hidden: it may be opened again (`stop_keeping`).
+            (_, 0) => 0,
+            _ => newest,
+        };
+        OpenNumbers { coming, numbers }
     }
 
     /// Stops keeping versions, if no snapshot is open, nor will be that has been made before. True if none are kept now.
@@ -435,7 +441,7 @@ impl Snapshots {
         let ready = self.ready.swap(0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !self.readers.are_none() {
-            // As in `finish_point`. Those that look meanwhile try again.
+            // As in `finish_point`. Those that look meanwhile try again, and those that sweep take nothing out.
             self.ready.store(ready, Ordering::SeqCst);
             return false;
         }

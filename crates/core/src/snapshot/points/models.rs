@@ -61,6 +61,28 @@ fn a_reader_that_loads_a_new_value_finds_the_one_before() {
 }
 
 #[test]
+fn a_point_that_is_hidden_for_a_moment_keeps_its_versions() {
+    Model::new().preemptions(2).check(|| {
+        let snapshots = Snapshots::new(false);
+        let number = snapshots.open_strict().number;
+        // The next point waits for a commit.
+        let mut commit = Announcement::new(&snapshots);
+        commit.begin();
+        snapshots.begin_point(&mut lock(&snapshots.pending));
+        let (stopping, sweeping) = (snapshots.clone(), snapshots.clone());
+        let stopper = spawn(move || stopping.stop_keeping());
+        let sweeper = spawn(move || sweeping.open_numbers().may_need(0, number));
+        // As in `open`: the first look is made before the point is hidden, and the next one after it is shown again.
+        let early = snapshots.claim(number);
+        stopper.join().unwrap();
+        drop(early);
+        let is_open = snapshots.ready.load(Ordering::SeqCst) == number;
+        assert!(sweeper.join().unwrap() || !is_open, "a version pruned too early");
+        commit.end();
+    });
+}
+
+#[test]
 fn a_reader_whose_slot_was_missed_sees_that_its_snapshot_is_no_longer_the_newest() {
     Model::new().preemptions(2).needs(Part::TOTAL_ORDER).needs(Part::STEP).check(|| {
         let snapshots = Snapshots::new(false);
