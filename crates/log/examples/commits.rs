@@ -9,7 +9,7 @@
 //! empty or new; its files are deleted at the end.
 
 use hotrow_log::storage::Directory;
-use hotrow_log::{CatalogEntry, Epochs, Log, Mode, Options, Part, Stamp, entry};
+use hotrow_log::{CatalogEntry, Epochs, Log, Mode, Options, Stamp, entry};
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow_sync::{Mutex, clock, lock, thread};
 use std::error::Error;
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Ok(())
             }
         };
-        entry::write(&mut record, 1, Part::Whole, put(8), put(bytes)).map_err(|()| "cannot be")?;
+        entry::put(&mut record, 1, put(8), put(bytes)).map_err(|()| "cannot be")?;
         let clock = Clock {
             epoch: Arc::new(AtomicU64::new(1)),
             workers: Arc::new((0..workers).map(|_| Mutex::new(0)).collect()),

@@ -9,7 +9,7 @@
 //! threads, and prints megabytes a second. The files are deleted at the end.
 
 use hotrow_log::storage::Directory;
-use hotrow_log::{CatalogEntry, Epochs, Log, Options, Part, Stamp, entry};
+use hotrow_log::{CatalogEntry, Epochs, Log, Options, Stamp, entry};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::{clock, random::Random};
 use std::error::Error;
@@ -80,13 +80,7 @@ fn write(storage: Arc<Directory>, megabytes: u64, value_bytes: u64, rows: u64) -
                     out.extend_from_slice(bytes);
                     Ok(())
                 };
-                let written = entry::write(
-                    &mut record,
-                    1,
-                    Part::Whole,
-                    |out| bytes(&key, out),
-                    |out| bytes(&value, out),
-                );
+                let written = entry::put(&mut record, 1, |out| bytes(&key, out), |out| bytes(&value, out));
                 written.map_err(|()| "cannot be")?;
             }
             order += 1;

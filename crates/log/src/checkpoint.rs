@@ -6,7 +6,7 @@
 //! checkpoints and segments deleted. So after a crash between any two steps either the old checkpoint is there with all
 //! segments since, or the new one.
 
-use crate::entry::{self, Change, Part};
+use crate::entry::{self, Change};
 use crate::files::CheckpointState;
 use crate::layout::{
     CHECKPOINT_MAGIC, TEMPORARY, begin_header, checkpoint_name, put_u64, seal_header, segment_name,
@@ -108,7 +108,7 @@ impl CheckpointWriter {
         self.epoch
     }
 
-    /// Adds rows: entries of whole rows, as [`entry::write`] makes them. Of a row that is given twice the later value counts.
+    /// Adds rows: entries of whole rows, as [`entry::put`] makes them. Of a row that is given twice the later value counts.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl CheckpointWriter {
             let start = reader.offset();
             match reader.next() {
                 None => return Ok(()),
-                Some(Ok(entry)) if matches!(entry.change, Change::Put(Part::Whole, _)) => {}
+                Some(Ok(entry)) if matches!(entry.change, Change::Put(_)) => {}
                 Some(Ok(_)) => {
                     let reason = format!("the entry at byte {start} is not that of a whole row");
                     return Err(CheckpointError::Malformed(reason));

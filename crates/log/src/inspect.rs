@@ -1,6 +1,6 @@
 //! Looking at a log without opening it for use: checking it, and printing it.
 
-use crate::entry::{self, Change, Part};
+use crate::entry::{self, Change};
 use crate::layout::{FrameKind, split_record};
 use crate::recovery::{Frame, OpenReport, Scanner, Survey, TornTail};
 use crate::shared::Claimed;
@@ -141,10 +141,10 @@ fn dump_frame(file: &str, frame: &Frame, buffer: &[u8], out: &mut dyn io::Write)
             let key = Bytes(entry.key);
             let written = match entry.change {
                 Change::Delete => write!(line, "delete {key}"),
-                Change::Put(Part::Whole, value) => write!(line, "put {key} = {}", Bytes(value)),
-                Change::Put(Part::Group(part), value) => {
-                    write!(line, "part {part} of {key} = {}", Bytes(value))
-                }
+                Change::Put(value) => write!(line, "put {key} = {}", Bytes(value)),
+                Change::PutParts(mut parts) => write!(line, "parts of {key}:").and_then(|()| {
+                    parts.try_for_each(|(part, value)| write!(line, " {part} = {}", Bytes(value)))
+                }),
             };
             written.map_err(io::Error::other)?;
             writeln!(out, "      structure {}: {line}", entry.structure)?;

@@ -33,7 +33,7 @@
 //!
 //! ```
 //! use hotrow_log::storage::Faulty;
-//! use hotrow_log::{CatalogEntry, Epochs, Log, Options, Part, Stamp, entry};
+//! use hotrow_log::{CatalogEntry, Epochs, Log, Options, Stamp, entry};
 //! use std::sync::Arc;
 //!
 //! /// An engine whose only commit was made in epoch 1.
@@ -51,7 +51,7 @@
 //!
 //! let mut record = Vec::new();
 //! let bytes = |bytes: &'static [u8]| move |out: &mut Vec<u8>| Ok::<(), ()>(out.extend_from_slice(bytes));
-//! entry::write(&mut record, 0, Part::Whole, bytes(b"a0"), bytes(b"1000")).unwrap();
+//! entry::put(&mut record, 0, bytes(b"a0"), bytes(b"1000")).unwrap();
 //! let mut buffer = log.buffer();
 //! buffer.admit()?;
 //! buffer.append(Stamp { epoch: 1, order: 0 }, &record);
@@ -83,7 +83,6 @@ mod waiting;
 pub use buffer::Buffer;
 pub use catalog::CatalogEntry;
 pub use checkpoint::CheckpointWriter;
-pub use entry::Part;
 pub use error::{BackupError, CheckpointError, DumpError, Failure, OpenError};
 pub use inspect::{VerifyReport, dump, verify};
 pub use log::{Log, Report};

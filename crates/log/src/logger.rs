@@ -390,7 +390,7 @@ impl std::fmt::Debug for Logger {
     }
 }
 
-/// A number that cannot be foretold, so that nobody can make a value that looks like a frame; in a simulation always the
+/// A number that cannot be foretold, so that nobody can make a value that looks like a frame, or keys that collide; in a simulation always the
 /// same.
 pub(crate) fn new_salt() -> u64 {
     use std::hash::BuildHasher;

@@ -9,7 +9,7 @@
 //! ```
 
 use hotrow_log::storage::Directory;
-use hotrow_log::{Epochs, Log, Mode, Options, Part, Stamp, entry};
+use hotrow_log::{Epochs, Log, Mode, Options, Stamp, entry};
 use hotrow_sync::{Mutex, lock, thread};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -61,7 +61,7 @@ fn put(record: &mut Vec<u8>, key: &[u8], value: &[u8]) {
         out.extend_from_slice(bytes);
         Ok::<(), ()>(())
     };
-    entry::write(record, 1, Part::Whole, |out| append(key, out), |out| append(value, out)).unwrap();
+    entry::put(record, 1, |out| append(key, out), |out| append(value, out)).unwrap();
 }
 
 /// Rows of the commit with a number: the worker's counter twice, and a row of its own.

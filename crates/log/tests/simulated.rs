@@ -1,7 +1,7 @@
 //! Workers, logger and losses of power on virtual cores, in schedules that real threads rarely take.
 
 use hotrow_log::storage::{Fault, Faulty};
-use hotrow_log::{Epochs, Log, Mode, Options, Part, Stamp, entry};
+use hotrow_log::{Epochs, Log, Mode, Options, Stamp, entry};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::{Mutex, instrument, lock, thread};
@@ -48,8 +48,7 @@ fn record(key: [u8; 2]) -> Vec<u8> {
     };
     for half in 0..2_u8 {
         let key = [key[0], key[1], half];
-        entry::write(&mut record, 1, Part::Whole, |out| append(&key, out), |out| append(&[half; 300], out))
-            .unwrap();
+        entry::put(&mut record, 1, |out| append(&key, out), |out| append(&[half; 300], out)).unwrap();
     }
     record
 }

@@ -13,10 +13,12 @@
 use super::checkpoint::BlockReader;
 use super::rows::Rows;
 use super::{Frame, Scanner, Survey};
-use crate::entry::{self, Change, Entry, Part};
+use crate::entry::{self, Change, Entry};
 use crate::layout::split_record;
+use crate::logger::new_salt;
 use crate::storage::Storage;
 use crate::{OpenError, Stamp};
+use foldhash::quality::FixedState;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::prefetch::prefetch_bytes;
 use hotrow_sync::{Mutex, lock, thread};
@@ -77,30 +79,19 @@ struct Unit {
 struct Replay<'a> {
     threads: usize,
     partitions: Vec<Mutex<Rows>>,
-    hasher: Hashing,
+    /// Seeded by a random number, so that nobody can make keys that collide; in a simulation always the same.
+    hasher: FixedState,
     progress: Progress,
     tell: &'a (dyn Fn(Progress) + Sync),
 }
 
-enum Hashing {
-    /// Nobody can make keys that collide.
-    Random(std::collections::hash_map::RandomState),
-    /// The same in every run.
-    Fixed,
-}
-
-impl Hashing {
-    fn hash(&self, entry: &Entry<'_>) -> u64 {
-        let feed = |mut hasher: std::collections::hash_map::DefaultHasher| {
-            hasher.write_u32(entry.structure);
-            hasher.write(entry.key);
-            hasher.finish()
-        };
-        match self {
-            Self::Random(state) => feed(state.build_hasher()),
-            Self::Fixed => feed(std::collections::hash_map::DefaultHasher::new()),
-        }
-    }
+/// The hash of a row's structure and key.
+#[inline]
+fn hash_of(hasher: &FixedState, entry: &Entry<'_>) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write_u32(entry.structure);
+    hasher.write(entry.key);
+    hasher.finish()
 }
 
 /// Calls `work` on several threads at once.
@@ -236,7 +227,7 @@ impl Piece for super::checkpoint::Block {
         }
         let corrupt = |at, reason| self.corrupt(file, at, reason);
         for_each_entry(&buffer[range.clone()], range.start, &corrupt, |at, entry| {
-            if !matches!(entry.change, Change::Put(Part::Whole, _)) {
+            if !matches!(entry.change, Change::Put(_)) {
                 return Err(corrupt(at, "an entry is not that of a whole row".into()));
             }
             found(Stamp::default(), at, entry);
@@ -263,7 +254,7 @@ impl Replay<'_> {
             let mut items: Vec<Vec<Item>> = (0..count).map(|_| Vec::new()).collect();
             let parsed = pieces[unit.pieces.clone()].iter().try_for_each(|piece| {
                 piece.parse(buffer, file, epoch_min, &mut |stamp, at, entry| {
-                    let hash = hasher.hash(entry);
+                    let hash = hash_of(hasher, entry);
                     // The low bits are the slots' in the partition's table.
                     items[(hash >> 40) as usize % count].push(Item { hash, stamp, at });
                 })
@@ -362,7 +353,7 @@ fn rows(
 ) -> Result<(Vec<Mutex<Rows>>, Stamp), OpenError> {
     let threads = threads.clamp(1, THREADS_MAX);
     let count = threads * PARTITIONS_PER_THREAD;
-    let hasher = if thread::is_simulated() { Hashing::Fixed } else { Hashing::Random(Default::default()) };
+    let hasher = FixedState::with_seed(new_salt());
     let bytes_total = survey.report.checkpoint_bytes + survey.report.segment_bytes;
     let mut replay = Replay {
         threads,

@@ -1,7 +1,7 @@
 //! The rows that a part of the log leaves, by key.
 
 use crate::Stamp;
-use crate::entry::{Change, Entry, Part};
+use crate::entry::{Change, Entry};
 use hotrow_sync::prefetch::{prefetch, prefetch_bytes};
 
 /// Bytes after which the processor goes on loading by itself.
@@ -62,24 +62,26 @@ impl Rows {
         let index = self.find_or_insert(hash, entry);
         let row = &mut self.rows[index];
         match entry.change {
-            Change::Put(Part::Group(part), value) => {
+            Change::PutParts(parts) => {
                 if row.state != State::Missing && stamp < row.stamp {
                     return;
                 }
                 if row.state != State::Present {
                     self.unsettled.push((index, at));
                 }
-                match row.overlays.iter_mut().find(|overlay| overlay.part == part) {
-                    Some(overlay) if overlay.stamp > stamp => {}
-                    Some(overlay) if overlay.value.len() == value.len() => {
-                        overlay.stamp = stamp;
-                        overlay.value.copy_from_slice(value);
+                parts.for_each(|(part, value)| {
+                    match row.overlays.iter_mut().find(|overlay| overlay.part == part) {
+                        Some(overlay) if overlay.stamp > stamp => {}
+                        Some(overlay) if overlay.value.len() == value.len() => {
+                            overlay.stamp = stamp;
+                            overlay.value.copy_from_slice(value);
+                        }
+                        Some(overlay) => *overlay = Overlay { part, stamp, value: value.into() },
+                        None => row.overlays.push(Overlay { part, stamp, value: value.into() }),
                     }
-                    Some(overlay) => *overlay = Overlay { part, stamp, value: value.into() },
-                    None => row.overlays.push(Overlay { part, stamp, value: value.into() }),
-                }
+                });
             }
-            Change::Put(Part::Whole, value) => {
+            Change::Put(value) => {
                 if row.state != State::Missing && stamp < row.stamp {
                     return;
                 }
@@ -190,7 +192,7 @@ impl Rows {
             slot = (slot + 1) & mask;
         }
         let value_bytes = match entry.change {
-            Change::Put(Part::Whole, value) => value.len(),
+            Change::Put(value) => value.len(),
             _ => 0,
         };
         let mut bytes = Vec::with_capacity(entry.key.len() + value_bytes);
@@ -265,6 +267,7 @@ impl Rows {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::entry::Parts;
     use std::collections::BTreeMap;
 
     fn entry<'a>(key: &'a [u8], change: Change<'a>) -> Entry<'a> {
@@ -283,7 +286,7 @@ mod tests {
             let hash = u64::from(key % 4).wrapping_mul(u64::MAX / 3);
             if random.bool() {
                 let value = order.to_le_bytes();
-                rows.apply(hash, stamp, &entry(&[key], Change::Put(Part::Whole, &value)), 0);
+                rows.apply(hash, stamp, &entry(&[key], Change::Put(&value)), 0);
                 model.insert(key, value.to_vec());
             } else {
                 rows.apply(hash, stamp, &entry(&[key], Change::Delete), 0);
@@ -304,12 +307,12 @@ mod tests {
     fn parts_count_if_they_are_newer_than_the_row_in_whatever_order_they_come() {
         let stamp = |order| Stamp { epoch: 1, order };
         let changes = [
-            (stamp(1), Change::Put(Part::Whole, b"old")),
-            (stamp(2), Change::Put(Part::Group(0), b"lost")),
-            (stamp(3), Change::Put(Part::Whole, b"new")),
-            (stamp(4), Change::Put(Part::Group(1), b"a")),
-            (stamp(5), Change::Put(Part::Group(1), b"b")),
-            (stamp(6), Change::Put(Part::Group(0), b"c")),
+            (stamp(1), Change::Put(b"old")),
+            (stamp(2), Change::PutParts(Parts::of(&[0, 4, b'l', b'o', b's', b't']))),
+            (stamp(3), Change::Put(b"new")),
+            (stamp(4), Change::PutParts(Parts::of(&[1, 1, b'a', 0, 1, b'x']))),
+            (stamp(5), Change::PutParts(Parts::of(&[1, 1, b'b']))),
+            (stamp(6), Change::PutParts(Parts::of(&[0, 1, b'c']))),
         ];
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..200 {
@@ -331,11 +334,11 @@ mod tests {
     #[test]
     fn a_part_without_a_row_is_told() {
         let mut rows = Rows::default();
-        rows.apply(0, Stamp::default(), &entry(b"k", Change::Put(Part::Group(3), b"v")), 42);
+        rows.apply(0, Stamp::default(), &entry(b"k", Change::PutParts(Parts::of(&[3, 1, b'v']))), 42);
         assert_eq!(rows.settle(), Some(42));
         let later = Stamp { epoch: 2, order: 0 };
         rows.apply(0, Stamp::default(), &entry(b"k", Change::Delete), 0);
-        rows.apply(0, later, &entry(b"k", Change::Put(Part::Group(3), b"v")), 43);
+        rows.apply(0, later, &entry(b"k", Change::PutParts(Parts::of(&[3, 1, b'v']))), 43);
         assert_eq!(rows.settle(), Some(43));
     }
 }

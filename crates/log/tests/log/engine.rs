@@ -1,8 +1,6 @@
 //! A plain engine for tests: epochs, commits, and what recovery brings back.
 
-use hotrow_log::{
-    CatalogEntry, Epochs, Log, OpenError, Opened, Options, Part, Stamp, entry, storage::Storage,
-};
+use hotrow_log::{CatalogEntry, Epochs, Log, OpenError, Opened, Options, Stamp, entry, storage::Storage};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -52,11 +50,11 @@ pub(crate) fn bytes(bytes: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> Result<(), ()>
 }
 
 pub(crate) fn put(record: &mut Vec<u8>, structure: u32, key: &[u8], value: &[u8]) {
-    entry::write(record, structure, Part::Whole, bytes(key), bytes(value)).unwrap();
+    entry::put(record, structure, bytes(key), bytes(value)).unwrap();
 }
 
 pub(crate) fn put_part(record: &mut Vec<u8>, structure: u32, part: u32, key: &[u8], value: &[u8]) {
-    entry::write(record, structure, Part::Group(part), bytes(key), bytes(value)).unwrap();
+    entry::put_parts(record, structure, bytes(key), |parts| parts.put(part, bytes(value))).unwrap();
 }
 
 pub(crate) fn delete(record: &mut Vec<u8>, structure: u32, key: &[u8]) {
@@ -70,11 +68,12 @@ pub(crate) fn apply(contents: &mut Contents, record: &[u8]) {
         let id = (found.structure, found.key.to_vec());
         match found.change {
             entry::Change::Delete => drop(contents.remove(&id)),
-            entry::Change::Put(Part::Whole, value) => {
+            entry::Change::Put(value) => {
                 contents.insert(id, (value.to_vec(), BTreeMap::new()));
             }
-            entry::Change::Put(Part::Group(part), value) => {
-                contents.get_mut(&id).unwrap().1.insert(part, value.to_vec());
+            entry::Change::PutParts(parts) => {
+                let overlays = &mut contents.get_mut(&id).unwrap().1;
+                overlays.extend(parts.map(|(part, value)| (part, value.to_vec())));
             }
         }
     }

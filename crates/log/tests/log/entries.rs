@@ -1,8 +1,8 @@
 //! Entries: written and read.
 
 use crate::engine::{bytes, delete, put, put_part};
-use hotrow_log::entry::{self, Change, Entry};
-use hotrow_log::{Buffer, Part};
+use hotrow_log::Buffer;
+use hotrow_log::entry::{self, Change};
 
 #[test]
 fn entries_of_any_lengths_come_back() {
@@ -13,20 +13,25 @@ fn entries_of_any_lengths_come_back() {
         for key in lengths.map(|length| vec![1; length]) {
             for value in lengths.map(|length| vec![2; length]) {
                 put(&mut record, structure, &key, &value);
-                expected.push((key.clone(), Some((Part::Whole, value.clone()))));
+                expected.push((key.clone(), Some((None, value.clone()))));
                 put_part(&mut record, structure, u32::MAX - 1, &key, &value);
-                expected.push((key.clone(), Some((Part::Group(u32::MAX - 1), value))));
+                expected.push((key.clone(), Some((Some(u32::MAX - 1), value))));
             }
             delete(&mut record, structure, &key);
             expected.push((key, None));
         }
         let mut found = entry::read(&record);
         for (key, value) in &expected {
-            let change = match value {
-                None => Change::Delete,
-                Some((part, value)) => Change::Put(*part, value),
-            };
-            assert!(found.next() == Some(Ok(Entry { structure, key, change })));
+            let next = found.next().unwrap().unwrap();
+            assert!((next.structure, next.key) == (structure, key));
+            match (value, next.change) {
+                (None, Change::Delete) => {}
+                (Some((None, value)), Change::Put(found)) => assert!(found == value),
+                (Some((Some(part), value)), Change::PutParts(parts)) => {
+                    assert!(parts.eq([(*part, &value[..])]));
+                }
+                (_, change) => panic!("{change:?}"),
+            }
         }
         assert_eq!(found.next(), None);
     }
@@ -37,6 +42,23 @@ fn a_small_entry_has_five_bytes_beside_key_and_value() {
     let mut record = Vec::new();
     put(&mut record, 5, b"key", b"value");
     assert_eq!(record, [0, 5, 3, b'k', b'e', b'y', 5, 0, b'v', b'a', b'l', b'u', b'e']);
+}
+
+#[test]
+fn several_parts_share_a_key() {
+    let mut record = Vec::new();
+    let parts = |parts: &mut entry::PartsWriter<'_>| {
+        parts.put(200, bytes(b"x"))?;
+        parts.put(1, bytes(&[7; 300]))
+    };
+    entry::put_parts(&mut record, 5, bytes(b"key"), parts).unwrap();
+    assert_eq!(record[..11], [2, 5, 3, b'k', b'e', b'y', 54, 1, 200, 1, 1]);
+    let found = entry::read(&record).next().unwrap().unwrap();
+    let Change::PutParts(parts) = found.change else { panic!("{found:?}") };
+    assert!(parts.eq([(200, &b"x"[..]), (1, &[7; 300][..])]));
+    let mut none = Vec::new();
+    entry::put_parts(&mut none, 5, bytes(b"key"), |_| Ok(())).unwrap();
+    assert_eq!(entry::read(&none).next().unwrap().unwrap_err().reason, "is cut off");
 }
 
 #[test]
@@ -52,8 +74,9 @@ fn an_entry_that_fails_leaves_the_record_as_it_was() {
         out.extend_from_slice(&[0; 1000]);
         Ok::<(), u8>(())
     };
-    assert_eq!(entry::write(&mut record, 1, Part::Whole, failing, whole), Err(7));
-    assert_eq!(entry::write(&mut record, 1, Part::Group(3), whole, failing), Err(7));
+    assert_eq!(entry::put(&mut record, 1, failing, whole), Err(7));
+    let parts = |parts: &mut entry::PartsWriter<'_>| parts.put(2, whole).and_then(|()| parts.put(3, failing));
+    assert_eq!(entry::put_parts(&mut record, 1, whole, parts), Err(7));
     assert_eq!(entry::delete(&mut record, 1, failing), Err(7));
     assert_eq!(record, before);
 }
@@ -99,9 +122,14 @@ fn arbitrary_bytes_are_read_to_their_end_without_a_panic() {
                         Change::Delete => {
                             entry::delete(&mut again, found.structure, bytes(found.key)).unwrap()
                         }
-                        Change::Put(part, value) => {
-                            let (key, value) = (bytes(found.key), bytes(value));
-                            entry::write(&mut again, found.structure, part, key, value).unwrap();
+                        Change::Put(value) => {
+                            entry::put(&mut again, found.structure, bytes(found.key), bytes(value)).unwrap();
+                        }
+                        Change::PutParts(mut parts) => {
+                            let put = |writer: &mut entry::PartsWriter<'_>| {
+                                parts.try_for_each(|(part, value)| writer.put(part, bytes(value)))
+                            };
+                            entry::put_parts(&mut again, found.structure, bytes(found.key), put).unwrap();
                         }
                     }
                 }

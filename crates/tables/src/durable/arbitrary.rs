@@ -4,7 +4,7 @@ use super::error::OpenError;
 use super::storage::Faulty;
 use crate::database::Database;
 use hotrow_core::{Misuse, Value};
-use hotrow_log::{Epochs, Log, Options, Part, Stamp, entry};
+use hotrow_log::{Epochs, Log, Options, Stamp, entry};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use hotrow_sync::random::Random;
@@ -79,7 +79,7 @@ fn arbitrary_rows_are_recovered_or_refused() {
         for order in 0..1 + random.below(4) {
             let mut record = Vec::new();
             let structure = random.below(3) as u32;
-            let part = [Part::Whole, Part::Group(random.below(3) as u32)][usize::from(random.below(4) == 0)];
+            let part = (random.below(4) == 0).then(|| random.below(3) as u32);
             let put = |bytes: Vec<u8>| {
                 move |to: &mut Vec<u8>| {
                     to.extend(bytes);
@@ -87,7 +87,10 @@ fn arbitrary_rows_are_recovered_or_refused() {
                 }
             };
             let (key, row) = (put(bytes(&mut random)), put(bytes(&mut random)));
-            let Ok(()) = entry::write(&mut record, structure, part, key, row);
+            let Ok(()) = match part {
+                None => entry::put(&mut record, structure, key, row),
+                Some(part) => entry::put_parts(&mut record, structure, key, |parts| parts.put(part, row)),
+            };
             buffer.append(Stamp { epoch: last.epoch + 1, order }, &record);
         }
         assert!(logger.step(), "the log is not closed");

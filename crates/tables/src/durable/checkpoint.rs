@@ -7,7 +7,7 @@ use crate::database::{Database, WeakDatabase};
 use crate::key::Key;
 use crate::table::Table;
 use hotrow_core::{Error, Protocol, Snapshot, Value, Worker};
-use hotrow_log::{CheckpointWriter, Part as LogPart, entry};
+use hotrow_log::{CheckpointWriter, entry};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::{Arc, Mutex, lock};
 
@@ -101,7 +101,7 @@ fn put_raw(entries: &mut Vec<u8>, structure: u32, key: &[u8], row: &[u8]) {
         to.extend_from_slice(bytes);
         Ok::<(), std::convert::Infallible>(())
     };
-    let written = entry::write(entries, structure, LogPart::Whole, |to| put(key, to), |to| put(row, to));
+    let written = entry::put(entries, structure, |to| put(key, to), |to| put(row, to));
     written.unwrap_or_else(|never| match never {});
 }
 

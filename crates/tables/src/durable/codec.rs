@@ -1,8 +1,9 @@
 //! Keys and rows as bytes, in the format of [postcard](https://postcard.jamesmunns.com/wire-format): compact, and stable for a given type.
 
-use super::fields::{Changed, get_row, has_fields, put_changed, put_row};
+use super::fields::{get_row, has_fields, put_fields, put_row};
 use super::shape::shape_of;
 use hotrow_core::Value;
+use hotrow_log::entry::PartsWriter;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,7 +21,7 @@ pub(super) struct Codec<K, R> {
 
 type Put<T> = fn(&T, &mut Vec<u8>) -> Result<(), String>;
 type Get<T> = fn(&[u8]) -> Result<T, String>;
-type PutFields<R> = fn(&R, u64, &mut Changed<'_>) -> Result<(), String>;
+type PutFields<R> = fn(&R, u64, &mut PartsWriter<'_>) -> Result<(), String>;
 
 impl<K, R> Clone for Codec<K, R> {
     fn clone(&self) -> Self {
@@ -45,7 +46,7 @@ impl<K: Serialize + DeserializeOwned, R: Value + Serialize + DeserializeOwned> C
         Self {
             put_row: put_row::<R>,
             get_row: get_row::<R>,
-            put_fields: Some(put_changed::<R>),
+            put_fields: Some(put_fields::<R>),
             shape: || format!("key: {}\nrow, by fields: {}", shape_of::<K>(), shape_of::<R>()),
             ..whole
         }
@@ -58,15 +59,23 @@ struct Appending<'v>(&'v mut Vec<u8>);
 impl postcard::ser_flavors::Flavor for Appending<'_> {
     type Output = ();
 
-    #[inline]
+    #[inline(always)]
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
         self.0.push(byte);
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
+        // Most are numbers, of one byte or a few: a call to copy so many would cost more than the copy.
+        match *bytes {
+            [one] => self.0.push(one),
+            [one, two] => self.0.extend_from_slice(&[one, two]),
+            [one, two, three] => self.0.extend_from_slice(&[one, two, three]),
+            [one, two, three, four] => self.0.extend_from_slice(&[one, two, three, four]),
+            [one, two, three, four, five] => self.0.extend_from_slice(&[one, two, three, four, five]),
+            _ => self.0.extend_from_slice(bytes),
+        }
         Ok(())
     }
 
@@ -75,7 +84,7 @@ impl postcard::ser_flavors::Flavor for Appending<'_> {
     }
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn put<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result<(), String> {
     postcard::serialize_with_flavor(value, Appending(bytes)).map_err(|error| error.to_string())
 }

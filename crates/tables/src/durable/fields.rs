@@ -1,16 +1,15 @@
 //! Rows as lists of fields, so that a commit logs only those that it has changed.
 //!
 //! This is for inline rows ([`Value::FIELDS`]) that serde sees as a struct with the same fields. Each field is in the format of
-//! postcard, behind its length: a byte, or 255 and four bytes. A field that was changed later is an entry of its own in the log,
-//! and takes the place of the one in the row.
+//! postcard, behind its length: a byte, or 255 and four bytes. A field that was changed later is a part of the row in the log, and takes
+//! the place of the one in the row.
 
 use super::codec::put;
 use hotrow_core::Value;
-use hotrow_log::{Part, entry};
+use hotrow_log::entry::{PartsWriter, push_counted, take_counted};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::ser::{self, Impossible, Serialize, SerializeStruct, Serializer};
 use std::fmt;
-use std::ops::Range;
 
 /// The most fields that are told apart.
 const FIELDS_MAX: usize = 64;
@@ -50,91 +49,45 @@ trait FieldSink {
     ) -> Result<(), String>;
 }
 
-/// Appends a whole row.
-pub(super) fn put_row<R: Serialize>(row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
-    put_all(row, u64::MAX, &mut Row(bytes))
-}
-
-/// Appends entries for some of a row's fields.
-pub(super) fn put_changed<R: Serialize>(
-    row: &R,
-    fields: u64,
-    changed: &mut Changed<'_>,
-) -> Result<(), String> {
-    put_all(row, fields, changed)
-}
-
-#[inline]
-fn put_all<R: Serialize>(row: &R, wanted: u64, sink: &mut impl FieldSink) -> Result<(), String> {
-    row.serialize(Fields { wanted, next: 0, sink }).map_err(|failure| failure.to_string())
-}
-
 /// A row's bytes.
 struct Row<'v>(&'v mut Vec<u8>);
 
 impl FieldSink for Row<'_> {
     #[inline]
     fn put(&mut self, _: u32, write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>) -> Result<(), String> {
-        put_field(self.0, write)
+        push_counted(self.0, write)
     }
 }
 
-/// Entries for the changed fields of a row.
-pub(super) struct Changed<'e> {
-    pub(super) entries: &'e mut Vec<u8>,
-    pub(super) structure: u32,
-    /// Appends the row's key.
-    pub(super) put_key: &'e dyn Fn(&mut Vec<u8>) -> Result<(), String>,
-    /// The place of the key in the first entry, of which the others copy it.
-    pub(super) key: Option<Range<usize>>,
-}
-
-impl FieldSink for Changed<'_> {
+impl FieldSink for PartsWriter<'_> {
     #[inline]
     fn put(
         &mut self,
         number: u32,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
     ) -> Result<(), String> {
-        let Self { entries, structure, put_key, key } = self;
-        let put_key = |bytes: &mut Vec<u8>| match key {
-            Some(range) => {
-                bytes.extend_from_within(range.clone());
-                Ok(())
-            }
-            None => {
-                let at = bytes.len();
-                put_key(bytes)?;
-                // An entry moves a longer one, to make room for its length.
-                *key = Some(at..bytes.len()).filter(|range| range.len() <= usize::from(u8::MAX));
-                Ok(())
-            }
-        };
-        entry::write(entries, *structure, Part::Group(number), put_key, write)
+        PartsWriter::put(self, number, write)
     }
 }
 
-/// Appends a field behind its length.
-#[inline]
-fn put_field(
-    bytes: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+/// Appends a whole row.
+pub(super) fn put_row<R: Serialize>(row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
+    put_wanted(row, u64::MAX, &mut Row(bytes))
+}
+
+/// Adds some of a row's fields to an entry.
+pub(super) fn put_fields<R: Serialize>(
+    row: &R,
+    fields: u64,
+    parts: &mut PartsWriter<'_>,
 ) -> Result<(), String> {
-    let at = bytes.len();
-    bytes.push(0);
-    write(bytes)?;
-    let length = bytes.len() - at - 1;
-    if length < usize::from(LONG) {
-        bytes[at] = length as u8;
-    } else {
-        bytes[at] = LONG;
-        bytes.splice(at + 1..at + 1, (length as u32).to_le_bytes());
-    }
-    Ok(())
+    put_wanted(row, fields, parts)
 }
 
-/// The first byte of a length that has four bytes.
-const LONG: u8 = 255;
+#[inline]
+fn put_wanted<R: Serialize>(row: &R, wanted: u64, sink: &mut impl FieldSink) -> Result<(), String> {
+    row.serialize(Fields { wanted, next: 0, sink }).map_err(|failure| failure.to_string())
+}
 
 /// Reads a row.
 pub(super) fn get_row<R: DeserializeOwned>(bytes: &[u8]) -> Result<R, String> {
@@ -149,10 +102,11 @@ pub(super) fn with_newer(row: &[u8], newer: &[(u32, &[u8])]) -> Result<Vec<u8>, 
     }
     let mut bytes = Vec::with_capacity(row.len());
     for field in fields {
-        put_field(&mut bytes, |bytes| {
+        let put = |bytes: &mut Vec<u8>| {
             bytes.extend_from_slice(field);
-            Ok(())
-        })?;
+            Ok::<_, String>(())
+        };
+        push_counted(&mut bytes, put)?;
     }
     Ok(bytes)
 }
@@ -161,21 +115,9 @@ pub(super) fn with_newer(row: &[u8], newer: &[(u32, &[u8])]) -> Result<Vec<u8>, 
 fn split(row: &[u8]) -> Result<Vec<&[u8]>, String> {
     let (mut fields, mut rest) = (Vec::new(), row);
     while !rest.is_empty() {
-        fields.push(take(&mut rest).ok_or("a field ends behind the row")?);
+        fields.push(take_counted(&mut rest).ok_or("a field ends behind the row")?);
     }
     Ok(fields)
-}
-
-fn take<'r>(rest: &mut &'r [u8]) -> Option<&'r [u8]> {
-    let (first, mut more) = rest.split_first()?;
-    let mut length = usize::from(*first);
-    if *first == LONG {
-        let (four, behind) = more.split_first_chunk()?;
-        (length, more) = (u32::from_le_bytes(*four) as usize, behind);
-    }
-    let (field, behind) = more.split_at_checked(length)?;
-    *rest = behind;
-    Some(field)
 }
 
 #[derive(Debug)]

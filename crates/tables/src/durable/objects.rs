@@ -8,7 +8,7 @@ use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
 use hotrow_core::{Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, Transaction, Value, Worker};
-use hotrow_log::{Part as LogPart, entry};
+use hotrow_log::entry;
 use hotrow_objects::{TArray, TBox, TCounter};
 use hotrow_sync::{Arc, lock};
 use serde::Serialize;
@@ -200,7 +200,7 @@ impl<P: Protocol> Database<P> {
         values.splice(..known, before);
         let put = move |index: usize, value: &O::Value, entries: &mut Vec<u8>| {
             let key = |bytes: &mut Vec<u8>| (codec.put_key)(&(index as u64), bytes);
-            entry::write(entries, structure, LogPart::Whole, key, |bytes| (codec.put_row)(value, bytes))?;
+            entry::put(entries, structure, key, |bytes| (codec.put_row)(value, bytes))?;
             fits(entries)
         };
         let mut new = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::checkpoint::RowsOfTable;
 use super::codec::Codec;
-use super::fields::{Changed, changed_fields, fields_in};
+use super::fields::{changed_fields, fields_in};
 use super::state::{Durable, RecoveredRows};
 use crate::database::Database;
 use crate::key::Key;
@@ -11,7 +11,7 @@ use crate::record::GroupsOf;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::column_groups::ColumnGroups;
 use hotrow_core::{Misuse, Pin, Protocol, Value};
-use hotrow_log::{Part as LogPart, RECORD_BYTES_MAX, entry};
+use hotrow_log::{RECORD_BYTES_MAX, entry};
 use hotrow_sync::{Arc, OnceLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,6 +47,8 @@ pub(super) struct TableLog<K: Key, R: Value> {
     codec: Codec<K, R>,
     /// A row of the table, as one that has columns for a group. There is one as soon as there has been a row.
     any_row: OnceLock<R>,
+    /// The fields of each column group.
+    fields_of_groups: Vec<u64>,
 }
 
 impl<K: Key, R: Value> TableLog<K, R> {
@@ -54,7 +56,7 @@ impl<K: Key, R: Value> TableLog<K, R> {
     pub(super) fn put_row(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
         let Self { structure, codec, .. } = self;
         let key = |bytes: &mut Vec<u8>| (codec.put_key)(key, bytes);
-        entry::write(entries, *structure, LogPart::Whole, key, |bytes| (codec.put_row)(row, bytes))
+        entry::put(entries, *structure, key, |bytes| (codec.put_row)(row, bytes))
     }
 
     /// Reads a row that was recovered. `Err` with what is wrong with it.
@@ -73,9 +75,14 @@ impl<K: Key, R: Value> TableLog<K, R> {
             return Ok(());
         }
         let put_key = |bytes: &mut Vec<u8>| (self.codec.put_key)(key, bytes);
-        let structure = self.structure;
-        put_fields(row, fields, &mut Changed { entries, structure, put_key: &put_key, key: None })
+        entry::put_parts(entries, self.structure, put_key, |parts| put_fields(row, fields, parts))
     }
+}
+
+/// The fields that have columns in a group, one bit each.
+fn fields_of_group<R: Value>(group: usize) -> u64 {
+    let columns = GroupsOf::<R>::COLUMNS.iter().filter(|column| column.group == group);
+    columns.fold(0, |fields, column| fields | fields_in::<R>(column.row, column.bytes))
 }
 
 /// Checks that a record is not too long.
@@ -107,9 +114,7 @@ impl<K: Key, R: Value> RowLog<K, R> for TableLog<K, R> {
     ) -> Result<(), String> {
         let mut row = self.any_row.get().ok_or("a part of a row is logged before any row")?.clone();
         put(&mut row);
-        let columns = GroupsOf::<R>::COLUMNS.iter().filter(|column| column.group == group);
-        let fields = columns.fold(0, |fields, column| fields | fields_in::<R>(column.row, column.bytes));
-        self.put_fields(entries, key, &row, fields)?;
+        self.put_fields(entries, key, &row, self.fields_of_groups[group])?;
         fits(entries)
     }
 
@@ -134,7 +139,9 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
             return Err(Misuse::NameTaken { name: table.to_owned() });
         }
         let (structure, recovered) = durable.register(table, (self.codec.shape)())?;
-        let log = Arc::new(TableLog { structure, codec: self.codec, any_row: OnceLock::new() });
+        let fields_of_groups = (0..GroupsOf::<R>::NAMES.len()).map(fields_of_group::<R>).collect();
+        let log =
+            Arc::new(TableLog { structure, codec: self.codec, any_row: OnceLock::new(), fields_of_groups });
         self.begun = Some(Begun { log: log.clone(), recovered, durable });
         Ok(Some(log))
     }
