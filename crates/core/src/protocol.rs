@@ -324,8 +324,8 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     }
 
     /// The first half of a commit: takes the locks that are missing, checks predicates, [draws the
-    /// stamp](Attempt::draw_stamp) of an attempt that writes, and validates reads and structure. After an `Ok` the commit can no longer fail,
-    /// and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
+    /// stamp](Attempt::draw_stamp) of an attempt that writes, and validates reads and structure. After an `Ok` the commit can
+    /// no longer fail, and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
     /// [`abort`](Self::abort) after all. After an `Err`, [`abort`](Self::abort) follows.
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause>;
 

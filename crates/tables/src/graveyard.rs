@@ -108,7 +108,7 @@ impl Graveyard {
         self.count.fetch_add(1, Ordering::SeqCst);
         let mut records = lock(&self.records);
         let has_left = has_left();
-        let is_new = !has_left && !records.get(name).is_some_and(|buried| is_among(buried, record));
+        let is_new = !has_left && records.get(name).and_then(|buried| position(buried, record)).is_none();
         if is_new {
             records.entry(name.into()).or_default().push(Buried { record, life, retire, is_out: false });
         }
@@ -123,8 +123,8 @@ impl Graveyard {
     pub(crate) fn settle(&self, name: &[u8], record: NonNull<()>) {
         let mut records = lock(&self.records);
         let buried = records.get_mut(name).and_then(|buried| {
-            let at = buried.iter().position(|buried| buried.record == record)?;
-            Some(&mut buried[at])
+            let at = position(buried, record)?;
+            buried.get_mut(at)
         });
         buried.expect("a record that is not out yet stays").is_out = true;
     }
@@ -135,7 +135,7 @@ impl Graveyard {
     pub(crate) fn forget(&self, name: &[u8], record: NonNull<()>) {
         let mut records = lock(&self.records);
         let Some(buried) = records.get_mut(name) else { return };
-        let Some(at) = buried.iter().position(|buried| buried.record == record) else { return };
+        let Some(at) = position(buried, record) else { return };
         buried.swap_remove(at);
         if buried.is_empty() {
             records.remove(name);
@@ -206,8 +206,8 @@ impl Graveyard {
     }
 }
 
-fn is_among(buried: &[Buried], record: NonNull<()>) -> bool {
-    buried.iter().any(|buried| buried.record == record)
+fn position(buried: &[Buried], record: NonNull<()>) -> Option<usize> {
+    buried.iter().position(|buried| buried.record == record)
 }
 
 /// True if a range's bounds leave no room, for which a map of the standard library would panic.

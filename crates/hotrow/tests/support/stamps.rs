@@ -53,7 +53,7 @@ enum Role {
     Tests,
 }
 
-/// What a worker's transactions have seen, in their order: the number, or 1 if it was odd.
+/// The values that a worker's transactions have seen, in their order: the number, or 1 if it was odd.
 pub(crate) struct Seen {
     worker: u32,
     role: Role,
