@@ -3,7 +3,7 @@
 use crate::catalog;
 use crate::layout::{CATALOG, checkpoint_name, segment_name};
 use crate::shared::{Claimed, Shared};
-use crate::storage::{Storage, append_all, read_full, with_retries};
+use crate::storage::{Storage, read_full, with_retries, write_all};
 use crate::{BackupError, Log};
 use hotrow_sync::lock;
 
@@ -60,7 +60,7 @@ impl Log {
                 if read.map_err(failed)? < chunk.len() {
                     return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
                 }
-                append_all(to, &name, chunk).map_err(|error| write(&name, offset, error))?;
+                write_all(to, &name, offset, chunk).map_err(|error| write(&name, offset, error))?;
                 offset += chunk.len() as u64;
             }
             to.sync(&name).map_err(|error| write(&name, bytes, error))?;

@@ -7,7 +7,7 @@ use crate::layout::{
     CATALOG, CATALOG_MAGIC, TEMPORARY, begin_header, check_header, put_u32, seal_header, u32_at,
 };
 use crate::shared::Shared;
-use crate::storage::{Storage, append_all, read_full, with_retries};
+use crate::storage::{Storage, read_full, with_retries, write_all};
 use crate::{Failure, OpenError};
 use hotrow_sync::lock;
 use std::io;
@@ -89,7 +89,7 @@ pub(crate) fn store(
 ) -> Result<(), (&'static str, io::Error)> {
     let temporary = format!("{CATALOG}{TEMPORARY}");
     storage.create(&temporary).map_err(|error| ("create", error))?;
-    append_all(storage, &temporary, &encode(entries)).map_err(|error| ("write", error))?;
+    write_all(storage, &temporary, 0, &encode(entries)).map_err(|error| ("write", error))?;
     storage.sync(&temporary).map_err(|error| ("sync", error))?;
     storage.rename(&temporary, CATALOG).map_err(|error| ("rename", error))?;
     storage.sync_directory().map_err(|error| ("sync the directory of", error))

@@ -15,7 +15,7 @@ use crate::recovery::checkpoint::{
     BLOCK_HEADER, BlockHeader, CHECKPOINT_HEADER, END_BYTES, END_MAGIC, ROWS_MAGIC,
 };
 use crate::shared::{Claim, Shared};
-use crate::storage::append_all;
+use crate::storage::write_all;
 use crate::{CheckpointError, Log};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
@@ -217,7 +217,7 @@ impl CheckpointWriter {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
-        let written = append_all(&**self.claim.storage(), &self.temporary, bytes);
+        let written = write_all(&**self.claim.storage(), &self.temporary, self.offset, bytes);
         written.map_err(|error| CheckpointError::io("write", &self.temporary, self.offset, error))?;
         self.offset += bytes.len() as u64;
         Ok(())

@@ -15,7 +15,8 @@
 //! commits below some epoch: if a commit is there, all that it depends on is there, too.
 //!
 //! With [`Mode::Group`] there is no timer: the next batch begins the moment the device is free, and holds all that came
-//! meanwhile.
+//! meanwhile. Small frames are written over zeros that were written ahead, so that a sync does not change the file's length: it
+//! takes 100 µs in place of 170 on the ext4 where that was measured.
 //!
 //! # Failures
 //!

@@ -7,7 +7,7 @@ use crate::layout::{
     split_record,
 };
 use crate::shared::Shared;
-use crate::storage::{Storage, append_all};
+use crate::storage::{Storage, write_all};
 use crate::{Failure, Mode};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::{self, Instant};
@@ -33,12 +33,20 @@ const STALLED: Duration = Duration::from_micros(50);
 /// Most bytes of memory that the logger keeps for the next batch.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
+/// Zeros that are written ahead at once.
+const AHEAD_BYTES: usize = if cfg!(debug_assertions) { 8 << 10 } else { 1 << 20 };
+
+/// Frames of this size and larger have no zeros written ahead: a sync of them takes long in any case.
+const LARGE_FRAME: usize = AHEAD_BYTES / 4;
+
 /// The segment that is being written.
 pub(crate) struct OpenSegment {
     pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) salt: u64,
     pub(crate) bytes: u64,
+    /// Bytes of the file: behind those of the segment it has zeros.
+    length: u64,
 }
 
 impl OpenSegment {
@@ -55,13 +63,26 @@ impl OpenSegment {
             move |error| (operation, temporary, error)
         };
         storage.create(&temporary).map_err(failed("create"))?;
-        append_all(storage, &temporary, &header.encode()).map_err(failed("write"))?;
-        append_all(storage, &temporary, first_frame).map_err(failed("write"))?;
+        write_all(storage, &temporary, 0, &header.encode()).map_err(failed("write"))?;
+        write_all(storage, &temporary, SEGMENT_HEADER as u64, first_frame).map_err(failed("write"))?;
         storage.sync(&temporary).map_err(failed("sync"))?;
         storage.rename(&temporary, &name).map_err(failed("rename"))?;
         storage.sync_directory().map_err(failed("sync the directory of"))?;
         let bytes = (SEGMENT_HEADER + first_frame.len()) as u64;
-        Ok(Self { number: header.number, name, salt: header.salt, bytes })
+        Ok(Self { number: header.number, name, salt: header.salt, bytes, length: bytes })
+    }
+
+    /// Writes zeros behind a frame that ends at an offset, unless there are some left. With them there, a sync has only the frame's
+    /// bytes to make durable, and no new length of the file.
+    fn write_ahead(&mut self, storage: &dyn Storage, end: u64) {
+        self.length = self.length.max(end);
+        if self.length == end {
+            let zeros = vec![0; AHEAD_BYTES];
+            // If it fails, the frame is there all the same; the next one tries again.
+            if write_all(storage, &self.name, end, &zeros).is_ok() {
+                self.length += zeros.len() as u64;
+            }
+        }
     }
 }
 
@@ -325,7 +346,13 @@ impl Logger {
         seal_frame(&mut self.frame, header);
         let name = &self.segment.name;
         let storage = &*self.storage;
-        append_all(storage, name, &self.frame).map_err(|error| Failure::io("write", name, offset, error))?;
+        write_all(storage, name, offset, &self.frame)
+            .map_err(|error| Failure::io("write", name, offset, error))?;
+        let is_synced_often = !matches!(self.shared.options.mode, Mode::Async { .. });
+        if is_synced_often && self.frame.len() < LARGE_FRAME && kind == FrameKind::Batch {
+            self.segment.write_ahead(storage, offset + self.frame.len() as u64);
+        }
+        let name = &self.segment.name;
         storage.sync(name).map_err(|error| Failure::io("sync", name, offset, error))?;
         self.sequence += 1;
         self.segment.bytes += self.frame.len() as u64;

@@ -7,7 +7,7 @@
 //! acknowledged and has been damaged since. They are told apart by what follows. A frame is only written once the one
 //! before it is synced; so if a header of a later frame is found anywhere behind a bad frame, the bad one was durable, and
 //! the log is corrupt. Otherwise the frame is a torn tail. It is left where it is, and cut off by the next segment, whose
-//! header tells the length without it.
+//! header tells the length without it. Zeros up to the end of the file are no tail: they were written ahead of frames.
 //!
 //! Damage to the very last frame of a log that was not closed cannot be told from a torn write. A closed log ends with a
 //! frame without records, so there is no such doubt about its last batch.
@@ -49,7 +49,7 @@ pub struct TornTail {
     pub file: String,
     /// Offset from which on the file is ignored.
     pub offset: u64,
-    /// Bytes that are ignored.
+    /// Bytes that are ignored, without zeros at the end.
     pub bytes: u64,
     /// Fault of the frame there.
     pub reason: &'static str,
@@ -174,12 +174,16 @@ impl Survey {
         self.bound = scanner.bound;
         let valid = scanner.offset;
         if let Some((offset, reason)) = bad {
-            if let Some(later) = scan::later_frame(storage, segment, offset)? {
+            let tail = scan::tail(storage, segment, offset)?;
+            if let Some(later) = tail.later_frame {
                 let reason = format!("{reason}, but a later frame follows at byte {later}");
                 return Err(OpenError::corrupt(&segment.name, offset, reason));
             }
-            let bytes = segment.length - offset;
-            self.report.torn_tail = Some(TornTail { file: segment.name.clone(), offset, bytes, reason });
+            // Zeros were written ahead.
+            if tail.end > offset {
+                let bytes = tail.end - offset;
+                self.report.torn_tail = Some(TornTail { file: segment.name.clone(), offset, bytes, reason });
+            }
         }
         *end = valid;
         self.report.closed = matches!(&self.last_frame, Some((last, _)) if last.kind == FrameKind::Close);

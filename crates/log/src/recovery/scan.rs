@@ -188,33 +188,43 @@ impl<'s> Scanner<'s> {
 
 const CUT_OFF: &str = "the frame is cut off";
 
-/// Looks for a header of a later frame behind a bad one. It proves that the bad frame was synced once.
-pub(crate) fn later_frame(
-    storage: &dyn Storage,
-    segment: &Segment,
-    bad: u64,
-) -> Result<Option<u64>, OpenError> {
+/// Content of the last segment from a bad frame on.
+pub(crate) struct Tail {
+    /// Offset of a header of a later frame. It proves that the bad frame was synced once.
+    pub(crate) later_frame: Option<u64>,
+    /// Offset behind which there are only zeros.
+    pub(crate) end: u64,
+}
+
+/// Looks at all that follows the last good frame.
+pub(crate) fn tail(storage: &dyn Storage, segment: &Segment, bad: u64) -> Result<Tail, OpenError> {
     let mut buffer = vec![0; CHUNK];
-    let mut offset = bad - bad % BLOCK as u64 + BLOCK as u64;
+    // Frames begin at whole blocks.
+    let mut offset = bad;
+    let mut end = bad;
     while offset < segment.length {
         let read = read_full(storage, &segment.name, offset, &mut buffer);
         let read = read.map_err(|error| OpenError::io("read", &segment.name, offset, error))?;
         if read == 0 {
             break;
         }
+        if let Some(last) = buffer[..read].iter().rposition(|byte| *byte != 0) {
+            end = offset + last as u64 + 1;
+        }
         for at in (0..read).step_by(BLOCK) {
             let place = offset + at as u64;
             let found = FrameHeader::decode(&buffer[at..read]).filter(|header| {
-                header.segment == segment.header.number
+                place > bad
+                    && header.segment == segment.header.number
                     && header.salt == segment.header.salt
                     && header.offset == place
             });
             if found.is_some() {
-                return Ok(Some(place));
+                return Ok(Tail { later_frame: Some(place), end });
             }
         }
         // A header does not cross a block, and a chunk is whole blocks.
         offset += buffer.len() as u64;
     }
-    Ok(None)
+    Ok(Tail { later_frame: None, end })
 }

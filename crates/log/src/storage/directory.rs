@@ -6,7 +6,7 @@ use hotrow_sync::atomic::{AtomicBool, Ordering};
 use hotrow_sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const LOCK_FILE: &str = "lock";
 
 /// A directory of the file system, used by one process at a time.
 ///
-/// A file stays open from its first append to its sync at least, so that the handle that has written it is the one that syncs
+/// A file stays open from its first write to its sync at least, so that the handle that has written it is the one that syncs
 /// it. Others are closed when a new file is created, so that the number of open files does not grow with the log.
 #[derive(Debug)]
 pub struct Directory {
@@ -86,13 +86,13 @@ impl Directory {
         &self.path
     }
 
-    /// The handle for appends and syncs.
+    /// The handle for writes and syncs.
     fn for_writing(&self, name: &str) -> io::Result<Arc<File>> {
         let mut written = lock(&self.written);
         if let Some(open) = written.get(name) {
             return Ok(Arc::clone(&open.file));
         }
-        let file = Arc::new(OpenOptions::new().append(true).open(self.path.join(name))?);
+        let file = Arc::new(OpenOptions::new().write(true).open(self.path.join(name))?);
         written.insert(name.to_owned(), Written { file: Arc::clone(&file), is_synced: true });
         Ok(file)
     }
@@ -104,11 +104,11 @@ impl Directory {
     }
 }
 
-/// A file that is open for appends.
+/// A file that is open for writes.
 #[derive(Debug)]
 struct Written {
     file: Arc<File>,
-    /// True if nothing was appended since the last sync.
+    /// True if nothing was written since the last sync.
     is_synced: bool,
 }
 
@@ -133,10 +133,20 @@ fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, into, offset)
 }
 
+#[cfg(unix)]
+fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
+}
+
+// On Windows these move the handle's position, which nothing uses.
 #[cfg(windows)]
 fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-    // Moves the handle's position, which appends do not use.
     std::os::windows::fs::FileExt::seek_read(file, into, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
 impl Storage for Directory {
@@ -159,16 +169,15 @@ impl Storage for Directory {
     fn create(&self, name: &str) -> io::Result<()> {
         let mut written = lock(&self.written);
         written.retain(|other, open| !open.is_synced && other != name);
-        drop(File::create(self.path.join(name))?);
-        let file = OpenOptions::new().append(true).open(self.path.join(name))?;
+        let file = File::create(self.path.join(name))?;
         written.insert(name.to_owned(), Written { file: Arc::new(file), is_synced: false });
         Ok(())
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let file = self.for_writing(name)?;
         self.set_synced(name, false);
-        (&*file).write(bytes)
+        write_at(&file, offset, bytes)
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {

@@ -13,17 +13,17 @@ const SECTOR: usize = 512;
 /// A fault of one operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The operation fails and does nothing, except that an append may have appended a part, and that a sync makes what was
+    /// The operation fails and does nothing, except that a write may have written a part, and that a sync makes what was
     /// not synced before never durable.
     Error(io::ErrorKind),
     /// The operation and all later ones fail, as if the device or the process had gone.
     Broken,
-    /// An append appends only a part, and says so. No fault of other operations.
+    /// A write writes only a part, and says so. No fault of other operations.
     Short,
-    /// An append does not reach the device but says that it does; a sync syncs nothing and says that it does. The device
+    /// A write does not reach the device but says that it does; a sync syncs nothing and says that it does. The device
     /// lies. No fault of other operations.
     Lost,
-    /// An append writes one wrong byte; a read returns one. The device lies. No fault of other operations.
+    /// A write writes one wrong byte; a read returns one. The device lies. No fault of other operations.
     Corrupt,
 }
 
@@ -31,10 +31,10 @@ pub enum Fault {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Faults {
-    /// An append is short.
-    pub short_append: f64,
-    /// An append fails.
-    pub failed_append: f64,
+    /// A write is short.
+    pub short_write: f64,
+    /// A write fails.
+    pub failed_write: f64,
     /// A sync of a file or of the directory fails.
     pub failed_sync: f64,
     /// A creation, renaming or deletion fails.
@@ -74,6 +74,8 @@ struct File {
     bytes: Vec<u8>,
     /// Number of bytes that were there at the last successful sync.
     synced: usize,
+    /// Writes since the last successful sync over bytes that were there then: the offset, and what was there.
+    replaced: Vec<(usize, Vec<u8>)>,
     /// Ranges that are not on the device although they should be.
     holes: Vec<Range<usize>>,
 }
@@ -103,7 +105,7 @@ impl NameChange {
 /// Kind of an operation, which decides about the probability of a fault.
 #[derive(Clone, Copy)]
 enum Kind {
-    Append,
+    Write,
     Sync,
     Name,
     Read,
@@ -135,8 +137,8 @@ impl State {
         let faults = self.faults;
         let mut happens = |probability: f64| probability > 0.0 && self.random.chance(probability);
         let failed = match kind {
-            Kind::Append if happens(faults.short_append) => return Some(Fault::Short),
-            Kind::Append => faults.failed_append,
+            Kind::Write if happens(faults.short_write) => return Some(Fault::Short),
+            Kind::Write => faults.failed_write,
             Kind::Sync => faults.failed_sync,
             Kind::Name => faults.failed_name,
             Kind::Read => faults.failed_read,
@@ -176,27 +178,46 @@ impl State {
         // Nearly all, some or nearly none of the sectors survive.
         let survival = [0.02, 0.5, 0.98][random.below(3) as usize];
         for range in file.holes.iter().cloned().chain([tail]) {
-            // An append that was lost may lie where nothing is left.
-            let (mut start, range_end) = (range.start, range.end.min(bytes.len()));
-            while start < range_end {
-                let end = range_end.min((start / SECTOR + 1) * SECTOR);
+            // A write that was lost may lie where nothing is left.
+            let end = range.end.min(bytes.len());
+            for sector in sectors(range.start, end) {
                 if !random.chance(survival) {
-                    lose(&mut bytes[start..end], random);
+                    lose(&mut bytes[sector], None, random);
                 }
-                start = end;
+            }
+        }
+        for (start, old) in file.replaced.iter().rev() {
+            for sector in sectors(*start, start + old.len()) {
+                if !random.chance(survival) {
+                    let old = &old[sector.start - start..sector.end - start];
+                    lose(&mut bytes[sector], Some(old), random);
+                }
             }
         }
         bytes
     }
 }
 
-/// Does to a sector what happens when its write did not end.
-fn lose(sector: &mut [u8], random: &mut Random) {
-    let torn = random.between(0, sector.len() as u64) as usize;
+/// The sectors of a range of bytes, the first and the last cut off.
+fn sectors(mut start: usize, end: usize) -> impl Iterator<Item = Range<usize>> {
+    std::iter::from_fn(move || {
+        let sector = start..end.min((start / SECTOR + 1) * SECTOR);
+        start = sector.end.max(start);
+        (!sector.is_empty()).then_some(sector)
+    })
+}
+
+/// Does to a sector what happens when its write did not end. What was there before is zeros, unless it is given.
+fn lose(sector: &mut [u8], old: Option<&[u8]>, random: &mut Random) {
+    let (torn, end) = (random.between(0, sector.len() as u64) as usize, sector.len());
+    let mut put_back = |range: Range<usize>| match old {
+        Some(old) => sector[range.clone()].copy_from_slice(&old[range]),
+        None => sector[range].fill(0),
+    };
     match random.below(4) {
-        0 => sector.fill(0),
-        1 => sector[torn..].fill(0),
-        2 => sector[..torn].fill(0),
+        0 => put_back(0..end),
+        1 => put_back(torn..end),
+        2 => put_back(0..torn),
         _ => sector[torn..].iter_mut().for_each(|byte| *byte = random.bits() as u8),
     }
 }
@@ -213,7 +234,7 @@ impl Faulty {
         let mut stored = Vec::new();
         for (name, bytes) in files {
             names.insert(name, stored.len());
-            stored.push(File { synced: bytes.len(), bytes, holes: Vec::new() });
+            stored.push(File { synced: bytes.len(), bytes, ..File::default() });
         }
         let state = State {
             random: Random::seeded(seed),
@@ -319,10 +340,15 @@ impl Storage for Faulty {
         Ok(())
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let mut state = lock(&self.state);
-        let fault = state.step(Kind::Append)?;
+        let fault = state.step(Kind::Write)?;
         let file = state.index(name)?;
+        let old_length = state.files[file].bytes.len();
+        let start = offset as usize;
+        if start > old_length {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a write leaves a hole in the file"));
+        }
         if bytes.is_empty() {
             return Ok(0);
         }
@@ -345,18 +371,23 @@ impl Storage for Faulty {
         }
         if let Some(capacity) = state.capacity {
             let used: u64 = state.names.values().map(|&file| state.files[file].bytes.len() as u64).sum();
-            let room = capacity.saturating_sub(used).min(length as u64) as usize;
+            let room = (old_length - start) as u64 + capacity.saturating_sub(used);
             if room == 0 {
                 return Err(injected(io::ErrorKind::StorageFull));
             }
-            length = room;
+            length = length.min(room as usize);
         }
-        let (start, at) = (state.files[file].bytes.len(), state.random.below(length.max(1) as u64) as usize);
+        let at = state.random.below(length.max(1) as u64) as usize;
+        let end = start + length;
         let stored = &mut state.files[file];
-        stored.bytes.extend_from_slice(&bytes[..length]);
+        if start < stored.synced.min(end) {
+            stored.replaced.push((start, stored.bytes[start..stored.synced.min(end)].to_vec()));
+        }
+        stored.bytes.resize(old_length.max(end), 0);
+        stored.bytes[start..end].copy_from_slice(&bytes[..length]);
         match fault {
             Some(Fault::Corrupt) => stored.bytes[start + at] ^= 1 << (at % 8),
-            Some(Fault::Lost) => stored.holes.push(start..start + length),
+            Some(Fault::Lost) => stored.holes.push(start..end),
             _ => {}
         }
         result.map_or(Ok(length), Err)
@@ -374,12 +405,15 @@ impl Storage for Faulty {
             Some(Fault::Lost) => Ok(()),
             _ => {
                 stored.synced = stored.bytes.len();
+                stored.replaced.clear();
                 return Ok(());
             }
         };
         // The system takes the pages for clean from now on, so no later sync writes them.
         stored.synced = stored.bytes.len();
+        let replaced = std::mem::take(&mut stored.replaced);
         stored.holes.push(unsynced);
+        stored.holes.extend(replaced.into_iter().map(|(start, old)| start..start + old.len()));
         result
     }
 

@@ -15,12 +15,12 @@ use std::io;
 ///
 /// # What the log relies on
 ///
-/// - Bytes of a file that were appended before a successful [`sync`](Self::sync) of it survive a loss of power
-///   unchanged. Bytes appended since may be there, partly there or garbage. An append never changes a sector (512
-///   bytes) that lies wholly before it.
+/// - Bytes of a file that were written before a successful [`sync`](Self::sync) of it survive a loss of power
+///   unchanged. Bytes written since may be there, partly there or garbage, or what they replaced. A write never changes a
+///   sector (512 bytes) of which it writes no byte.
 /// - The names that were valid before a successful [`sync_directory`](Self::sync_directory) survive. Each later
 ///   creation, renaming or deletion survives whole or not at all.
-/// - A failed `append` may have appended any part. After a failed `sync` nothing is known of what was not synced before,
+/// - A failed `write` may have written any part. After a failed `sync` nothing is known of what was not synced before,
 ///   and a later success says nothing about it. The log never uses such a file again, except for reading it.
 ///
 /// Methods may be called from several threads at once; the log never has two calls at once that change one file.
@@ -42,13 +42,15 @@ pub trait Storage: Send + Sync + 'static {
     /// Those of the storage.
     fn create(&self, name: &str) -> io::Result<()>;
 
-    /// Appends a part of `bytes`, at least one byte unless there are none. Returns how many bytes were appended.
+    /// Writes a part of `bytes` from `offset` on, at least one byte unless there are none. Returns how many bytes were written.
+    ///
+    /// The offset is the end of the file or lies before it, where the log writes only over zeros that it has written ahead.
     ///
     /// # Errors
     ///
     /// Those of the storage; [`io::ErrorKind::StorageFull`] if there is no room. [`io::ErrorKind::Interrupted`] means
-    /// that nothing was appended.
-    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<usize>;
+    /// that nothing was written.
+    fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<usize>;
 
     /// Makes the content of a file durable.
     ///
@@ -100,13 +102,21 @@ pub trait Storage: Send + Sync + 'static {
     fn sync_directory(&self) -> io::Result<()>;
 }
 
-/// Appends all of `bytes`, however many steps the storage makes of it.
-pub(crate) fn append_all(storage: &dyn Storage, name: &str, mut bytes: &[u8]) -> io::Result<()> {
+/// Writes all of `bytes`, however many steps the storage makes of it.
+pub(crate) fn write_all(
+    storage: &dyn Storage,
+    name: &str,
+    mut offset: u64,
+    mut bytes: &[u8],
+) -> io::Result<()> {
     while !bytes.is_empty() {
-        match storage.append(name, bytes) {
+        match storage.write(name, offset, bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(appended) => bytes = bytes.get(appended..).unwrap_or_default(),
-            // Nothing was appended, so this is no retry of a failed write.
+            Ok(written) => {
+                offset += written as u64;
+                bytes = bytes.get(written..).unwrap_or_default();
+            }
+            // Nothing was written, so this is no retry of a failed write.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -116,6 +116,25 @@ fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
 }
 
 #[test]
+fn zeros_are_written_ahead_and_are_no_torn_tail() {
+    let (storage, log, clock) = started();
+    let last = |storage: &Faulty| storage.files().pop_last().unwrap();
+    let (name, bytes) = last(&storage);
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    assert!(bytes.len() > end + 4096, "{end} bytes and zeros, {} in all", bytes.len());
+    log.wait_durable(commit(&log, &clock, 1).epoch).unwrap();
+    assert_eq!(last(&storage).1.len(), bytes.len(), "the next frame lies where the zeros were");
+    let lost = Arc::new(storage.power_loss(1));
+    assert!(Log::open(lost.clone(), Options::default()).unwrap().report().torn_tail.is_none());
+    assert_eq!(keys(lost.clone()), [0, 1]);
+    // Anything else behind the last frame is one.
+    assert!(lost.corrupt(&name, bytes.len() as u64 - 1, 1));
+    let torn = Log::open(lost.clone(), Options::default()).unwrap().report().torn_tail.clone().unwrap();
+    assert_eq!(torn.offset + torn.bytes, bytes.len() as u64);
+    assert_eq!(keys(lost), [0, 1]);
+}
+
+#[test]
 fn interrupted_and_short_writes_are_no_failures() {
     let (storage, log, clock) = started();
     let now = storage.operations();

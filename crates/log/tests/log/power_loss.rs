@@ -159,10 +159,10 @@ impl Run {
         }
         let mut faults = Faults::default();
         if self.random.bool() {
-            faults.short_append = 0.3;
+            faults.short_write = 0.3;
         }
         if self.random.u8(..4) == 0 {
-            faults.failed_append = 0.02;
+            faults.failed_write = 0.02;
             faults.failed_sync = 0.02;
             faults.failed_name = 0.02;
         }
