@@ -24,7 +24,7 @@ mod version;
 mod worker_states;
 
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
-pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
+pub use locking::{LockWords, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 pub use occ::{Occ, OccLocal, OccOptions};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};

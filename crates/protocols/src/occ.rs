@@ -231,11 +231,11 @@ unsafe impl Protocol for Occ {
         if attempt.local.in_region {
             return;
         }
-        let version = Version::new(attempt.local.last, attempt.worker());
-        let attempt = version::install_writes(prepared, version);
         if let Some((order, ranks)) = self.ordered(attempt) {
-            order.installed(attempt, ranks);
+            order.publish(attempt, ranks);
         }
+        let version = Version::new(attempt.local.last, attempt.worker());
+        version::install_writes(prepared, version);
     }
 
     #[inline]

@@ -23,13 +23,13 @@
 //!
 //! # Deviations from plor §2.1 and DBx1000
 //!
-//! - Locks are words with the holders' bits; only a transaction that must wait goes through a list under a mutex.
+//! - Locks are two words with the holders' bits; only a transaction that must wait goes through a list under a mutex.
 //! - See `queue` for deviations in wounds and in the queue of `wait-die`.
 
 mod lock;
 mod queue;
 
-pub use lock::LockWord;
+pub use lock::LockWords;
 
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
@@ -107,8 +107,8 @@ impl TwoPhaseLocking {
         let shares = item.is(Flags::READ);
         let word = item.header();
         let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared(worker) };
-        if !taken {
-            self.lock_slowly(attempt, id, exclusive)?;
+        if let Err(released) = taken {
+            self.lock_slowly(attempt, id, exclusive, released)?;
         }
         let item = attempt.items.get_mut(id);
         if !exclusive {
@@ -125,6 +125,7 @@ impl TwoPhaseLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         exclusive: bool,
+        released: Released,
     ) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let segment = item.segment();
@@ -132,7 +133,11 @@ impl TwoPhaseLocking {
         let request =
             LockRequest { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
-        let word = unsafe { segment.as_ref() };
+        let word: &LockWords = unsafe { segment.as_ref() };
+        if released == Released::Queued {
+            // Others in the queue have taken the attempt for a holder.
+            self.queues.hand_on(word, request.segment, self.policy, &self.states);
+        }
         match self.queues.acquire(|| attempt.wait_max(), word, request, self.policy, &self.states) {
             Ok(()) => Ok(()),
             Err(Refused::Wounded) => Err(self.states.loss(attempt)),
@@ -160,8 +165,6 @@ impl TwoPhaseLocking {
             Some(word.release_exclusive(worker))
         } else if !item.is(Flags::READ) {
             return;
-        } else if self.policy == Policy::WoundWait {
-            word.release_shared_if_held(worker)
         } else {
             word.release_shared(worker)
         };
@@ -211,7 +214,7 @@ impl Variants for TwoPhaseLocking {
 // everything that can fail.
 unsafe impl Protocol for TwoPhaseLocking {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
-    type Header = LockWord;
+    type Header = LockWords;
     type Mark = ();
     type Local = LockingLocal;
     type Deferral = Absent;
@@ -273,12 +276,12 @@ unsafe impl Protocol for TwoPhaseLocking {
         seen
     }
 
-    fn rival(&self, _attempt: &Attempt<Self>, header: &LockWord) -> Option<Rival> {
+    fn rival(&self, _attempt: &Attempt<Self>, header: &LockWords) -> Option<Rival> {
         header.holders().workers().next().map(|(worker, _)| Rival::holder(worker))
     }
 
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWord {
-        LockWord::new_locked(attempt.worker().number())
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWords {
+        LockWords::new_locked(attempt.worker().number())
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

@@ -29,7 +29,7 @@
 //! them, because values are installed at commit. A wounded one that has passed its commit point is waited for.
 
 use super::Policy;
-use super::lock::LockWord;
+use super::lock::LockWords;
 use crate::striped::Striped;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
 use hotrow_core::WaitLimit;
@@ -37,7 +37,7 @@ use hotrow_sync::profile::waiting;
 
 /// Number of lists of queues.
 const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
-/// Size of a lock and one word of value, in bytes.
+/// Size of a lock in bytes.
 const GRAIN: usize = 16;
 
 /// Number of younger transactions that may share a lock past an older one in the queue (`wait-die`).
@@ -51,7 +51,7 @@ pub(super) struct Queues {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// A holder that shares the lock and has no bit in the word.
+    /// A holder that shares the lock and has no bit in its words.
     Holder,
     /// A transaction that waits.
     Waiter {
@@ -112,7 +112,7 @@ impl Queues {
     pub(super) fn acquire(
         &self,
         mut wait_max: impl FnMut() -> WaitLimit,
-        word: &LockWord,
+        word: &LockWords,
         request: LockRequest,
         policy: Policy,
         states: &WorkerStates,
@@ -176,7 +176,7 @@ impl Queues {
     /// Releases a shared lock that has no bit in the word.
     pub(super) fn release_noted(
         &self,
-        word: &LockWord,
+        word: &LockWords,
         segment: usize,
         stamp: AttemptStamp,
         policy: Policy,
@@ -189,7 +189,7 @@ impl Queues {
 
     /// Hands on a lock that a holder has released.
     #[cold]
-    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
+    pub(super) fn hand_on(&self, word: &LockWords, segment: usize, policy: Policy, states: &WorkerStates) {
         hand_on(&mut self.entries.lock(segment), word, segment, policy, states);
     }
 }
@@ -211,7 +211,7 @@ impl Entry {
 /// Decides on a request: true if it must wait, false if it is granted, `None` if its transaction must abort.
 fn decide(
     entries: &mut Vec<Entry>,
-    word: &LockWord,
+    word: &LockWords,
     request: LockRequest,
     policy: Policy,
     states: &WorkerStates,
@@ -305,9 +305,10 @@ fn meet(
     }
 }
 
-/// Returns the holders that a lock's word names, each with true if it holds the lock exclusively. While the stripe's mutex
-/// is held and the lock closed, their number can only fall; otherwise they are those of a moment.
-fn holders(word: &LockWord, states: &WorkerStates) -> impl Iterator<Item = (AttemptStamp, bool)> {
+/// Returns the holders that a lock's words name, each with true if it holds the lock exclusively. While the stripe's mutex
+/// is held and the lock closed, no other gets the lock, and only readers that find it closed come and go; otherwise they are those of a
+/// moment.
+fn holders(word: &LockWords, states: &WorkerStates) -> impl Iterator<Item = (AttemptStamp, bool)> {
     word.holders().workers().filter_map(|(worker, exclusive)| {
         let stamp = states.stamp(worker);
         // If the worker still holds the lock, the stamp is that of the holding transaction.
@@ -316,7 +317,7 @@ fn holders(word: &LockWord, states: &WorkerStates) -> impl Iterator<Item = (Atte
 }
 
 /// Makes a transaction a holder. Nobody may be in its way.
-fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
+fn give(entries: &mut Vec<Entry>, word: &LockWords, request: LockRequest) {
     let LockRequest { segment, stamp, exclusive, .. } = request;
     if exclusive {
         entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
@@ -328,7 +329,13 @@ fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
 
 /// Grants a lock to the next ones in its queue, as long as they do not conflict. If the queue is then empty, opens
 /// the lock, so that everybody may take it by its word again.
-fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
+fn hand_on(
+    entries: &mut Vec<Entry>,
+    word: &LockWords,
+    segment: usize,
+    policy: Policy,
+    states: &WorkerStates,
+) {
     loop {
         // The next one's position and entry.
         let mut next: Option<(usize, Entry)> = None;

@@ -11,7 +11,7 @@ const SEGMENT: usize = 16;
 
 /// A lock, and a value that only the lock protects: it is not atomic.
 struct Locked {
-    word: LockWord,
+    word: LockWords,
     value: UnsafeCell<u32>,
     queues: Queues,
     states: WorkerStates,
@@ -21,7 +21,7 @@ struct Locked {
 impl Locked {
     fn new(policy: Policy) -> Arc<Self> {
         Arc::new(Self {
-            word: LockWord::default(),
+            word: LockWords::default(),
             value: UnsafeCell::new(0),
             queues: Queues::new(),
             states: WorkerStates::modelled(),
@@ -41,10 +41,11 @@ impl Locked {
             true => self.word.try_exclusive(worker, shares),
             false => self.word.try_shared(worker),
         };
-        if taken {
-            return Ok(());
-        }
+        let Err(released) = taken else { return Ok(()) };
         let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares };
+        if released == Released::Queued && !step_is_left_out() {
+            self.queues.hand_on(&self.word, SEGMENT, self.policy, &self.states);
+        }
         self.queues.acquire(|| limit.into(), &self.word, request, self.policy, &self.states)
     }
 
@@ -62,7 +63,7 @@ impl Locked {
         let worker = stamp.worker();
         let released = match exclusive {
             true => Some(self.word.release_exclusive(worker)),
-            false => self.word.release_shared_if_held(worker),
+            false => self.word.release_shared(worker),
         };
         match released {
             Some(Released::NoWaiters) => {}
@@ -78,7 +79,7 @@ impl Locked {
     /// Checks, after all have ended, that nothing is held, nobody waits, and everybody may take the lock by its word
     /// again.
     fn is_at_rest_at(&self, value: u32) {
-        assert!(self.word.try_exclusive(3, false), "held, or still closed");
+        assert!(self.word.try_exclusive(3, false).is_ok(), "held, or still closed");
         assert!(self.queues.entries.lock(SEGMENT).is_empty());
         // SAFETY: the other threads have ended.
         assert_eq!(self.value.with(|value| unsafe { *value }), value);
@@ -99,7 +100,7 @@ fn add(locked: &Locked, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
 
 /// Two attempts for one lock. A lost hand-over is a deadlock, which loom finds.
 fn two_attempts(policy: Policy, limit: Option<Duration>, outcome: fn(older: bool, younger: bool)) {
-    let model = Model::new().preemptions(3).needs(Part::UPDATES | Part::LOADS);
+    let model = Model::totally_ordered().preemptions(3).needs(Part::UPDATES | Part::LOADS);
     // An attempt that does not wait cannot miss the hand-over, and the next one to come opens the lock.
     let model = if limit.is_none() && policy != Policy::NoWait { model.needs(Part::STEP) } else { model };
     model.check(move || {
@@ -134,9 +135,49 @@ fn a_waiter_that_gives_up_leaves_nothing_behind() {
     two_attempts(Policy::WaitDie, Some(Duration::ZERO), |older, younger| assert!(older || younger));
 }
 
+/// An attempt shares the lock and another one wants it alone: of the two at least one sees the other. `reader`: true if the reader is
+/// the older one.
+fn reader_and_writer(policy: Policy, reader: bool) {
+    let model = Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER);
+    model.check(move || {
+        let locked = Locked::new(policy);
+        let (one, other) = (locked.states.begin_at(0, 1), locked.states.begin_at(1, 2));
+        let (reads, writes) = if reader { (one, other) } else { (other, one) };
+        let second = locked.clone();
+        let second = spawn(move || add(&second, writes, None));
+        let has_read = locked.take(reads, false, false, None).is_ok();
+        if has_read {
+            // SAFETY: the lock is shared, and nobody takes it away.
+            let value = locked.value.with(|value| unsafe { *value });
+            assert!(value < 2);
+            locked.end(reads, false);
+        } else {
+            locked.states.end(reads);
+        }
+        let has_written = second.join().unwrap();
+        assert!(policy == Policy::NoWait || if reader { has_read } else { has_written }, "nobody is older");
+        locked.is_at_rest_at(u32::from(has_written));
+    });
+}
+
+#[test]
+fn a_reader_and_a_writer_that_do_not_wait_do_not_have_the_lock_both() {
+    reader_and_writer(Policy::NoWait, true);
+}
+
+#[test]
+fn an_older_reader_waits_for_a_writer_and_gets_the_lock() {
+    reader_and_writer(Policy::WaitDie, true);
+}
+
+#[test]
+fn an_older_writer_waits_for_a_reader_and_gets_the_lock() {
+    reader_and_writer(Policy::WaitDie, false);
+}
+
 /// Two attempts share the lock, and both want it exclusively.
 fn two_upgrades(policy: Policy, workers: [u32; 2]) {
-    Model::new().preemptions(3).needs(Part::STEP).check(move || {
+    Model::totally_ordered().preemptions(3).needs(Part::STEP).check(move || {
         let locked = Locked::new(policy);
         let upgrade = |locked: &Locked, stamp: AttemptStamp| {
             if locked.take(stamp, false, false, None).is_err() {

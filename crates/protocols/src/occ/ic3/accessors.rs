@@ -3,7 +3,8 @@
 //! Lists are shared by all segments whose ranks have the same hash. So each entry names its segment, by its address, and the ranks of
 //! the piece that has entered it. (An address may come to be another segment's while an entry is there. If that one has another
 //! rank, the entry is no conflict; if it has the same one, it is a conflict that would not be necessary.) Keys that come and go are
-//! entered for the whole object, by its place.
+//! entered for the whole object, by its place. Insertions are the most frequent of these, and do not conflict with each other; so each
+//! worker enters them in one of several lists, and all others look at all of them.
 //!
 //! A list is under a latch. Entries of transactions that have ended are dropped by those that come next, so a list has no more
 //! entries than transactions in progress have made, and [`KEPT`].
@@ -18,6 +19,9 @@ use std::cell::UnsafeCell;
 
 /// The number of lists. Few in tests, so that segments share them.
 const SLOTS: usize = if cfg!(any(test, debug_assertions)) { 64 } else { 4_096 };
+
+/// The number of lists in which the keys that come and go in an object are entered.
+const PARTS: u64 = 16;
 
 /// The number of entries from which on those of ended transactions are dropped.
 const KEPT: usize = 8;
@@ -103,7 +107,18 @@ impl Accessors {
         Self { slots }
     }
 
-    /// The number of the list for a segment of this rank, or an object of this place.
+    /// The numbers of the lists for an access of a whole object, by its place.
+    pub(super) fn slots_of_object(place: u16, kinds: Kinds, worker: u32) -> impl Iterator<Item = u32> {
+        let parts = if kinds == Kinds::INSERT {
+            let own = u64::from(worker) % PARTS;
+            own..own + 1
+        } else {
+            0..PARTS
+        };
+        parts.map(move |part| Self::slot_of(u64::MAX - u64::from(place) * PARTS - part))
+    }
+
+    /// The number of the list for a segment of this rank.
     pub(super) fn slot_of(rank: u64) -> u32 {
         // Fibonacci hashing: the highest bits depend on all others.
         (rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % SLOTS as u32
@@ -242,6 +257,19 @@ mod tests {
         assert_eq!(conflicts(&accessors, &progress, access(Kinds::WRITE), ALL), [1]);
         // SAFETY: nobody else is there.
         assert_eq!(unsafe { &*accessors.slots[3].entries.get() }.len(), 1);
+    }
+
+    #[test]
+    fn whoever_looks_for_a_key_meets_all_that_insert_and_those_do_not_meet_each_other() {
+        let of = |kinds, worker| Accessors::slots_of_object(7, kinds, worker).collect::<Vec<_>>();
+        for worker in 0..40 {
+            let inserts = of(Kinds::INSERT, worker);
+            assert_eq!(inserts.len(), 1);
+            for kinds in [Kinds::OBSERVE, Kinds::DELETE, Kinds::INSERT.and(Kinds::OBSERVE)] {
+                assert!(of(kinds, 3).contains(&inserts[0]));
+            }
+        }
+        assert_ne!(of(Kinds::INSERT, 0), of(Kinds::INSERT, 1));
     }
 
     #[test]

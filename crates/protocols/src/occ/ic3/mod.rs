@@ -15,7 +15,7 @@
 //!    validates;
 //! 4. finds in the lists the transactions in progress with a conflicting access. One whose bound is not above `last` is in the way: the
 //!    attempt is aborted, and the next one waits until it is. After the others the transaction *comes* from now on;
-//! 5. enters itself in the lists, installs, publishes the bound `last + 1`, and lets go of latches and locks.
+//! 5. enters itself in the lists, publishes the bound `last + 1`, and lets go of the latches; then it installs, and unlocks.
 //!
 //! After its last piece a transaction waits until all that it comes after have ended. Then it has ended itself, and its caller is told.
 //! Pieces that conflict with no others are transactions of `occ` and do nothing of this.
@@ -63,8 +63,8 @@
 //! transactions before it, as if they had a conflict (and so waits for them, if they have not passed its ranks). So no transaction comes
 //! after one with a later epoch.
 //!
-//! Each worker shows its epoch. The word is [`DRAWING`] from before it looks at the clock, then the epoch, and then, when its first piece has
-//! installed, the epoch marked as exposed; after an attempt that fails it is 0 again, and the next one draws again. Whoever meets a worker in
+//! Each worker shows its epoch. The word is [`DRAWING`] from before it looks at the clock, then the epoch, and then, when its first piece is
+//! published, the epoch marked as exposed; after an attempt that fails it is 0 again, and the next one draws again. Whoever meets a worker in
 //! one of the first two states, with an earlier epoch, waits until that commit has ended: it holds all its locks and latches, and
 //! waits for commits with still earlier epochs only. When a look has found nobody with an earlier epoch, there will be none any more
 //! ([`Order::quiet`]).
@@ -118,6 +118,8 @@ pub(super) struct OrderLocal {
     in_the_way: Vec<(Predecessor, u64)>,
     /// The accesses of the piece that commits.
     accesses: Vec<Access>,
+    /// The objects among them, by their places, while they are collected.
+    objects: Vec<(u16, Kinds)>,
     /// The lists whose latches are held.
     latched: Vec<u32>,
     /// True if the piece has entered its accesses, and has not installed.
@@ -249,14 +251,14 @@ impl Order {
     ) -> Result<(), ConflictCause> {
         if !attempt.local.order.is_committing {
             self.prepare(attempt, ranks)?;
-            self.installed(attempt, ranks);
+            self.publish(attempt, ranks);
         }
         // Else it has been validated by its commit, which something else has stopped.
         Ok(())
     }
 
-    /// Publishes a piece whose writes are installed.
-    pub(super) fn installed(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
+    /// Publishes a piece that can fail no more. Its writes are locked until they are installed.
+    pub(super) fn publish(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
         let worker = attempt.worker().number();
         // Before the latches are given back, so that whoever finds the entries finds the bound.
         self.progress.of(worker).advance(Some(u64::from(ranks.last) + 1));
@@ -279,7 +281,7 @@ impl Order {
             return;
         }
         if !attempt.local.order.is_exposed {
-            // Release: as in `installed`.
+            // Release: as in `publish`.
             self.epochs.of(attempt.worker().number()).store(0, Ordering::Release);
             if attempt.local.order.has_drawn {
                 attempt.forget_stamp();
@@ -303,11 +305,11 @@ impl Order {
     fn latch(&self, attempt: &mut Attempt<Occ>) {
         let mut accesses = std::mem::take(&mut attempt.local.order.accesses);
         accesses.clear();
-        let mut add = |rank: u64, key: usize, kinds: Kinds| {
-            accesses.push(Access { slot: Accessors::slot_of(rank), key, kinds });
+        let mut objects = std::mem::take(&mut attempt.local.order.objects);
+        let mut of_object = |place: u16, kinds: Kinds| match objects.iter_mut().find(|of| of.0 == place) {
+            Some((_, known)) => *known = known.and(kinds),
+            None => objects.push((place, kinds)),
         };
-        let mut of_object =
-            |place: u16, kinds: Kinds| add(u64::MAX - u64::from(place), usize::from(place), kinds);
         for meta in attempt.observed_objects() {
             of_object(meta.place(), Kinds::OBSERVE);
         }
@@ -322,6 +324,15 @@ impl Order {
                 }
             }
         }
+        for (place, kinds) in objects.drain(..) {
+            for slot in Accessors::slots_of_object(place, kinds, attempt.worker().number()) {
+                accesses.push(Access { slot, key: usize::from(place), kinds });
+            }
+        }
+        attempt.local.order.objects = objects;
+        let mut add = |rank: u64, key: usize, kinds: Kinds| {
+            accesses.push(Access { slot: Accessors::slot_of(rank), key, kinds });
+        };
         for item in attempt.items.iter() {
             let kinds = match (item.is_any(&[Flags::READ, Flags::PREDICATE]), item.is(Flags::WRITE)) {
                 (true, true) => Kinds::READ.and(Kinds::WRITE),
