@@ -26,7 +26,7 @@ mod worker_states;
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use locking::{LockWords, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
-pub use occ::{Occ, OccLocal, OccOptions};
+pub use occ::{FallbackLocks, Occ, OccLocal, OccOptions};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol,

@@ -27,8 +27,11 @@
 //!   did we.
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
+mod fallback;
 mod ic3;
 mod region;
+
+pub use fallback::FallbackLocks;
 
 use crate::reads;
 use crate::version::{self, Version, VersionWord};
@@ -47,6 +50,8 @@ pub struct Occ {
     options: OccOptions,
     /// The order of pieces: of `ic3`.
     order: Option<Box<ic3::Order>>,
+    /// Locks that the fallback from regions takes besides those of segments: of variants with `+partitions` or `+global`.
+    partitions: Option<fallback::Partitions>,
 }
 
 /// The difference between `occ` and its variants.
@@ -58,6 +63,8 @@ pub struct OccOptions {
     pub orders_pieces: bool,
     /// Commits are hardware transactions, where there are any: `dbx`.
     pub uses_regions: bool,
+    /// The locks that commits take if regions fail: `+partitions`, `+global`.
+    pub fallback: FallbackLocks,
 }
 
 /// State that a worker keeps.
@@ -69,6 +76,10 @@ pub struct OccLocal {
     in_region: bool,
     /// Its transaction in pieces, under `ic3`.
     order: ic3::OrderLocal,
+    /// The partitions of what the attempt has touched, if the fallback takes their locks.
+    partitions: Vec<u32>,
+    /// True if it has taken them.
+    has_partitions: bool,
 }
 
 impl Variants for Occ {
@@ -85,7 +96,7 @@ impl Variants for Occ {
         },
         Variant {
             name: "chop-htm",
-            summary: "chop whose pieces commit in hardware transactions; where there are none, as on most machines, it is chop",
+            summary: "chop whose pieces commit in hardware transactions; where there are none, as on most machines, it is chop; +partitions, +global: coarser locks if they fail",
             source: "dbx-tc §3, §4",
         },
         Variant {
@@ -95,7 +106,7 @@ impl Variants for Occ {
         },
         Variant {
             name: "dbx",
-            summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ",
+            summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ; +partitions, +global: as chop-htm",
             source: "DBX, EuroSys 2014",
         },
     ];
@@ -106,24 +117,28 @@ impl Variants for Occ {
     type Options = OccOptions;
 
     fn options(name: &str) -> Option<OccOptions> {
-        match name {
+        let (name, fallback) = FallbackLocks::split(name)?;
+        let options = match name {
             "occ" => Some(OccOptions::default()),
             "chop" => Some(OccOptions { chops: true, ..OccOptions::default() }),
             "chop-htm" => Some(OccOptions { chops: true, uses_regions: true, ..OccOptions::default() }),
             "ic3" => Some(OccOptions { chops: true, orders_pieces: true, ..OccOptions::default() }),
             "dbx" => Some(OccOptions { uses_regions: true, ..OccOptions::default() }),
             _ => None,
-        }
+        };
+        let has_fallback = |options: &OccOptions| options.uses_regions || fallback == FallbackLocks::Segments;
+        options.filter(has_fallback).map(|options| OccOptions { fallback, ..options })
     }
 
     fn name(options: &OccOptions) -> String {
-        String::from(match options {
+        let name = match options {
             OccOptions { orders_pieces: true, .. } => "ic3",
             OccOptions { chops: true, uses_regions: true, .. } => "chop-htm",
             OccOptions { chops: true, .. } => "chop",
             OccOptions { uses_regions: true, .. } => "dbx",
             _ => "occ",
-        })
+        };
+        format!("{name}{}", options.fallback.suffix())
     }
 
     fn chops(&self) -> bool {
@@ -139,7 +154,11 @@ impl Variants for Occ {
     }
 
     fn new(options: &OccOptions) -> Self {
-        Self { options: *options, order: options.orders_pieces.then(|| Box::new(ic3::Order::new())) }
+        Self {
+            options: *options,
+            order: options.orders_pieces.then(|| Box::new(ic3::Order::new())),
+            partitions: fallback::Partitions::new(options.fallback),
+        }
     }
 }
 
@@ -235,7 +254,10 @@ unsafe impl Protocol for Occ {
             order.publish(attempt, ranks);
         }
         let version = Version::new(attempt.local.last, attempt.worker());
-        version::install_writes(prepared, version);
+        let attempt = version::install_writes(prepared, version);
+        if let Some(partitions) = &self.partitions {
+            partitions.unlock(&mut attempt.local);
+        }
     }
 
     #[inline]
@@ -253,6 +275,9 @@ unsafe impl Protocol for Occ {
             order.release(attempt);
         }
         version::release(attempt);
+        if let Some(partitions) = &self.partitions {
+            partitions.unlock(&mut attempt.local);
+        }
     }
 
     fn before_piece(&self, attempt: &mut Attempt<Self>) {

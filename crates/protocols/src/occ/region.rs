@@ -14,7 +14,7 @@
 //! - because a segment that it would write is locked, the attempt waits until none is, as long as `occ` would wait for the lock;
 //! - by anything else, it is tried again like one with a conflict.
 //!
-//! The fallback is the commit of `occ`. Where there are no hardware transactions, `dbx` is `occ`.
+//! The fallback is the commit of `occ`, which may take locks of partitions besides (`fallback`). Where there are no hardware transactions, `dbx` is `occ`.
 //!
 //! # Why it is serializable
 //!
@@ -38,21 +38,36 @@ impl Occ {
         if !region::is_available() {
             return None;
         }
-        let result = if attempt.fits_region() { Self::try_regions(attempt) } else { None };
+        if let Some(partitions) = &self.partitions {
+            partitions.note(attempt);
+        }
+        let result = if attempt.fits_region() { self.try_regions(attempt) } else { None };
         if result.is_none() {
             attempt.count_region_fallback();
+            if let Some(partitions) = &self.partitions {
+                partitions.lock(&mut attempt.local);
+            }
         }
         result
     }
 
-    fn try_regions(attempt: &mut Attempt<Self>) -> Option<Result<(), ConflictCause>> {
+    fn try_regions(&self, attempt: &mut Attempt<Self>) -> Option<Result<(), ConflictCause>> {
         let mut tries = Tries::new();
+        let partitions = self.partitions.as_ref();
         while wait_for_locks(attempt) {
+            if let Some(partitions) = partitions {
+                partitions.wait_until_free(&attempt.local);
+            }
             let (last, worker) = (attempt.local.last, attempt.worker());
             let number = |highest: u64| highest.max(last) + 1;
             let result = attempt.commit_in_region(
                 |item| item.header().load().word(),
-                validate,
+                |attempt| {
+                    if let Some(partitions) = partitions {
+                        partitions.check_in_region(&attempt.local);
+                    }
+                    validate(attempt)
+                },
                 |item| item.header().lock_in_region(),
                 |item, highest| item.header().unlock_as(Version::new(number(*highest), worker)),
             );

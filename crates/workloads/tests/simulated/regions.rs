@@ -77,9 +77,9 @@ fn transactions_of_naive_htm_are_regions_under_every_workload() {
     every_kind_commits_in_regions::<Serial>("naive-htm");
 }
 
-fn explored<P: Protocol>(protocol: &str) -> Explored {
+fn explored<P: Protocol>(protocol: &str, seeds: u64) -> Explored {
     let mut sum = Explored::default();
-    for seed in 0..1_500 {
+    for seed in 0..seeds {
         match explore::<P>(&drawn(seed, protocol), protocol, 100, |_| ()) {
             Ok(explored) => sum.add(&explored),
             Err(violation) => panic!("{protocol}: {violation}\n{:#?}", violation.drawn),
@@ -90,9 +90,17 @@ fn explored<P: Protocol>(protocol: &str) -> Explored {
 
 #[test]
 fn no_schedule_makes_regions_and_locks_miss_each_other() {
-    let occ = ["dbx", "chop-htm"].map(explored::<Occ>);
-    for sum in occ.into_iter().chain([explored::<Serial>("naive-htm")]) {
+    let occ = ["dbx", "chop-htm"].map(|protocol| explored::<Occ>(protocol, 1_500));
+    for sum in occ.into_iter().chain([explored::<Serial>("naive-htm", 1_500)]) {
         assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 15_000, "{sum:?}");
+    }
+}
+
+#[test]
+fn no_schedule_makes_a_fallback_with_coarser_locks_break_a_promise_or_hang() {
+    for protocol in ["dbx+partitions", "dbx+global", "chop-htm+partitions", "chop-htm+global"] {
+        let sum = explored::<Occ>(protocol, 400);
+        assert!(sum.regions > 1_000 && sum.region_aborts > 200 && sum.commits > 4_000, "{protocol}: {sum:?}");
     }
 }
 
