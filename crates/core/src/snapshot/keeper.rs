@@ -213,10 +213,11 @@ impl<P: Protocol> Attempt<P> {
             let since = snapshots.versions().latest(segment, pin);
             if since >= superseded {
                 if P::ALLOWS_CHOPPING && since > stamp.epoch() && piece.is_later() {
-                    let found = snapshots.versions().find(segment, since, pin);
-                    let redo = found.map(|entry| Redo { snapshots, entry, stamp: stamp.epoch(), pin });
-                    // SAFETY: as below.
-                    redo.into_iter().for_each(|redo| unsafe { item.object().redo(item, redo) });
+                    for entry in snapshots.versions().superseded_after(segment, stamp.epoch(), pin) {
+                        let redo = Redo { snapshots, entry, stamp: stamp.epoch(), pin };
+                        // SAFETY: as below.
+                        unsafe { item.object().redo(item, redo) };
+                    }
                 }
                 continue;
             }

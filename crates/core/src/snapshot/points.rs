@@ -6,6 +6,10 @@
 //! more. Those with less are under way already, and each shows that in its worker's word ([`Announcement`]): the maker
 //! waits until each word has changed that showed a commit. Then the point is *ready*.
 //!
+//! Several points may be *pending* at a time, so that a reader which comes while others wait for commits need not wait for these first.
+//! Their numbers grow in the order in which they were begun, and whatever an earlier one waits for, a later one waits for as well or has
+//! found ended: if one is ready, so are all before it.
+//!
 //! The announcement and the clock are two words that two threads write and read crosswise. While commits are stamped, both sides
 //! have a full fence between: whoever does not see the new clock has announced itself visibly.
 //!
@@ -35,11 +39,12 @@ use super::versions::Versions;
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::history::recorder::Recorder;
 use crossbeam_utils::CachePadded;
-use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::spin::{Spin, spin_until};
 use hotrow_sync::{Arc, Mutex, OnceLock, barrier, lock, thread, try_lock};
 // The standard library's, because models do not follow the structures that register.
+use std::collections::VecDeque;
 use std::sync::Weak;
 
 /// The snapshots of an engine: clock, points, readers, versions.
@@ -66,8 +71,10 @@ pub(crate) struct Snapshots {
     /// The words of all workers, and of some that have ended. Locked for moments only, so that no worker waits for a snapshot
     /// when it begins.
     workers: Mutex<Vec<Word>>,
-    /// The point that is being made, if one is.
-    pending: Mutex<Option<Pending>>,
+    /// The points that are not ready yet, the oldest first. Locked for moments only, but for the first point after a while.
+    pending: Mutex<PendingPoints>,
+    /// The number of readers that wait for a pending point. It grows under the lock of `pending`.
+    waiting: AtomicUsize,
     /// Structures that keep removed segments for snapshots.
     sweeps: Mutex<Vec<Weak<dyn Sweep>>>,
 }
@@ -100,9 +107,11 @@ struct Point {
     history: AtomicU64,
 }
 
-/// The number of points whose facts are kept. A point's facts are there as long as it is the newest one that is ready, and the
-/// next one is being made.
-const POINTS: usize = 4;
+/// The number of points whose facts are kept: the newest one that is ready, and those that are pending.
+const POINTS: usize = PENDING_MAX + 1;
+
+/// The number of points that may be pending. Readers beyond that wait for the oldest one, and share the next.
+const PENDING_MAX: usize = if cfg!(test) { 2 } else { 15 };
 
 /// A snapshot that was opened.
 pub(crate) struct Opened {
@@ -117,11 +126,40 @@ pub(crate) struct Opened {
     pub(crate) history_begin: u64,
 }
 
+type PendingPoints = VecDeque<Pending>;
+
 /// A point that is not ready yet.
+#[derive(Clone)]
 struct Pending {
     number: u64,
     /// The workers' words that showed a commit, with their values.
-    commits: Vec<(Word, u64)>,
+    commits: Arc<Vec<(Word, u64)>>,
+}
+
+impl Pending {
+    /// True if all commits before the point have ended.
+    fn is_over(&self) -> bool {
+        // Acquire: pairs with the release in `Announcement::end`, so that what was installed is visible.
+        self.commits.iter().all(|(word, value)| word.load(Ordering::Acquire) != *value)
+    }
+}
+
+/// Counts a reader that waits for a pending point, while it lives.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize, _pending: &PendingPoints) -> Self {
+        // Relaxed: grows, and is compared, under the lock.
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // Relaxed: one more than there are does no harm.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 type Word = Arc<CachePadded<AtomicU64>>;
@@ -153,7 +191,8 @@ impl Snapshots {
             chopping: AtomicBool::new(false),
             whole: CachePadded::new(AtomicU64::new(0)),
             workers: Mutex::new(Vec::new()),
-            pending: Mutex::new(None),
+            pending: Mutex::new(VecDeque::new()),
+            waiting: AtomicUsize::new(0),
             sweeps: Mutex::new(Vec::new()),
         })
     }
@@ -270,7 +309,7 @@ impl Snapshots {
             if self.age() > STALENESS_MAX {
                 self.refresh();
             }
-            // Acquire: pairs with the store in `finish_point`: all commits before the point are installed.
+            // Acquire: pairs with the store in `finish_points`: all commits before the point are installed.
             let number = self.ready.load(Ordering::SeqCst);
             if number == 0 {
                 return self.open_strict();
@@ -290,34 +329,41 @@ impl Snapshots {
         // A point with a greater number is begun after this moment.
         let before = self.now.newest.load(Ordering::SeqCst);
         let mut pending = lock(&self.pending);
-        let is_new = self.ready.load(Ordering::SeqCst) <= before;
-        if is_new {
-            self.switch_on();
-            if pending.as_ref().is_some_and(|point| point.number <= before) {
-                self.wait_for_pending(&mut pending);
-            }
-            if pending.is_none() {
-                self.begin_point(&mut pending);
-            }
-            self.wait_for_pending(&mut pending);
+        let mut has_waited = false;
+        while self.ready.load(Ordering::SeqCst) <= before {
+            has_waited = true;
+            let awaited = match pending.iter().find(|point| point.number > before) {
+                Some(point) => point.clone(),
+                None if pending.len() < PENDING_MAX => {
+                    self.switch_on();
+                    self.begin_point(&mut pending)
+                }
+                None => pending[0].clone(),
+            };
+            let waiting = Waiting::new(&self.waiting, &pending);
+            drop(pending);
+            wait_for(&awaited.commits);
+            pending = lock(&self.pending);
+            drop(waiting);
+            self.finish_points(&mut pending, awaited.number);
         }
-        // The points do not change while the pending one is locked.
+        // No point becomes ready, and none is hidden, while the pending ones are locked.
         let opened = self.claim(self.ready.load(Ordering::SeqCst));
         drop(pending);
-        if is_new {
+        if has_waited {
             self.sweep_some(SWEPT);
         }
         opened
     }
 
-    /// Makes a new point if that needs no long wait, or completes the one that is being made.
+    /// Makes a new point if that needs no long wait, or completes those that are pending.
     fn refresh(&self) {
         let Some(mut pending) = try_lock(&self.pending) else { return };
         if self.now.newest.load(Ordering::SeqCst) == 0 {
             return;
         }
         self.try_pending(&mut pending);
-        if pending.is_none() && self.age() > STALENESS_MAX {
+        if pending.is_empty() && self.age() > STALENESS_MAX {
             self.begin_point(&mut pending);
             spin_until(LOOKS, || self.try_pending(&mut pending));
         }
@@ -335,8 +381,15 @@ impl Snapshots {
         wait_for(&self.announced());
     }
 
-    fn begin_point(&self, pending: &mut Option<Pending>) {
-        let number = self.now.clock.load(Ordering::SeqCst) + 1;
+    fn begin_point(&self, pending: &mut PendingPoints) -> Pending {
+        // Not one whose facts would take the place of others that are needed.
+        let ready = self.ready.load(Ordering::SeqCst);
+        let is_free = |number: &u64| {
+            let mut used = pending.iter().map(|point| point.number).chain([ready]);
+            !used.any(|used| used % POINTS as u64 == number % POINTS as u64)
+        };
+        let mut numbers = self.now.clock.load(Ordering::SeqCst) + 1..;
+        let number = numbers.find(is_free).expect("there is one place more than points may be pending");
         let point = self.point(number);
         // Relaxed: published by `ready`.
         point.since.store(clock::nanoseconds(), Ordering::Relaxed);
@@ -346,33 +399,30 @@ impl Snapshots {
         self.now.newest.store(number, Ordering::SeqCst);
         self.now.clock.store(number, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let commits = self.announced();
-        *pending = Some(Pending { number, commits });
+        let point = Pending { number, commits: Arc::new(self.announced()) };
+        pending.push_back(point.clone());
+        point
     }
 
-    /// Completes the pending point if all commits before it have ended.
-    fn try_pending(&self, pending: &mut Option<Pending>) -> bool {
-        let Some(point) = pending else { return true };
-        // Acquire: pairs with the release in `Announcement::end`, so that what was installed is visible.
-        point.commits.retain(|(word, value)| word.load(Ordering::Acquire) == *value);
-        if !point.commits.is_empty() {
-            return false;
+    /// Completes the pending points whose commits have ended. True if none is left.
+    fn try_pending(&self, pending: &mut PendingPoints) -> bool {
+        if let Some(last) = pending.iter().rev().find(|point| point.is_over()) {
+            let number = last.number;
+            self.finish_points(pending, number);
         }
-        let number = point.number;
-        *pending = None;
-        self.finish_point(number);
-        true
+        pending.is_empty()
     }
 
-    fn wait_for_pending(&self, pending: &mut Option<Pending>) {
-        let Some(point) = pending.take() else { return };
-        wait_for(&point.commits);
-        self.finish_point(point.number);
-    }
-
-    fn finish_point(&self, number: u64) {
-        // Pairs with the loads in `open`.
-        self.ready.store(number, Ordering::SeqCst);
+    /// Makes a point ready, and those before it.
+    fn finish_points(&self, pending: &mut PendingPoints, number: u64) {
+        while pending.front().is_some_and(|point| point.number <= number) {
+            pending.pop_front();
+        }
+        // A later one may be ready already.
+        if self.ready.load(Ordering::SeqCst) < number {
+            // Pairs with the loads in `open`.
+            self.ready.store(number, Ordering::SeqCst);
+        }
     }
 
     /// Called when a reader has ended, whose point was begun at a moment.
@@ -409,7 +459,7 @@ impl Snapshots {
 
     /// The numbers of the snapshots that are open or may be opened.
     pub(crate) fn open_numbers(&self) -> OpenNumbers {
-        // Before `newest`: a point that is begun later has a greater number than the clock has here, or is the newest one here.
+        // Before `newest`: a point that is begun later has a greater number than the clock has here, if none is there yet.
         let clock = self.now.clock.load(Ordering::SeqCst);
         // In this order: a reader that opens a point that is ready shows that first, and then looks if it still is. If it is
         // missed here, the point was ready when `ready` was read here, or a later one was, and the reader will see that.
@@ -424,7 +474,7 @@ impl Snapshots {
             (0, _) => clock + 1,
             // There is a point, and the one that is ready is hidden: it may be opened again (`stop_keeping`).
             (_, 0) => 0,
-            _ => newest,
+            _ => ready + 1,
         };
         OpenNumbers { coming, numbers }
     }
@@ -438,14 +488,17 @@ impl Snapshots {
         if self.now.newest.load(Ordering::SeqCst) == 0 {
             return true;
         }
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
         let ready = self.ready.swap(0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !self.readers.are_none() {
-            // As in `finish_point`. Those that look meanwhile try again, and those that sweep take nothing out.
+            // As in `finish_points`. Those that look meanwhile try again, and those that sweep take nothing out.
             self.ready.store(ready, Ordering::SeqCst);
             return false;
         }
-        *pending = None;
+        pending.clear();
         self.now.newest.store(0, Ordering::SeqCst);
         // Later points have greater numbers than all stamps until now.
         self.now.clock.fetch_add(1, Ordering::SeqCst);
@@ -473,7 +526,7 @@ impl Snapshots {
     fn announced(&self) -> Vec<(Word, u64)> {
         // A worker that registers later sees the clock or the switch that was stored before this lock.
         let workers = lock(&self.workers);
-        // Acquire: as in `try_pending`, for those that have ended.
+        // Acquire: as in `Pending::is_over`, for those that have ended.
         let words = workers.iter().map(|word| (word, word.load(Ordering::Acquire)));
         words.filter(|(_, value)| value & 1 == 1).map(|(word, value)| (word.clone(), value)).collect()
     }

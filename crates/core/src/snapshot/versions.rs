@@ -219,6 +219,22 @@ impl Versions {
         latest
     }
 
+    /// The versions of a segment that commits with greater stamps have superseded.
+    pub(crate) fn superseded_after(
+        &self,
+        segment: SegmentId,
+        stamp: u64,
+        pin: &Pin,
+    ) -> Vec<NonNull<EntryHead>> {
+        let mut found = Vec::new();
+        self.visit(segment, pin, |entry, head| {
+            if head.superseded() > stamp {
+                found.push(entry);
+            }
+        });
+        found
+    }
+
     /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know.
     pub(crate) fn birth(&self, segment: SegmentId, pin: &Pin) -> u64 {
         let mut birth = 0;
@@ -297,7 +313,8 @@ impl Versions {
         let until = if at > head.since { at } else { 0 };
         // Relaxed: see `EntryHead::superseded`.
         head.superseded.store(until, Ordering::Relaxed);
-        self.keep(head.segment, (at, superseded), UNRECORDED, value, heap_bytes, false);
+        let stamps = (at.max(head.since), superseded);
+        self.keep(head.segment, stamps, UNRECORDED, value, heap_bytes, false);
     }
 
     /// Makes room for so many entries, in a level, which it returns: they count as being there.
