@@ -41,6 +41,7 @@ use crate::history::recorder::Recorder;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::{Spin, spin_until};
 use hotrow_sync::{Arc, Mutex, OnceLock, barrier, lock, thread, try_lock};
 // The standard library's, because models do not follow the structures that register.
@@ -545,6 +546,7 @@ pub(super) fn age_of(moment: u64) -> Duration {
 
 /// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.
 fn wait_for(commits: &[(Word, u64)]) {
+    let _waiting = waiting("commits under way", 0);
     for (word, value) in commits {
         let (mut spin, mut rounds) = (Spin::new(), 0);
         while word.load(Ordering::Acquire) == *value {

@@ -128,3 +128,58 @@ fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
     assert!(snapshots.versions.find(other, opened.number, &Pin::new()).is_none());
     assert!(snapshots.versions.find(SEGMENT, opened.number, &Pin::new()).is_some());
 }
+
+#[test]
+fn a_late_change_is_made_to_the_versions_of_all_points_that_see_it() {
+    let snapshots = Snapshots::new(false);
+    let (versions, pin) = (snapshots.versions(), Pin::new());
+    // Commits with the stamps 5 and 8 have replaced 10 and 20.
+    versions.keep(SEGMENT, (0, 5), 0, 10_u64, 0, false);
+    versions.keep(SEGMENT, (5, 8), 0, 20_u64, 0, false);
+    let add = |stamp: u64, more: u64| {
+        for entry in versions.superseded_after(SEGMENT, stamp, &pin) {
+            // SAFETY: only such values are kept here; the pin lives longer than the reference.
+            let value = *unsafe { EntryHead::value::<u64>(entry) };
+            versions.split(entry, stamp, value + more, 0);
+        }
+    };
+    let values = || {
+        // SAFETY: as above.
+        let value = |entry| *unsafe { EntryHead::value::<u64>(entry) };
+        (1..=9).map(|number| versions.find(SEGMENT, number, &pin).map_or(0, value)).collect::<Vec<_>>()
+    };
+    add(3, 1);
+    assert_eq!(values(), [10, 10, 10, 11, 11, 21, 21, 21, 0]);
+    add(3, 1);
+    assert_eq!(values(), [10, 10, 10, 12, 12, 22, 22, 22, 0]);
+    add(6, 100);
+    assert_eq!(values(), [10, 10, 10, 12, 12, 22, 122, 122, 0]);
+    add(9, 1_000);
+    assert_eq!(values()[8], 0);
+}
+
+#[test]
+fn readers_that_come_while_others_wait_have_points_of_their_own() {
+    let snapshots = Snapshots::new(false);
+    let mut worker = Announcement::new(&snapshots);
+    let first = snapshots.open_strict().number;
+    assert_eq!(worker.begin(), Some(first));
+    thread::scope(|scope| {
+        let strict = || scope.spawn(|| snapshots.open_strict().number);
+        let readers: Vec<_> = (0..4).map(|_| strict()).collect();
+        // As many points as may be pending are begun, although none is ready.
+        while lock(&snapshots.pending).len() < PENDING_MAX {
+            thread::yield_now();
+        }
+        assert_eq!(snapshots.ready.load(Ordering::SeqCst), first);
+        assert!(!snapshots.stop_keeping(), "somebody waits");
+        // The facts of the point that is ready are still there.
+        assert!(snapshots.age() < Duration::from_secs(60) && snapshots.open().number == first);
+        worker.end();
+        for reader in readers {
+            assert!(reader.join().expect("it ends") > first);
+        }
+    });
+    assert!(lock(&snapshots.pending).is_empty());
+    assert_eq!(snapshots.waiting.load(Ordering::Relaxed), 0);
+}
