@@ -293,6 +293,10 @@ impl<P: Protocol> Attempt<P> {
         };
         let result = held_back.during(values_max, || region::run(work));
         let has_installed = matches!(result, Ok(Ok(_)));
+        if cfg!(debug_assertions) && !has_installed {
+            // In a simulation an abort does not undo flags.
+            self.items.writes_mut().for_each(|(_, item)| item.unmark(Flags::INSTALLED));
+        }
         self.settle_plan(has_installed);
         if std::mem::take(&mut self.records_later) && has_installed {
             self.record_installed();

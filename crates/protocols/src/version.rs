@@ -205,6 +205,8 @@ pub(crate) fn peek<P: Versioned, V>(
 /// come after all others. Returns the highest number among the versions below the locks.
 ///
 /// So what needs no earlier value, as a sum that everybody adds to, is locked for a shorter time; [`install_writes`] begins with it.
+/// (What has been read is not locked in the reverse order, although that would shorten the time for what most want, which often comes
+/// first: an attempt that has lost it would find that out late, and New-Order of TPC-C made a tenth less on 32 simulated cores.)
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
     let (mut highest, mut left) = (0, false);
