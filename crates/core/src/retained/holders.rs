@@ -120,14 +120,14 @@ pub(super) struct Pressure {
     pub(super) is_over: AtomicBool,
     /// True if some open attempt was told to end at the last look. All operations then check if it is theirs.
     is_told: AtomicBool,
-    /// True if any engine has a limit.
-    has_limits: AtomicBool,
+    /// The lowest limit of an engine; [`NO_LIMIT`] if none has one.
+    bytes_max: AtomicU64,
 }
 
 pub(super) static PRESSURE: CachePadded<Pressure> = CachePadded::new(Pressure {
     is_over: AtomicBool::new(false),
     is_told: AtomicBool::new(false),
-    has_limits: AtomicBool::new(false),
+    bytes_max: AtomicU64::new(NO_LIMIT),
 });
 
 /// True if some open attempt was told to end.
@@ -213,7 +213,8 @@ pub(super) fn set_limit(engine: EngineId, bytes_max: u64) {
     if bytes_max != NO_LIMIT {
         registry.limits.push((engine, bytes_max));
     }
-    PRESSURE.has_limits.store(!registry.limits.is_empty(), Ordering::Relaxed);
+    let lowest = registry.limits.iter().map(|(_, bytes_max)| *bytes_max).min();
+    PRESSURE.bytes_max.store(lowest.unwrap_or(NO_LIMIT), Ordering::Relaxed);
     registry.look();
 }
 
@@ -222,15 +223,22 @@ pub(crate) fn watch() {
     if cfg!(loom) || thread::is_simulated() {
         return;
     }
-    if !PRESSURE.has_limits.load(Ordering::Relaxed) {
+    let bytes_max = PRESSURE.bytes_max.load(Ordering::Relaxed);
+    if bytes_max == NO_LIMIT {
         let now_ns = clock::nanoseconds();
         if now_ns.saturating_sub(LOOKED_AT_NS.load(Ordering::Relaxed)) < LOOK_EVERY_NS {
             return;
         }
     }
-    // The thread that holds the lock is looking.
-    if let Ok(mut registry) = REGISTRY.try_lock() {
-        registry.look();
+    match REGISTRY.try_lock() {
+        Ok(mut registry) => _ = registry.look(),
+        // The thread that holds the lock is looking, but perhaps it does not run, and has seen too little. Transactions that begin now
+        // wait for it if they must.
+        Err(_) => {
+            if totals().retained() > bytes_max {
+                PRESSURE.is_over.store(true, Ordering::Relaxed);
+            }
+        }
     }
 }
 
