@@ -152,7 +152,10 @@ fn a_profile_accounts_for_all_of_the_cores_time_and_names_what_limits_the_run() 
             assert!(listed("waits").is_empty() && listed("lines").is_empty(), "{profile}");
             continue;
         }
-        assert!(listed("lines")[0]["on"].as_str().unwrap().starts_with("array "), "{profile}");
+        // Two-phase locking shares the queues of its locks, too. Which of them lie in one line is decided by where values lie.
+        let dearest = listed("lines")[0]["on"].as_str().unwrap();
+        let is_queue = report["protocol"] == "wound-wait" && dearest == "the lists beside locks";
+        assert!(is_queue || dearest.starts_with("array "), "{profile}");
         let busiest = &listed("resources")[0];
         assert!(busiest["on"].as_str().unwrap().starts_with("array "), "{profile}");
         let busy = number(&busiest["busy_percent"]);

@@ -29,6 +29,7 @@
 
 mod fallback;
 mod ic3;
+mod latch;
 mod region;
 
 pub use fallback::FallbackLocks;

@@ -210,21 +210,22 @@ pub(crate) fn peek<P: Versioned, V>(
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
     let (mut highest, mut left) = (0, false);
+    let mut lock = |id: ItemId, item: &mut Item<P>, expected| {
+        let overwritten = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
+        item.set(Flags::LOCKED);
+        highest = highest.max(overwritten.number());
+        Ok(())
+    };
     for (id, item) in attempt.items.writes_mut() {
-        if item.is(Flags::READ) && !item.is(Flags::INSERTED) {
-            let overwritten =
-                item.header().lock(Some(item.mark)).map_err(|reason| ConflictCause::item(reason, id))?;
-            item.set(Flags::LOCKED);
-            highest = highest.max(overwritten.number());
-        } else {
-            left |= is_blind(item);
+        if is_blind(item) {
+            left = true;
+        } else if !item.is(Flags::INSERTED) {
+            lock(id, item, Some(item.mark))?;
         }
     }
     if left {
         for (id, item) in attempt.items.writes_mut().filter(|(_, item)| is_blind(item)) {
-            let overwritten = item.header().lock(None).map_err(|reason| ConflictCause::item(reason, id))?;
-            item.set(Flags::LOCKED);
-            highest = highest.max(overwritten.number());
+            lock(id, item, None)?;
         }
     }
     Ok(highest)

@@ -1,7 +1,5 @@
 //! Bounded spinning.
 
-use crate::atomic::{AtomicU64, Ordering};
-
 /// The number of turns of a [`Spin`].
 ///
 /// They take about two microseconds on current x86-64: longer than a commit holds its locks while its thread runs,
@@ -73,44 +71,6 @@ impl Spin {
         if !self.turn() {
             crate::thread::yield_now();
             self.left = TURNS / 4;
-        }
-    }
-}
-
-/// Changes a word by `next` until that succeeds, or until `next` gives nothing. Returns the word before the change, or the
-/// one that was refused. `success` is the ordering of the change; loads are relaxed.
-///
-/// It pauses after each failure, longer each time. A failed exchange takes the line from the others for nothing: when many
-/// threads change a word, without pauses they mostly hinder each other (Dice, Hendler, Mirsky, "Lightweight Contention
-/// Management for Efficient Compare-and-Swap Operations", Euro-Par 2013).
-#[inline(always)]
-pub fn update(
-    word: &AtomicU64,
-    success: Ordering,
-    mut next: impl FnMut(u64) -> Option<u64>,
-) -> Result<u64, u64> {
-    let seen = word.load(Ordering::Relaxed);
-    let Some(changed) = next(seen) else { return Err(seen) };
-    match word.compare_exchange(seen, changed, success, Ordering::Relaxed) {
-        Ok(_) => Ok(seen),
-        Err(_) => update_again(word, success, next),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn update_again(
-    word: &AtomicU64,
-    success: Ordering,
-    mut next: impl FnMut(u64) -> Option<u64>,
-) -> Result<u64, u64> {
-    let mut pauses = Pauses::up_to(u64::MAX);
-    loop {
-        pauses.pause();
-        let seen = word.load(Ordering::Relaxed);
-        let Some(changed) = next(seen) else { return Err(seen) };
-        if word.compare_exchange(seen, changed, success, Ordering::Relaxed).is_ok() {
-            return Ok(seen);
         }
     }
 }
@@ -198,16 +158,6 @@ mod tests {
         // 256, 512 and 1,024 are more than 1,000 together only with the last.
         assert_eq!(count, 3);
         assert!(clock::nanoseconds() - begin >= 1_000);
-    }
-
-    #[test]
-    fn a_word_is_changed_unless_the_change_is_refused() {
-        let word = AtomicU64::new(1);
-        let double = |seen| (seen < 4).then_some(2 * seen);
-        assert_eq!(update(&word, Ordering::SeqCst, double), Ok(1));
-        assert_eq!(update(&word, Ordering::SeqCst, double), Ok(2));
-        assert_eq!(update(&word, Ordering::SeqCst, double), Err(4));
-        assert_eq!(word.load(Ordering::Relaxed), 4);
     }
 
     #[test]

@@ -234,11 +234,10 @@ pub(crate) fn watch() {
         Ok(mut registry) => _ = registry.look(),
         // The thread that holds the lock is looking, but perhaps it does not run, and has seen too little. Transactions that begin now
         // wait for it if they must.
-        Err(_) => {
-            if totals().retained() > bytes_max {
-                PRESSURE.is_over.store(true, Ordering::Relaxed);
-            }
+        Err(_) if bytes_max != NO_LIMIT && totals().retained() > bytes_max => {
+            PRESSURE.is_over.store(true, Ordering::Relaxed);
         }
+        Err(_) => {}
     }
 }
 

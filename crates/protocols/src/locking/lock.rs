@@ -29,7 +29,7 @@ pub struct LockWords {
 }
 
 /// The holders of a lock, as far as its words name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Holders {
     exclusive: Option<u32>,
     /// A bit for each worker.
@@ -81,7 +81,7 @@ impl LockWords {
     ///
     /// # Errors
     ///
-    /// What a release returns, because others may have taken the worker for a holder.
+    /// Those of a release, because others may have taken the worker for a holder.
     #[inline(always)]
     pub(super) fn try_shared(&self, worker: u32) -> Result<(), Released> {
         let Some(bit) = bit(worker) else { return Err(Released::NoWaiters) };
@@ -91,7 +91,7 @@ impl LockWords {
         if self.holder.load(Ordering::SeqCst) & (EXCLUSIVE | QUEUED) == 0 {
             return Ok(());
         }
-        Err(self.release_shared(worker).unwrap_or(Released::NoWaiters))
+        Err(self.leave_shared(bit))
     }
 
     /// Takes the lock exclusively if nobody is in the way. `shares` is true if the worker shares it already.
@@ -123,11 +123,15 @@ impl LockWords {
     /// Releases a shared lock, unless it was taken away. `None` if the worker has no bit: then it is noted in the queue.
     #[inline(always)]
     pub(super) fn release_shared(&self, worker: u32) -> Option<Released> {
-        let bit = bit(worker)?;
+        bit(worker).map(|bit| self.leave_shared(bit))
+    }
+
+    #[inline(always)]
+    fn leave_shared(&self, bit: u64) -> Released {
         // Sequentially consistent, both: `close` marks `holder` and then looks at `readers`. Release: pairs with the acquire of the
         // next holder, which may store.
         self.readers.fetch_and(!bit, Ordering::SeqCst);
-        Some(Released::from(self.holder.load(Ordering::SeqCst)))
+        Released::from(self.holder.load(Ordering::SeqCst))
     }
 
     /// Ends a worker's sharing; it holds the lock exclusively now.

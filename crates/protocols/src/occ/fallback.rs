@@ -12,11 +12,11 @@
 //!
 //! Isolation does not rest on them, so who validates without a region need not look at them.
 
+use super::latch::{self, Latch};
 use super::{Occ, OccLocal};
 use crossbeam_utils::CachePadded;
 use hotrow_core::region::LOCKED;
 use hotrow_core::{Attempt, Flags};
-use hotrow_sync::atomic::{AtomicBool, Ordering};
 use hotrow_sync::profile::{name_slice, waiting};
 use hotrow_sync::region;
 use hotrow_sync::spin::Spin;
@@ -32,6 +32,9 @@ pub enum FallbackLocks {
     /// One for all.
     Global,
 }
+
+/// The name of a wait in a profile.
+const WAIT: &str = "the lock of a partition";
 
 /// The number of partitions.
 const PARTITIONS: usize = 64;
@@ -56,7 +59,7 @@ impl FallbackLocks {
 /// The locks of an engine's partitions.
 #[derive(Debug)]
 pub(super) struct Partitions {
-    locks: Box<[CachePadded<AtomicBool>]>,
+    locks: Box<[CachePadded<Latch>]>,
 }
 
 impl Partitions {
@@ -66,7 +69,7 @@ impl Partitions {
             FallbackLocks::Partitions => PARTITIONS,
             FallbackLocks::Global => 1,
         };
-        let locks: Box<[CachePadded<AtomicBool>]> = (0..count).map(|_| CachePadded::default()).collect();
+        let locks: Box<[CachePadded<Latch>]> = (0..count).map(|_| CachePadded::default()).collect();
         name_slice(&locks, || String::from("the locks of partitions"));
         Some(Self { locks })
     }
@@ -85,22 +88,25 @@ impl Partitions {
     }
 
     fn of(&self, rank: u64) -> u32 {
-        // Fibonacci hashing: the highest bits depend on all others.
-        (rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % self.locks.len() as u32
+        latch::number_of(rank, self.locks.len())
     }
 
     /// Waits until the noted partitions are free, each at some moment.
     pub(super) fn wait_until_free(&self, local: &OccLocal) {
-        for lock in &local.partitions {
-            // Relaxed: the region looks again.
-            wait_until(|| !self.locks[*lock as usize].load(Ordering::Relaxed));
+        for lock in local.partitions.iter().map(|lock| &self.locks[*lock as usize]) {
+            if lock.is_locked() {
+                let _waiting = waiting(WAIT, 0);
+                let mut spin = Spin::new();
+                while lock.is_locked() {
+                    spin.turn_or_yield();
+                }
+            }
         }
     }
 
     /// Aborts the region that the thread is in if one of the noted partitions is taken.
     pub(super) fn check_in_region(&self, local: &OccLocal) {
-        // Acquire: pairs with the release in `unlock`. (The region's beginning is a full fence besides.)
-        if local.partitions.iter().any(|lock| self.locks[*lock as usize].load(Ordering::Acquire)) {
+        if local.partitions.iter().any(|lock| self.locks[*lock as usize].is_locked()) {
             region::abort::<LOCKED>();
         }
     }
@@ -109,11 +115,10 @@ impl Partitions {
     pub(super) fn lock(&self, local: &mut OccLocal) {
         for lock in &local.partitions {
             let lock = &self.locks[*lock as usize];
-            wait_until(|| {
-                // Acquire: pairs with the release in `unlock`. Failures order nothing.
-                !lock.load(Ordering::Relaxed)
-                    && lock.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            });
+            if !lock.try_lock() {
+                let _waiting = waiting(WAIT, 0);
+                lock.lock();
+            }
         }
         local.has_partitions = true;
     }
@@ -122,22 +127,9 @@ impl Partitions {
     pub(super) fn unlock(&self, local: &mut OccLocal) {
         if std::mem::take(&mut local.has_partitions) {
             for lock in &local.partitions {
-                // Release: pairs with the acquire in `lock`.
-                self.locks[*lock as usize].store(false, Ordering::Release);
+                self.locks[*lock as usize].unlock();
             }
         }
-    }
-}
-
-/// Waits for the holder of a lock. It commits: it waits for locks of higher numbers, and a bounded time for those of segments.
-fn wait_until(mut over: impl FnMut() -> bool) {
-    if over() {
-        return;
-    }
-    let _waiting = waiting("the lock of a partition", 0);
-    let mut spin = Spin::new();
-    while !over() {
-        spin.turn_or_yield();
     }
 }
 

@@ -14,7 +14,8 @@
 //! - because a segment that it would write is locked, the attempt waits until none is, as long as `occ` would wait for the lock;
 //! - by anything else, it is tried again like one with a conflict.
 //!
-//! The fallback is the commit of `occ`, which may take locks of partitions besides (`fallback`). Where there are no hardware transactions, `dbx` is `occ`.
+//! The fallback is the commit of `occ`, which may take locks of partitions besides (`fallback`). Where there are no hardware
+//! transactions, `dbx` is `occ`.
 //!
 //! # Why it is serializable
 //!

@@ -10,11 +10,10 @@
 //! entries than transactions in progress have made, and [`KEPT`].
 
 use crate::drp::progress::{FINISHED, Predecessor, Progress};
+use crate::occ::latch::{self, Latch};
 use crossbeam_utils::CachePadded;
 use hotrow_core::PieceRanks;
-use hotrow_sync::atomic::{AtomicBool, Ordering};
 use hotrow_sync::profile::name_slice;
-use hotrow_sync::spin::Spin;
 use std::cell::UnsafeCell;
 
 /// The number of lists. Few in tests, so that segments share them.
@@ -80,7 +79,7 @@ struct Entry {
 }
 
 struct Slot {
-    latch: AtomicBool,
+    latch: Latch,
     entries: UnsafeCell<Vec<Entry>>,
 }
 
@@ -101,7 +100,7 @@ impl std::fmt::Debug for Accessors {
 impl Accessors {
     pub(super) fn new() -> Self {
         let slot =
-            || CachePadded::new(Slot { latch: AtomicBool::new(false), entries: UnsafeCell::new(Vec::new()) });
+            || CachePadded::new(Slot { latch: Latch::default(), entries: UnsafeCell::new(Vec::new()) });
         let slots: Box<[CachePadded<Slot>]> = (0..SLOTS).map(|_| slot()).collect();
         name_slice(&slots, || String::from("the accessor lists"));
         Self { slots }
@@ -120,30 +119,20 @@ impl Accessors {
 
     /// The number of the list for a segment of this rank.
     pub(super) fn slot_of(rank: u64) -> u32 {
-        // Fibonacci hashing: the highest bits depend on all others.
-        (rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % SLOTS as u32
+        latch::number_of(rank, SLOTS)
     }
 
     /// Takes the latches of lists, which are in ascending order.
     pub(super) fn latch(&self, slots: &[u32]) {
         for slot in slots {
-            let latch = &self.slots[*slot as usize].latch;
-            let mut spin = Spin::new();
-            // Acquire: pairs with the release in `unlatch`. Failures order nothing.
-            while latch.load(Ordering::Relaxed)
-                || latch.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
-            {
-                // Holders wait for latches of higher numbers only.
-                spin.turn_or_yield();
-            }
+            self.slots[*slot as usize].latch.lock();
         }
     }
 
     /// Gives latches back that the caller holds.
     pub(super) fn unlatch(&self, slots: &[u32]) {
         for slot in slots {
-            // Release: pairs with the acquire in `latch`.
-            self.slots[*slot as usize].latch.store(false, Ordering::Release);
+            self.slots[*slot as usize].latch.unlock();
         }
     }
 
