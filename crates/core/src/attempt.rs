@@ -619,11 +619,15 @@ impl<P: Protocol> Attempt<P> {
     /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) unsafe fn install(&mut self, id: ItemId, note: impl FnOnce(&mut Item<P>)) {
-        let Self { items, pin, log, kept, .. } = self;
-        let item = items.get_mut(id);
+        let Self { items, pin, log, kept, announcement, .. } = self;
+        let (item, pin) = (items.get_mut(id), pin.as_ref().expect(PINNED));
         note(item);
+        if kept.is_keeping() {
+            // SAFETY: the caller's promise; the write is installed next.
+            unsafe { kept.keep((id, item), announcement.as_ref(), pin) };
+        }
         // SAFETY: the caller's promise.
-        unsafe { item.install(pin.as_ref().expect(PINNED)) };
+        unsafe { item.install(pin) };
         if item.is(Flags::KEPT) {
             kept.not_replaced(id);
         }
@@ -643,10 +647,14 @@ impl<P: Protocol> Attempt<P> {
         mut before: impl FnMut(&mut Item<P>),
         mut after: impl FnMut(&Item<P>),
     ) {
-        let Self { items, pin, log, kept, records_later, .. } = self;
+        let Self { items, pin, log, kept, announcement, records_later, .. } = self;
         let pin = pin.as_ref().expect(PINNED);
         for (id, item) in items.writes_mut() {
             before(item);
+            if kept.is_keeping() {
+                // SAFETY: the caller's promise; the write is installed next.
+                unsafe { kept.keep((id, item), announcement.as_ref(), pin) };
+            }
             // SAFETY: the caller's promise.
             unsafe { item.install(pin) };
             if item.is(Flags::KEPT) {

@@ -2,10 +2,10 @@
 //!
 //! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
 //!    nothing can fail.
-//! 2. Objects write the log's entries, [`CommitSteps`] run, and the values to be replaced are kept for snapshots
-//!    (`snapshot`). Then nothing can fail any more, and the record is appended to the worker's log
-//!    ([`WorkerLog`](crate::WorkerLog)). A commit that draws no stamp pays only one predictable branch.
-//! 3. [`Protocol::finish`] installs each write and releases everything.
+//! 2. Objects write the log's entries, and [`CommitSteps`] run. Then nothing can fail any more, and the record is appended to the
+//!    worker's log ([`WorkerLog`](crate::WorkerLog)). A commit that draws no stamp pays only one predictable branch.
+//! 3. [`Protocol::finish`] installs each write, having kept the value that it replaces for snapshots that may need it (`snapshot`), and
+//!    releases everything.
 //!
 //! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and a write can be installed
 //! only through it.
@@ -202,7 +202,7 @@ impl<P: Protocol> Attempt<P> {
         if let Some((steps, commit)) = self.committing() {
             steps.before_commit(&commit);
         }
-        self.keep_versions();
+        self.begin_keeping();
         // Nothing can fail from here on.
         if let Some((steps, commit)) = self.committing() {
             steps.will_install(&commit);

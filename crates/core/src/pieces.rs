@@ -5,7 +5,7 @@
 //! - *Snapshots.* The transaction has one stamp, that of its first piece, which must contain whatever conflicts with others. It is
 //!   announced from there until its last piece has installed, so that no snapshot sees a part of it (dbx-tc §4.3). A later piece
 //!   may find that a commit with a later stamp has changed the same segment, in a way that commutes. Then the piece's change is
-//!   made to the version that was kept for snapshots as well (dbx-tc §4.4, Algorithm 1: `Attempt::keep_versions`).
+//!   made to the version that was kept for snapshots as well (dbx-tc §4.4, Algorithm 1: `KeptWrites::keep`).
 //! - *Histories.* The events of all pieces are those of one attempt. Attempts at a later piece that abort leave none.
 //! - *The end.* Once the first piece has committed, the transaction must get to its end: its later pieces heed no limit of the
 //!   retry policy, no deadline and no memory limit, and do not wait at the gate of the oldest.

@@ -259,8 +259,9 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     }
 
     /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves in the item
-    /// what `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since. It
-    /// may wait for other transactions, but no longer than [`Attempt::wait_max`] allows; so may the other operations.
+    /// what `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
+    /// commit is about to change it that may have installed another segment. It may wait for other transactions, but no longer than
+    /// [`Attempt::wait_max`] allows; so may the other operations.
     fn read<V>(
         &self,
         attempt: &mut Attempt<Self>,

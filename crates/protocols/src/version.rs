@@ -7,6 +7,7 @@ use hotrow_core::{
     Attempt, ConflictCause, Flags, Item, ItemId, OneByOne, Prepared, Protocol, Reason, Rival, WorkerId,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::profile;
 
 /// Bits for a worker's number in a version.
 pub(crate) const WORKER_BITS: u32 = 14;
@@ -157,6 +158,7 @@ impl VersionWord {
     pub(crate) fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
+        profile::release(std::ptr::from_ref(self).addr());
     }
 }
 

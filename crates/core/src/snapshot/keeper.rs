@@ -4,7 +4,7 @@ mod in_region;
 
 use in_region::RegionPlan;
 
-use super::points::Snapshots;
+use super::points::{Announcement, Snapshots};
 use super::versions::{EntryHead, SegmentId, Versions};
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
@@ -41,7 +41,10 @@ pub(crate) struct KeptWrites {
     commits: u32,
     /// Versions kept since the worker last swept.
     unswept: usize,
-    is_keeping: bool,
+    /// What the commit keeps, from before it installs anything until it has ended.
+    keeping: Option<Keeping>,
+    /// The versions in the history of what will be replaced, if one is recorded, by the items.
+    histories: Vec<(ItemId, u64)>,
     /// The commit was a region, which has kept what had to be kept.
     was_region: bool,
     /// What a region will keep, if its commit is stamped.
@@ -50,7 +53,63 @@ pub(crate) struct KeptWrites {
     pub(super) found: Option<u64>,
 }
 
+/// What a commit keeps.
+#[derive(Clone, Copy)]
+struct Keeping {
+    /// The commit's epoch.
+    stamp: u64,
+    /// The stamp that the values get which it replaces.
+    superseded: u64,
+    /// True if it is a later piece of its transaction.
+    is_later: bool,
+}
+
 impl KeptWrites {
+    /// True if the commit keeps the values that it replaces: [`keep`](Self::keep) comes before each installation.
+    #[inline(always)]
+    pub(crate) fn is_keeping(&self) -> bool {
+        self.keeping.is_some()
+    }
+
+    /// Keeps the value that an item's pending write is going to replace, if a snapshot may need it.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of its object, which is installed next, and the segment is locked.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn keep<P: Protocol>(
+        &mut self,
+        (id, item): (ItemId, &mut Item<P>),
+        announcement: Option<&Announcement>,
+        pin: &Pin,
+    ) {
+        let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
+        let Keeping { stamp, superseded, is_later } = keeping;
+        let (snapshots, segment) = (announcement.snapshots(), segment_of(item));
+        let since = snapshots.versions().latest(segment, pin);
+        if since < superseded {
+            let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
+            let history = recorded.map_or(0, |at| self.histories[at].1);
+            let mut keeper = Keeper::new(snapshots, segment, (since, superseded), history, false);
+            // SAFETY: the caller's promise.
+            unsafe { item.object().keep(item, &mut keeper) };
+            self.unswept += usize::from(keeper.kept.is_some());
+            if let (Some(entry), true) = (keeper.kept, keeper.owns) {
+                self.owning.push((id, entry));
+                item.mark_as(Flags::KEPT);
+            }
+        } else if P::ALLOWS_CHOPPING && is_later && since > stamp {
+            for entry in snapshots.versions().superseded_after(segment, stamp, pin) {
+                let redo = Redo { snapshots, entry, stamp, pin };
+                // SAFETY: the caller's promise.
+                unsafe { item.object().redo(item, redo) };
+            }
+        }
+        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the entry.
+        fence(Ordering::Release);
+    }
+
     /// Counts a commit. True at one in some.
     fn is_time_to_look(&mut self) -> bool {
         self.commits += 1;
@@ -178,23 +237,22 @@ fn segment_of<P: Protocol>(item: &Item<P>) -> SegmentId {
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// Keeps the values that the commit is going to replace, as far as snapshots may need them. Everything to be written is
-    /// locked, and nothing is installed.
+    /// Begins the keeping of values that the commit is going to replace, if snapshots are in use. Everything to be written is
+    /// locked, and nothing is installed. Each value is kept right before it is replaced, so that what is locked first, and installed
+    /// first, is not locked while all others are copied.
     #[cold]
     #[inline(never)]
-    pub(crate) fn keep_versions(&mut self) {
+    pub(crate) fn begin_keeping(&mut self) {
         let Some(stamp) = self.stamp else { return };
         if P::ALLOWS_REGIONS && mem::take(&mut self.kept.was_region) {
             return;
         }
-        // Naming keys runs users' code, which may panic: before anything is kept.
-        let histories: Vec<u64> = match self.is_recorded() {
-            true => self.items.writes().iter().map(|id| self.history_of(*id)).collect(),
+        // Naming keys runs users' code, which may panic: before anything is installed.
+        let histories: Vec<(ItemId, u64)> = match self.is_recorded() {
+            true => self.items.writes().iter().map(|id| (*id, self.history_of(*id))).collect(),
             false => Vec::new(),
         };
-        let Self { announcement: Some(announcement), items, kept, pin: Some(pin), piece, .. } = self else {
-            return;
-        };
+        let Self { announcement: Some(announcement), kept, piece, .. } = self else { return };
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
         if newest == 0 {
@@ -205,37 +263,10 @@ impl<P: Protocol> Attempt<P> {
         }
         // A value that was replaced after the newest point began is needed by no other point than those.
         let superseded = stamp.epoch().min(newest);
-        for at in 0..items.writes().len() {
-            let id = items.writes()[at];
-            let history = histories.get(at).copied().unwrap_or(0);
-            let item = items.get(id);
-            let segment = segment_of(item);
-            let since = snapshots.versions().latest(segment, pin);
-            if since >= superseded {
-                if P::ALLOWS_CHOPPING && since > stamp.epoch() && piece.is_later() {
-                    for entry in snapshots.versions().superseded_after(segment, stamp.epoch(), pin) {
-                        let redo = Redo { snapshots, entry, stamp: stamp.epoch(), pin };
-                        // SAFETY: as below.
-                        unsafe { item.object().redo(item, redo) };
-                    }
-                }
-                continue;
-            }
-            let stamps = (since, superseded);
-            let mut keeper = Keeper::new(snapshots, segment, stamps, history, false);
-            // SAFETY: the item has a pending write of its object, which is not installed, and the segment is locked.
-            unsafe { item.object().keep(item, &mut keeper) };
-            kept.unswept += usize::from(keeper.kept.is_some());
-            if let (Some(entry), true) = (keeper.kept, keeper.owns) {
-                kept.owning.push((id, entry));
-                items.get_mut(id).mark_as(Flags::KEPT);
-            }
-        }
+        kept.histories = histories;
+        kept.histories.sort_unstable_by_key(|(id, _)| *id);
+        kept.keeping = Some(Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() });
         KEEPING.with(|keeping| keeping.set(superseded));
-        self.kept.is_keeping = true;
-        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed from now on, it finds the
-        // entries.
-        fence(Ordering::Release);
     }
 
     /// The version in the history of the value that an item's pending write will replace; 0 if none is recorded.
@@ -249,7 +280,7 @@ impl<P: Protocol> Attempt<P> {
     /// Ends the keeping of versions, when everything is installed or nothing will be.
     #[inline]
     pub(crate) fn end_keeping(&mut self) {
-        if self.kept.is_keeping {
+        if self.kept.keeping.is_some() {
             self.end_keeping_now();
         }
     }
@@ -259,7 +290,7 @@ impl<P: Protocol> Attempt<P> {
     fn end_keeping_now(&mut self) {
         KEEPING.with(|keeping| keeping.set(0));
         self.kept.owning.clear();
-        self.kept.is_keeping = false;
+        self.kept.keeping = None;
         let Some(announcement) = &self.announcement else { return };
         if self.kept.unswept >= SWEEP_AFTER {
             // Twice as many lists as there may be new entries in, so that no more entries are there than twice those that are needed,
@@ -339,7 +370,7 @@ impl KeptSegments {
             return false;
         }
         self.0.versions().keep(segment, (since, stamp), 0, value(), bytes, false);
-        // As in `keep_versions`.
+        // As in `KeptWrites::keep`.
         fence(Ordering::Release);
         true
     }

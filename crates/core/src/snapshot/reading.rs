@@ -94,7 +94,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     fn find_entry(&self, meta: &ObjectMeta, address: usize) -> Option<NonNull<EntryHead>> {
         let ReadPoint { snapshots, opened } = self.read_point();
-        // Acquire: pairs with the release fence in `keep_versions`.
+        // Acquire: pairs with the release fence in `KeptWrites::keep`.
         fence(Ordering::Acquire);
         let segment = SegmentId { address, object: meta.number() };
         snapshots.versions().find(segment, opened.number, self.pin())

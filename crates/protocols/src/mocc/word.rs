@@ -4,6 +4,7 @@ use crate::lock_wait::LockWait;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use hotrow_sync::profile;
 use hotrow_sync::spin::Spin;
 
 /// Bits for the count of readers that hold the lock.
@@ -167,6 +168,7 @@ impl HeatedWord {
     pub(super) fn unlock_changed(&self) {
         // Release: pairs with the load in `stable` and with `replace`.
         self.word.store((self.word.load(Ordering::Relaxed) & !LOCKED) + VERSION, Ordering::Release);
+        profile::release(std::ptr::from_ref(self).addr());
     }
 }
 

@@ -205,7 +205,8 @@ impl Plor {
         self.states.unharmed(attempt, attempt.local.stamp, value)
     }
 
-    /// Loads a value between installations. An optimistic attempt keeps its version.
+    /// Loads a value between installations. An optimistic attempt keeps its version. A second read fails, too, if a commit is about to
+    /// replace the value: what else was read since may be of that commit already.
     #[inline(always)]
     fn read_version<V>(
         &self,
@@ -220,7 +221,7 @@ impl Plor {
         if !item.is(Flags::READ) {
             item.mark = version;
             item.set(Flags::READ);
-        } else if item.mark != version {
+        } else if item.mark != version || !item.header().is_unchanged(version, |_| false) {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         Ok(value)

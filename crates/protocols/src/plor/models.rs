@@ -199,6 +199,32 @@ fn an_optimistic_reader_sees_whole_and_settled_values() {
     });
 }
 
+/// A value in two segments, of which the one that is read last is installed first. If a second read of the other one finds it settled,
+/// both are of one commit.
+#[test]
+fn a_second_read_tells_what_was_read_since_is_of_the_same_commit() {
+    Model::new().preemptions(3).needs(Part::STEP).check(|| {
+        let both = [Segment::new(), Segment::new()];
+        let writer = both[0].states().begin_at(1, 1);
+        let others = both.clone();
+        let other = spawn(move || {
+            for segment in &others {
+                assert!(segment.locker.take(None, writer.id) && segment.locker.make_exclusive(writer.id));
+            }
+            for segment in others.iter().rev() {
+                segment.install(1);
+            }
+        });
+        if let Some((version, [first, _])) = both[0].locker.stable(|| both[0].load())
+            && let Some((_, [second, _])) = both[1].locker.stable(|| both[1].load())
+            && (step_is_left_out() || both[0].locker.is_unchanged(version, |_| false))
+        {
+            assert_eq!(first, second, "a mixture of two values");
+        }
+        other.join().unwrap();
+    });
+}
+
 /// Takes the right to write, commits unless it was wounded, and gives the right up. True if it has committed.
 fn write(segment: &Segment, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = segment.take(stamp, limit).is_ok();

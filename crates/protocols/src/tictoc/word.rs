@@ -4,6 +4,7 @@ use crate::lock_wait::LockWait;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::profile;
 
 /// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that it overflows.
 const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
@@ -186,6 +187,7 @@ impl TimestampWord {
     pub(super) fn unlock_as(&self, version: Timestamps) {
         // Release: pairs with the loads in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
+        profile::release(std::ptr::from_ref(self).addr());
     }
 }
 

@@ -22,7 +22,7 @@
 
 use super::super::points::Stamping;
 use super::super::versions::EntryHead;
-use super::{Keeper, KeptWrites, segment_of};
+use super::{Keeper, Keeping, KeptWrites, segment_of};
 use crate::attempt::Attempt;
 use crate::commit::CommitStamp;
 use crate::item::{Flags, Item, ItemId};
@@ -86,7 +86,7 @@ impl<P: Protocol> Attempt<P> {
         if stamping.newest == 0 {
             return Ok(());
         }
-        // As in `keep_versions`.
+        // As in `begin_keeping`.
         let superseded = plan.epoch.min(stamping.newest);
         // A commit with a later stamp may replace the segment meanwhile, and keep a version that lacks this attempt's change.
         let others_are_later = plan.epoch != stamping.clock;
@@ -197,9 +197,11 @@ impl<P: Protocol> Attempt<P> {
             return;
         }
         stamp.get_or_insert_with(|| CommitStamp::new(plan.epoch, 0));
-        if kept.plan.stamping.is_some_and(|stamping| stamping.newest != 0) {
+        let newest = kept.plan.stamping.map_or(0, |stamping| stamping.newest);
+        if newest != 0 {
             kept.unswept += made.len();
-            kept.is_keeping = true;
+            let stamp = kept.plan.epoch;
+            kept.keeping = Some(Keeping { stamp, superseded: stamp.min(newest), is_later: false });
         } else if kept.is_time_to_look() {
             snapshots.rest();
         }

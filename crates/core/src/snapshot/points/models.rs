@@ -44,7 +44,7 @@ fn a_reader_that_loads_a_new_value_finds_the_one_before() {
             if !step_is_left_out() {
                 kept.keep(SEGMENT, (0, 5), 0, 0_u64, 0, false);
             }
-            // As in `Attempt::keep_versions`.
+            // As in `KeptWrites::keep`.
             fence(Ordering::Release);
             installed.store(1, Ordering::Relaxed);
         });
