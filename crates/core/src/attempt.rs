@@ -636,21 +636,23 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Installs all pending writes, in the order of first write, and calls `before` and `after` around each.
+    /// Installs the pending writes for which `chosen` is true, in the order of first write, and calls `after` after each.
     ///
     /// # Safety
     ///
-    /// [`Protocol::prepare`] has returned `Ok`, and none of them has been installed.
+    /// [`Protocol::prepare`] has returned `Ok`, and none of those that are chosen has been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) unsafe fn install_all(
+    pub(crate) unsafe fn install_chosen(
         &mut self,
-        mut before: impl FnMut(&mut Item<P>),
+        mut chosen: impl FnMut(&mut Item<P>) -> bool,
         mut after: impl FnMut(&Item<P>),
     ) {
         let Self { items, pin, log, kept, announcement, records_later, .. } = self;
         let pin = pin.as_ref().expect(PINNED);
         for (id, item) in items.writes_mut() {
-            before(item);
+            if !chosen(item) {
+                continue;
+            }
             if kept.is_keeping() {
                 // SAFETY: the caller's promise; the write is installed next.
                 unsafe { kept.keep((id, item), announcement.as_ref(), pin) };

@@ -272,14 +272,37 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         mut before: impl FnMut(&Item<P>),
         after: impl FnMut(&Item<P>),
     ) -> &'a mut Attempt<P> {
-        let before = |item: &mut Item<P>| {
+        let each = |item: &mut Item<P>| {
             before(item);
             if cfg!(debug_assertions) {
                 item.mark_as(Flags::INSTALLED);
             }
+            true
         };
         // SAFETY: prepared, so that the writes are the attempt's alone; `self` is consumed, so none was installed.
-        unsafe { self.attempt.install_all(before, after) };
+        unsafe { self.attempt.install_chosen(each, after) };
+        self.attempt
+    }
+
+    /// Installs all pending writes, and calls `after` after each: first those for which `is_first` is true, then the others, both in the
+    /// order of first write.
+    #[inline(always)]
+    pub fn install_first(
+        self,
+        is_first: impl Fn(&Item<P>) -> bool,
+        mut after: impl FnMut(&Item<P>),
+    ) -> &'a mut Attempt<P> {
+        for first in [true, false] {
+            let chosen = |item: &mut Item<P>| {
+                let chosen = !item.is(Flags::INSTALLED) && (!first || is_first(item));
+                if chosen {
+                    item.mark_as(Flags::INSTALLED);
+                }
+                chosen
+            };
+            // SAFETY: prepared, so that the writes are the attempt's alone; none is chosen twice, by its mark.
+            unsafe { self.attempt.install_chosen(chosen, &mut after) };
+        }
         self.attempt
     }
 

@@ -63,7 +63,7 @@ impl Flags {
     pub const RELEASE_AFTER_INSERTS: Flags = Flags(512);
     /// The item has a payload: a pending write or a predicate.
     pub(crate) const PAYLOAD: Flags = Flags(4096);
-    /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
+    /// The pending write has been installed. Noted where not all are installed in one round, and where
     /// `debug_assertions` are on.
     pub(crate) const INSTALLED: Flags = Flags(2048);
     /// The innermost part of the body that can be undone alone has made the pending write, or has saved it before it

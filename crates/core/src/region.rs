@@ -281,14 +281,15 @@ impl<P: Protocol> Attempt<P> {
             self.check_plan(&word);
             let valid = validate(self)?;
             self.keep_planned();
-            let before = |item: &mut Item<P>| {
+            let each = |item: &mut Item<P>| {
                 before(item);
                 if cfg!(debug_assertions) {
                     item.mark_as(Flags::INSTALLED);
                 }
+                true
             };
             // SAFETY: valid at one moment, at which they are also installed, once.
-            unsafe { self.install_all(before, |item| after(item, &valid)) };
+            unsafe { self.install_chosen(each, |item| after(item, &valid)) };
             Ok(valid)
         };
         let result = held_back.during(values_max, || region::run(work));

@@ -3,9 +3,7 @@
 use crate::lock_wait::LockWait;
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{
-    Attempt, ConflictCause, Flags, Item, ItemId, OneByOne, Prepared, Protocol, Reason, Rival, WorkerId,
-};
+use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Rival, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::profile;
 
@@ -288,42 +286,8 @@ pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version. Those that were locked last come first.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn install_writes<P: Versioned>(
-    mut prepared: Prepared<'_, P>,
-    version: Version,
-) -> &mut Attempt<P> {
-    let items = &prepared.attempt().items;
-    let writes = items.writes();
-    if writes.len() > 1 && writes.iter().any(|id| is_blind(items.get(*id))) {
-        return install_blind_first(prepared, version);
-    }
-    prepared.install_all(|_| (), |item| item.header().unlock_as(version))
-}
-
-#[inline(never)]
-fn install_blind_first<P: Versioned>(prepared: Prepared<'_, P>, version: Version) -> &mut Attempt<P> {
-    let mut prepared = prepared.one_by_one();
-    let count = prepared.attempt().items.writes().len();
-    let of = |prepared: &mut OneByOne<'_, P>, at: usize| {
-        let items = &prepared.attempt().items;
-        let id = items.writes()[at];
-        (id, is_blind(items.get(id)))
-    };
-    let install = |prepared: &mut OneByOne<'_, P>, id| {
-        prepared.install(id);
-        prepared.attempt().items.get(id).header().unlock_as(version);
-    };
-    for at in (0..count).rev() {
-        if let (id, true) = of(&mut prepared, at) {
-            install(&mut prepared, id);
-        }
-    }
-    for at in 0..count {
-        if let (id, false) = of(&mut prepared, at) {
-            install(&mut prepared, id);
-        }
-    }
-    prepared.into_attempt()
+pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: Version) -> &mut Attempt<P> {
+    prepared.install_first(is_blind, |item| item.header().unlock_as(version))
 }
 
 /// Releases the locks of an attempt that failed. Versions stay, because nothing was changed under the locks, except
