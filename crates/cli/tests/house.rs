@@ -262,6 +262,15 @@ fn every_file_beside_a_test_binary_is_a_part_of_one() {
     assert!(lost.is_empty(), "no test binary has these modules:\n{}", lost.join("\n"));
 }
 
+/// The compiler shares functions that are not inlined between crates: what one crate leaves unoptimized, others call.
+#[test]
+fn a_release_build_optimizes_every_crate_of_the_project_alike() {
+    let manifest = fs::read_to_string(crates().join("../Cargo.toml")).unwrap();
+    let own = manifest.lines().find(|line| line.starts_with("[profile.release.package.hotrow"));
+    assert_eq!(own, None, "a profile of its own");
+    assert!(manifest.contains("[profile.release]"), "the profiles are in this manifest");
+}
+
 #[test]
 fn no_file_is_a_giant() {
     let giants: Vec<String> = sources()

@@ -636,7 +636,8 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Installs the pending writes for which `chosen` is true, in the order of first write, and calls `after` after each.
+    /// Installs the pending writes for which `chosen` is true, in the order of first write or the last first, and calls `after` after
+    /// each.
     ///
     /// # Safety
     ///
@@ -644,12 +645,15 @@ impl<P: Protocol> Attempt<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) unsafe fn install_chosen(
         &mut self,
+        last_first: bool,
         mut chosen: impl FnMut(&mut Item<P>) -> bool,
         mut after: impl FnMut(&Item<P>),
     ) {
         let Self { items, pin, log, kept, announcement, records_later, .. } = self;
         let pin = pin.as_ref().expect(PINNED);
-        for (id, item) in items.writes_mut() {
+        let count = items.writes().len();
+        for at in 0..count {
+            let (id, item) = items.write_mut(if last_first { count - 1 - at } else { at });
             if !chosen(item) {
                 continue;
             }

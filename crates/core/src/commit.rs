@@ -280,12 +280,12 @@ impl<'a, P: Protocol> Prepared<'a, P> {
             true
         };
         // SAFETY: prepared, so that the writes are the attempt's alone; `self` is consumed, so none was installed.
-        unsafe { self.attempt.install_chosen(each, after) };
+        unsafe { self.attempt.install_chosen(false, each, after) };
         self.attempt
     }
 
-    /// Installs all pending writes, and calls `after` after each: first those for which `is_first` is true, then the others, both in the
-    /// order of first write.
+    /// Installs all pending writes, and calls `after` after each: first those for which `is_first` is true, the last of them first, then
+    /// the others in the order of first write.
     #[inline(always)]
     pub fn install_first(
         self,
@@ -301,7 +301,7 @@ impl<'a, P: Protocol> Prepared<'a, P> {
                 chosen
             };
             // SAFETY: prepared, so that the writes are the attempt's alone; none is chosen twice, by its mark.
-            unsafe { self.attempt.install_chosen(chosen, &mut after) };
+            unsafe { self.attempt.install_chosen(first, chosen, &mut after) };
         }
         self.attempt
     }

@@ -289,7 +289,7 @@ impl<P: Protocol> Attempt<P> {
                 true
             };
             // SAFETY: valid at one moment, at which they are also installed, once.
-            unsafe { self.install_chosen(each, |item| after(item, &valid)) };
+            unsafe { self.install_chosen(false, each, |item| after(item, &valid)) };
             Ok(valid)
         };
         let result = held_back.during(values_max, || region::run(work));
