@@ -41,6 +41,13 @@ impl Batch {
         Self { options, threads: [2, 3, 4, 8][random.below(4) as usize], transactions, seed }
     }
 
+    /// The batch with no transaction on a snapshot. A mutant that believes a read of a row which has been deleted since writes to the dead
+    /// row, and versions that snapshots find in place rest on it that nobody does: threads that run at once would use freed memory.
+    fn without_snapshots(mut self) -> Self {
+        self.options.snapshot_share = 0.0;
+        self
+    }
+
     /// Runs it and judges it: the messages of failed transactions and of the workload's own failed checks, and the verdict
     /// on the history.
     fn run<P: Protocol>(self, protocol: &str) -> (Vec<String>, Report) {
@@ -147,7 +154,7 @@ impl Visitor for Caught {
         // A machine that is busy with something else takes longer for so many.
         while begin.elapsed() < Duration::from_secs(10) || seed < 200 {
             seed += 1;
-            let (failed, report) = Batch::drawn(seed, 400).run::<P>(name);
+            let (failed, report) = Batch::drawn(seed, 400).without_snapshots().run::<P>(name);
             if !report.serializable {
                 return Some(format!("{seed} histories: {:?}\n{report}", failed.first()));
             }
