@@ -163,9 +163,10 @@ impl Visitor for Caught {
     }
 }
 
-/// The names of what a mutant can do: a cycle of reads and writes, or, if it runs an intention before its turn, a transaction
+/// The names of what a mutant can do: a cycle of writes, or of reads and writes, or, if it runs an intention before its turn, a transaction
 /// in another order than its own.
-const ANOMALIES: [&str; 6] = [
+const ANOMALIES: [&str; 7] = [
+    "dirty write",
     "lost update",
     "unrepeatable read",
     "read skew",
