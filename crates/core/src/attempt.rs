@@ -622,15 +622,8 @@ impl<P: Protocol> Attempt<P> {
         let Self { items, pin, log, kept, announcement, .. } = self;
         let (item, pin) = (items.get_mut(id), pin.as_ref().expect(PINNED));
         note(item);
-        if kept.is_keeping() {
-            // SAFETY: the caller's promise; the write is installed next.
-            unsafe { kept.keep((id, item), announcement.as_ref(), pin) };
-        }
         // SAFETY: the caller's promise.
-        unsafe { item.install(pin) };
-        if item.is(Flags::KEPT) {
-            kept.not_replaced(id);
-        }
+        unsafe { kept.install((id, item), announcement.as_ref(), pin) };
         if let Some(log) = log {
             log.installed(id);
         }
@@ -657,15 +650,8 @@ impl<P: Protocol> Attempt<P> {
             if !chosen(item) {
                 continue;
             }
-            if kept.is_keeping() {
-                // SAFETY: the caller's promise; the write is installed next.
-                unsafe { kept.keep((id, item), announcement.as_ref(), pin) };
-            }
             // SAFETY: the caller's promise.
-            unsafe { item.install(pin) };
-            if item.is(Flags::KEPT) {
-                kept.not_replaced(id);
-            }
+            unsafe { kept.install((id, item), announcement.as_ref(), pin) };
             if let Some(log) = log
                 && !*records_later
             {

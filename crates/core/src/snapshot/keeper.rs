@@ -41,7 +41,7 @@ pub(crate) struct KeptWrites {
     commits: u32,
     /// Versions kept since the worker last swept.
     unswept: usize,
-    /// What the commit keeps, from before it installs anything until it has ended.
+    /// The commit's stamps, if it keeps versions: from before it installs anything until it has ended.
     keeping: Option<Keeping>,
     /// The versions in the history of what will be replaced, if one is recorded, by the items.
     histories: Vec<(ItemId, u64)>,
@@ -53,7 +53,7 @@ pub(crate) struct KeptWrites {
     pub(super) found: Option<u64>,
 }
 
-/// What a commit keeps.
+/// The stamps by which a commit keeps versions.
 #[derive(Clone, Copy)]
 struct Keeping {
     /// The commit's epoch.
@@ -65,10 +65,27 @@ struct Keeping {
 }
 
 impl KeptWrites {
-    /// True if the commit keeps the values that it replaces: [`keep`](Self::keep) comes before each installation.
-    #[inline(always)]
-    pub(crate) fn is_keeping(&self) -> bool {
-        self.keeping.is_some()
+    /// Installs an item's pending write, and keeps the value that it replaces before, if the commit keeps versions.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::install`]; the segment is locked.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) unsafe fn install<P: Protocol>(
+        &mut self,
+        (id, item): (ItemId, &mut Item<P>),
+        announcement: Option<&Announcement>,
+        pin: &Pin,
+    ) {
+        if self.keeping.is_some() {
+            // SAFETY: the caller's promise; the write is installed next.
+            unsafe { self.keep((id, item), announcement, pin) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { item.install(pin) };
+        if item.is(Flags::KEPT) {
+            self.not_replaced(id);
+        }
     }
 
     /// Keeps the value that an item's pending write is going to replace, if a snapshot may need it.
@@ -78,7 +95,7 @@ impl KeptWrites {
     /// The item has a pending write of its object, which is installed next, and the segment is locked.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn keep<P: Protocol>(
+    unsafe fn keep<P: Protocol>(
         &mut self,
         (id, item): (ItemId, &mut Item<P>),
         announcement: Option<&Announcement>,
@@ -119,7 +136,7 @@ impl KeptWrites {
     /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn not_replaced(&self, id: ItemId) {
+    fn not_replaced(&self, id: ItemId) {
         for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
             // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
             // attempt is pinned besides.

@@ -59,7 +59,7 @@ use std::any::TypeId;
 pub(crate) const FAULTLESS: &str = "mutant";
 
 /// True if a protocol's commits have stamps that snapshots can go by. The mutants with lines and with timestamps draw none. One has
-/// locked nothing when the core keeps versions, so that a replaced box would be freed twice.
+/// locked nothing when it draws its stamp, so that a replaced box would be freed twice.
 pub(crate) fn has_snapshots<P: Protocol>(name: &str) -> bool {
     let without = [TypeId::of::<timestamps::TimestampMutant>(), TypeId::of::<lines::DeferredMutant>()];
     !without.contains(&TypeId::of::<P>()) && name != "locks-taken-one-by-one"

@@ -51,10 +51,8 @@ impl Batch {
     /// Runs it and judges it: the messages of failed transactions and of the workload's own failed checks, and the verdict
     /// on the history.
     fn run<P: Protocol>(self, protocol: &str) -> (Vec<String>, Report) {
-        let Self { mut options, threads, transactions, seed } = self;
-        if !has_snapshots::<P>(protocol) {
-            options.snapshot_share = 0.0;
-        }
+        let batch = if has_snapshots::<P>(protocol) { self } else { self.without_snapshots() };
+        let Self { options, threads, transactions, seed } = batch;
         let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
         let stress = options.load(&Database::on(&engine), threads, seed, &Unobserved).unwrap();
         let recording = engine.record_history(BOUND).unwrap();
