@@ -55,7 +55,7 @@ pub(crate) fn command() -> Command {
         .about("Cuts a workload's procedures into pieces that are atomic by themselves (transaction chopping)")
         .after_help(
             "Pieces that conflict with others are marked with a star. A procedure has one of them at most. Behind them come the pieces \
-             by ranks, as ic3 executes them.\n\n\
+             by ranks, as ic3 and ic3+cascading execute them.\n\n\
              Example:\n  hotrow chop tpcc --refine default --svg graph.svg",
         )
         .subcommand_value_name("WORKLOAD")
@@ -93,13 +93,14 @@ pub(crate) fn run(plan: &ChopPlan) -> Result<(), CommandError> {
     let chopping = chopping?;
     let graph = chopping.analyse().map_err(|error| CommandError::Verdict(error.to_string()))?;
     let ranked = chopping.rank().map_err(|error| CommandError::Verdict(error.to_string()))?;
+    let late = chopping.rank_deciding_late().map_err(|error| CommandError::Verdict(error.to_string()))?;
     if let Some(file) = file {
         let drawn = drawing::draw(name, &graph).map_err(CommandError::File)?;
         file.write(|out| out.write_all(drawn.as_bytes()))?;
     }
     text::print(&match plan.arguments.format {
-        Format::Table => in_words(&graph, &ranked),
-        Format::Json => format!("{}\n", in_json(&graph, &ranked)),
+        Format::Table => in_words(&graph, &ranked, &late),
+        Format::Json => format!("{}\n", in_json(&graph, &ranked, &late)),
     })?;
     Ok(())
 }
@@ -122,7 +123,7 @@ fn ranks(piece: &RankedPiece) -> Option<String> {
     })
 }
 
-fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph) -> String {
+fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> String {
     let mut out = String::new();
     for procedure in &graph.procedures {
         let pieces = procedure.pieces.len();
@@ -137,13 +138,11 @@ fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph) -> String {
             let _ = writeln!(out, "  {} {star} {}", at + 1, words(procedure, &piece.classes).join("; "));
         }
     }
-    let _ = writeln!(out, "\nby ranks (ic3)");
-    for procedure in ranked.procedures.iter().filter(|procedure| !procedure.on_snapshot) {
-        let _ = writeln!(out, "{}", procedure.name);
-        for piece in &procedure.pieces {
-            let words = words_of(&procedure.classes, &piece.classes).join("; ");
-            let _ = writeln!(out, "  {:>3}  {words}", ranks(piece).unwrap_or_default());
-        }
+    let is_the_same = late.procedures == ranked.procedures;
+    let title = if is_the_same { "by ranks (ic3, ic3+cascading)" } else { "by ranks (ic3)" };
+    print_ranked(&mut out, title, ranked);
+    if !is_the_same {
+        print_ranked(&mut out, "by ranks (ic3+cascading)", late);
     }
     let _ = writeln!(out, "\nconflicts");
     for edge in &graph.edges {
@@ -157,7 +156,28 @@ fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph) -> String {
     out
 }
 
-fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph) -> Value {
+fn print_ranked(out: &mut String, title: &str, ranked: &RankedGraph) {
+    let _ = writeln!(out, "\n{title}");
+    for procedure in ranked.procedures.iter().filter(|procedure| !procedure.on_snapshot) {
+        let _ = writeln!(out, "{}", procedure.name);
+        for piece in &procedure.pieces {
+            let words = words_of(&procedure.classes, &piece.classes).join("; ");
+            let _ = writeln!(out, "  {:>3}  {words}", ranks(piece).unwrap_or_default());
+        }
+    }
+}
+
+fn ranked_in_json(ranked: &RankedGraph) -> Value {
+    let ranked = ranked.procedures.iter().map(|procedure| {
+        let pieces = procedure.pieces.iter().map(|piece| {
+            json!({ "operations": words_of(&procedure.classes, &piece.classes), "ranks": ranks(piece) })
+        });
+        json!({ "name": procedure.name, "on_snapshot": procedure.on_snapshot, "pieces": pieces.collect::<Vec<_>>() })
+    });
+    Value::Array(ranked.collect())
+}
+
+fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> Value {
     let procedures = graph.procedures.iter().map(|procedure| {
         let pieces = procedure.pieces.iter().map(|piece| {
             json!({
@@ -179,15 +199,10 @@ fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph) -> Value {
         };
         json!({ "from": end(edge.from), "to": end(edge.to), "published": edge.published })
     });
-    let ranked = ranked.procedures.iter().map(|procedure| {
-        let pieces = procedure.pieces.iter().map(|piece| {
-            json!({ "operations": words_of(&procedure.classes, &piece.classes), "ranks": ranks(piece) })
-        });
-        json!({ "name": procedure.name, "on_snapshot": procedure.on_snapshot, "pieces": pieces.collect::<Vec<_>>() })
-    });
     json!({
         "procedures": procedures.collect::<Vec<_>>(),
-        "by_ranks": ranked.collect::<Vec<_>>(),
+        "by_ranks": ranked_in_json(ranked),
+        "by_ranks_deciding_late": ranked_in_json(late),
         "conflicts": edges.collect::<Vec<_>>(),
     })
 }

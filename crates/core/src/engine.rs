@@ -263,6 +263,11 @@ impl<P: Protocol> Engine<P> {
         self.allows_chopping() && self.shared.protocol.orders_pieces()
     }
 
+    /// True if it executes procedures in pieces that can be [taken back](crate::Variants::takes_back_pieces).
+    pub fn takes_back_pieces(&self) -> bool {
+        self.allows_chopping() && self.shared.protocol.takes_back_pieces()
+    }
+
     /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
     /// running.
     pub fn begin_chopping(&self) {

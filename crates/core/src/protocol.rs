@@ -109,6 +109,12 @@ pub trait Variants: Sized + 'static {
         false
     }
 
+    /// True if it orders pieces, and those that have committed can be taken back, with all that have seen them: then procedures may
+    /// decide, and roll back, in every piece.
+    fn takes_back_pieces(&self) -> bool {
+        false
+    }
+
     /// True if this variant uses regions where there are any.
     fn uses_regions(&self) -> bool {
         false
@@ -345,9 +351,19 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     fn abort(&self, attempt: &mut Attempt<Self>);
 
     /// Called before each attempt at a piece, under a protocol that [orders](Variants::orders_pieces) them: waits until the piece may
-    /// begin. Nothing is held, and no epoch pinned.
+    /// begin, or finds that none may any more ([`Attempt::require_taking_back`]). Nothing is held, and no epoch pinned.
     #[inline(always)]
     fn before_piece(&self, _attempt: &mut Attempt<Self>) {}
+
+    /// Waits until all transactions before one in pieces have ended, under a protocol that [takes pieces
+    /// back](Variants::takes_back_pieces). False if one of them was taken back. Nothing is held.
+    fn settle_pieces(&self, _attempt: &mut Attempt<Self>) -> bool {
+        true
+    }
+
+    /// Tells all that have seen the pieces of a transaction that they are taken back, and waits until those have taken back their own.
+    /// Nothing is held.
+    fn take_pieces_back(&self, _attempt: &mut Attempt<Self>) {}
 
     /// Called at the end of a transaction in pieces, under a protocol that [orders](Variants::orders_pieces) them: waits until those
     /// before it have ended. Nothing is held. No other piece follows, even if the last one has not committed.

@@ -365,11 +365,23 @@ impl<P: Protocol> Worker<P> {
         P::ALLOWS_CHOPPING && self.shared.protocol.orders_pieces()
     }
 
+    /// Waits until a piece may begin, where the protocol orders them. False if those before it must be taken back instead.
+    #[cold]
+    fn may_begin_piece(&mut self) -> bool {
+        let Self { shared, attempt, .. } = self;
+        if shared.protocol.orders_pieces() {
+            shared.protocol.before_piece(attempt);
+        }
+        !attempt.must_take_back
+    }
+
     /// Ends a transaction in pieces under a protocol that orders them.
     pub(crate) fn end_ordered_pieces(&mut self) {
         let Self { shared, attempt, .. } = self;
         attempt.piece_ranks = None;
         attempt.ends_later = false;
+        attempt.must_take_back = false;
+        attempt.is_for_good = false;
         shared.protocol.end_pieces(attempt);
     }
 
@@ -588,9 +600,6 @@ impl<P: Protocol> Worker<P> {
         describe: bool,
     ) -> ObjectAccess<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
-        if P::ALLOWS_CHOPPING && attempt.piece != Piece::Whole && shared.protocol.orders_pieces() {
-            shared.protocol.before_piece(attempt);
-        }
         attempt.is_last = is_last;
         attempt.open(number, profile, thread, shared.recorder.get());
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
@@ -609,6 +618,9 @@ impl<P: Protocol> Worker<P> {
         let policy = &self.shared.policy;
         let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let describe = may_give_up || Events::want_losses();
+        if P::ALLOWS_CHOPPING && self.attempt.piece != Piece::Whole && !self.may_begin_piece() {
+            return Attempted::RolledBack(Error::Rollback(Abort::INTERNAL.into()));
+        }
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {
             let output = access.close_committed(|attempt| result.resolve(attempt));

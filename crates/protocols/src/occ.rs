@@ -62,6 +62,8 @@ pub struct OccOptions {
     pub chops: bool,
     /// Pieces of different transactions are ordered by the ranks of tables, so that more of them may conflict: `ic3`.
     pub orders_pieces: bool,
+    /// Pieces that have committed can be taken back, with all that have seen them: `ic3+cascading`.
+    pub cascades: bool,
     /// Commits are hardware transactions, where there are any: `dbx`.
     pub uses_regions: bool,
     /// The locks that commits take if regions fail: `+partitions`, `+global`.
@@ -106,6 +108,11 @@ impl Variants for Occ {
             source: "IC3, SIGMOD 2016; drp §2.2, §7",
         },
         Variant {
+            name: "ic3+cascading",
+            summary: "ic3 that decides in every piece; one that rolls back takes back its pieces, with all that have seen them",
+            source: "IC3, SIGMOD 2016",
+        },
+        Variant {
             name: "dbx",
             summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ; +partitions, +global: as chop-htm",
             source: "DBX, EuroSys 2014",
@@ -118,6 +125,9 @@ impl Variants for Occ {
     type Options = OccOptions;
 
     fn options(name: &str) -> Option<OccOptions> {
+        if name == "ic3+cascading" {
+            return Self::options("ic3").map(|options| OccOptions { cascades: true, ..options });
+        }
         let (name, fallback) = FallbackLocks::split(name)?;
         let options = match name {
             "occ" => Some(OccOptions::default()),
@@ -133,6 +143,7 @@ impl Variants for Occ {
 
     fn name(options: &OccOptions) -> String {
         let name = match options {
+            OccOptions { cascades: true, .. } => "ic3+cascading",
             OccOptions { orders_pieces: true, .. } => "ic3",
             OccOptions { chops: true, uses_regions: true, .. } => "chop-htm",
             OccOptions { chops: true, .. } => "chop",
@@ -150,6 +161,10 @@ impl Variants for Occ {
         self.options.orders_pieces
     }
 
+    fn takes_back_pieces(&self) -> bool {
+        self.options.cascades
+    }
+
     fn uses_regions(&self) -> bool {
         self.options.uses_regions
     }
@@ -157,7 +172,7 @@ impl Variants for Occ {
     fn new(options: &OccOptions) -> Self {
         Self {
             options: *options,
-            order: options.orders_pieces.then(|| Box::new(ic3::Order::new())),
+            order: options.orders_pieces.then(|| Box::new(ic3::Order::new(options.cascades))),
             partitions: fallback::Partitions::new(options.fallback),
         }
     }
@@ -241,6 +256,9 @@ unsafe impl Protocol for Occ {
         version::upgrade_predicates(attempt)?;
         attempt.draw_stamp();
         let read = version::validate_beside_locks(attempt)?;
+        if let Some(order) = &self.order {
+            order.bring_back(attempt);
+        }
         attempt.local.last = overwritten.max(read).max(attempt.local.last) + 1;
         Ok(())
     }
@@ -284,6 +302,16 @@ unsafe impl Protocol for Occ {
     fn before_piece(&self, attempt: &mut Attempt<Self>) {
         if let Some(order) = &self.order {
             order.before_piece(attempt);
+        }
+    }
+
+    fn settle_pieces(&self, attempt: &mut Attempt<Self>) -> bool {
+        self.order.as_ref().is_none_or(|order| order.settle(attempt))
+    }
+
+    fn take_pieces_back(&self, attempt: &mut Attempt<Self>) {
+        if let Some(order) = &self.order {
+            order.take_back(attempt);
         }
     }
 

@@ -1,9 +1,8 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
-use crate::chopping::publishing::{Marks, SetMarks};
+use crate::chopping::publishing::Marks;
 use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
-use crate::context::in_pieces::{InPieces, KeptResults, Stopped};
 use crate::context::{Deferring, Eager, Graph, Tracing};
 #[cfg(all(feature = "durable", not(loom)))]
 use crate::durable::{Durable, LogSettings};
@@ -251,14 +250,18 @@ impl<P: Protocol> Database<P> {
     ///
     /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
     /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
-    /// stays. An insertion whose result the procedure does not use must have a key of its own. Changes that are
+    /// stays (but `ic3+cascading` takes it back). An insertion whose result the procedure does not use must have a key of its own. Changes that are
     /// [published later](Chopping::publish) are made in the last piece; procedures that read them in between are aborted and made again.
     ///
     /// # Errors
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = if self.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
+        let plan = if self.orders_pieces() {
+            chopping.ranked_plan(self.takes_back_pieces())?
+        } else {
+            chopping.plan()?
+        };
         if plan.publishes() {
             let _ = self.shared.marks.set(Marks::new(self.id()));
         }
@@ -278,57 +281,6 @@ impl<P: Protocol> Database<P> {
         }
         let plan = self.shared.chopping.get()?.find(procedure.name())?;
         Some(plan).filter(|plan| !plan.on_snapshot)
-    }
-
-    /// Executes a procedure in pieces; as one if it has no more, or none may be in pieces now.
-    fn execute_in_pieces<T: Procedure>(
-        &self,
-        worker: &mut Worker<P>,
-        procedure: &T,
-        plan: &ProcedurePlan,
-    ) -> Result<T::Output, Error> {
-        let profile = procedure.profile();
-        let ended = worker.in_pieces(|pieces| {
-            let mut results = KeptResults::new();
-            // Taken away when the last piece has committed.
-            let marks = self.shared.marks.get().map(SetMarks::new);
-            let count = plan.count();
-            for piece in 0..if count > 1 { count } else { 0 } {
-                let is_last = piece + 1 == count;
-                let ended = pieces.piece(profile, plan.ranks(piece), is_last, |tx| {
-                    if piece == 0 {
-                        marks.iter().for_each(SetMarks::clear);
-                        if tx.must_be_whole() {
-                            return Err(Stopped::Barred);
-                        }
-                    }
-                    let context = InPieces::new(self, tx, plan, Some(piece), &mut results);
-                    procedure.run(&mut context.setting(marks.as_ref()))?.at_end_of(piece, count)
-                });
-                match ended {
-                    Ok(None) => {}
-                    Ok(Some(output)) => return Ok(output),
-                    Err(Error::Rollback(Stopped::Barred)) => {
-                        marks.iter().for_each(SetMarks::clear);
-                        break;
-                    }
-                    Err(error) if piece == 0 => return Err(error),
-                    Err(error) => return Err(after_first_piece(procedure.name(), error)),
-                }
-            }
-            // A known procedure as one transaction is in the way of no other in pieces, or ordered with them.
-            pieces.piece(profile, plan.all_ranks(), true, |tx| {
-                procedure.run(&mut InPieces::new(self, tx, plan, None, &mut results))?.value()
-            })
-        });
-        match ended {
-            Ok(output) => Ok(output),
-            Err(Error::Rollback(Stopped::Strayed)) => self.execute_eagerly(worker, procedure),
-            Err(error) => Err(error.map_rollback(|stopped| match stopped {
-                Stopped::Aborted(abort) => abort,
-                Stopped::Strayed | Stopped::Barred => Abort::rollback(),
-            })),
-        }
     }
 
     /// The marks of changes that procedures publish, if they do.
@@ -524,16 +476,5 @@ impl<P: Protocol> Database<P> {
             Ok(()) | Err(Error::Rollback(_)) => Ok(trace),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// The error of a procedure that has failed when pieces of it had committed. Its first run went through the whole procedure, and the
-/// later ones do the same.
-fn after_first_piece(procedure: &str, error: Error<Stopped>) -> Error<Stopped> {
-    match error {
-        Error::Rollback(_) => Error::Misuse(Misuse::Unsupported(format!(
-            "procedure {procedure} rolled back, or did other operations, when its first piece had committed"
-        ))),
-        other => other,
     }
 }

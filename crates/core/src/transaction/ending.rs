@@ -6,6 +6,7 @@ use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::counter::Counter;
 use crate::history::Ended;
+use crate::pieces::Piece;
 use crate::protocol::Protocol;
 use crate::users_code::Panics;
 use hotrow_sync::profile;
@@ -85,10 +86,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.attempt.is_recorded() {
                 self.attempt.record_end(Ended::Committed);
             }
-            if P::ALLOWS_CHOPPING && self.attempt.piece.goes_on() {
-                self.counters().count(const { Counter::PIECES.place::<P>() });
-            } else {
-                self.slot.counters.commit();
+            match self.attempt.piece {
+                piece if P::ALLOWS_CHOPPING && piece.goes_on() => {
+                    self.counters().count(const { Counter::PIECES.place::<P>() });
+                }
+                Piece::TakesBack => self.counters().count(const { Counter::TAKEN_BACK.place::<P>() }),
+                // Counted when it has ended.
+                _ if P::ALLOWS_CHOPPING && self.attempt.ends_later => {}
+                _ => self.slot.counters.commit(),
             }
             self.count_tame_commit();
             // Panics are contained from here on.

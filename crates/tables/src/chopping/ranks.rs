@@ -9,7 +9,9 @@
 //!    are merged; so are those of operations of one procedure that depend on each other both ways, or belong together
 //!    ([`Chopping::belongs`](super::Chopping::belongs)). A topological order gives the *ranks*.
 //! 3. Each procedure has a piece for each of its nodes, in the order of ranks. If it decides upon a result of such a piece (branches on it,
-//!    or may roll back), all pieces up to that one are merged into the first: nobody sees anything before the last decision.
+//!    or may roll back), all pieces up to that one are merged into the first: nobody sees anything before the last decision. Where pieces
+//!    can be taken back, this step is left out: what comes after a decision depends on what was decided upon, and so has a higher rank, or
+//!    the same one.
 //! 4. Reads that conflict with nobody, and depend on no piece, come before all others, as a piece of their own if there are any writes, so
 //!    that the first conflicting piece is short. Other operations without conflict are executed as late as possible: together with the first
 //!    piece that needs them, or in a last piece of their own if nobody does and there are writes among them.
@@ -20,7 +22,7 @@ use super::{ConflictEdge, graph};
 use hotrow_core::PieceRanks;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of pieces of a procedure; the last ones are merged.
+/// The maximum number of pieces of a procedure; those before the last are merged.
 pub(crate) const PIECES_MAX: usize = 64;
 
 /// Procedures in pieces by ranks.
@@ -30,6 +32,8 @@ pub struct RankedGraph {
     pub procedures: Vec<RankedProcedure>,
     /// The conflicts between instances of the procedures.
     pub edges: Vec<ConflictEdge>,
+    /// True if procedures may decide upon results of every piece, because pieces can be taken back.
+    pub decides_late: bool,
 }
 
 /// A procedure in pieces by ranks.
@@ -100,7 +104,7 @@ impl Nodes {
     }
 }
 
-pub(super) fn rank(shapes: &[Shape], declared: &Declared) -> RankedGraph {
+pub(super) fn rank(shapes: &[Shape], declared: &Declared, decides_late: bool) -> RankedGraph {
     let on_snapshot = |shape: &Shape| declared.readers_on_snapshots && shape.only_reads();
     let edges = conflict_edges(shapes, declared, on_snapshot);
     let mut nodes = Nodes { numbers: BTreeMap::new(), parents: Vec::new() };
@@ -131,9 +135,9 @@ pub(super) fn rank(shapes: &[Shape], declared: &Declared) -> RankedGraph {
             let class = unit.iter().find_map(|class| node_of[*class])?;
             Some(ranks[&nodes.root(class)])
         };
-        cut(shape, &units, on_snapshot(shape), rank_of)
+        cut(shape, &units, (on_snapshot(shape), decides_late), rank_of)
     });
-    RankedGraph { procedures: procedures.collect(), edges }
+    RankedGraph { procedures: procedures.collect(), edges, decides_late }
 }
 
 /// Merges what must be together. True if anything was merged.
@@ -229,7 +233,7 @@ fn ranks_of(
 fn cut(
     shape: &Shape,
     units: &Pieces,
-    on_snapshot: bool,
+    (on_snapshot, decides_late): (bool, bool),
     rank_of: impl Fn(&BTreeSet<usize>) -> Option<u16>,
 ) -> RankedProcedure {
     let needs: Vec<BTreeSet<usize>> = (0..units.len()).map(|at| reached_from(shape, units, at)).collect();
@@ -242,16 +246,17 @@ fn cut(
             && needs[unit].iter().all(|needed| ranks[*needed].is_none() && !writes(*needed))
     };
     // What is decided upon, and what that needs.
-    let mut decided: BTreeSet<usize> = (0..units.len()).filter(|unit| decides(*unit)).collect();
+    let mut decided: BTreeSet<usize> =
+        (0..units.len()).filter(|unit| !decides_late && decides(*unit)).collect();
     decided.extend(decided.clone().into_iter().flat_map(|unit| needs[unit].iter().copied()));
-    let decides_late = decided.iter().any(|unit| !is_free(*unit));
+    let is_first_ordered = decided.iter().any(|unit| !is_free(*unit));
     let last_decided = decided.iter().filter_map(|unit| ranks[*unit]).max();
     // The rank of the piece to which a unit belongs: `FREE` for those before all others.
     const FREE: i32 = -2;
     const DECIDED: i32 = -1;
     const LAST: i32 = i32::MAX;
     let own_place = |unit: usize| match ranks[unit] {
-        _ if decides_late && (is_free(unit) || decided.contains(&unit)) => Some(DECIDED),
+        _ if is_first_ordered && (is_free(unit) || decided.contains(&unit)) => Some(DECIDED),
         Some(rank) if last_decided.is_some_and(|last| rank <= last) => Some(DECIDED),
         Some(rank) => Some(i32::from(rank)),
         None if is_free(unit) => Some(FREE),
@@ -279,8 +284,9 @@ fn cut(
         pieces.last_mut().expect("there were two").extend(last);
     }
     while pieces.len() > PIECES_MAX {
-        let last = pieces.pop().expect("there are many");
-        pieces.last_mut().expect("there are many").extend(last);
+        // The last one may have changes that cannot be taken back.
+        let merged = pieces.remove(pieces.len() - 2);
+        pieces.iter_mut().nth_back(1).expect("there are many").extend(merged);
     }
     let pieces = pieces.iter().map(|piece| {
         let own = || piece.iter().filter_map(|unit| ranks[*unit]);

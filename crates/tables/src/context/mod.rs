@@ -11,6 +11,7 @@ mod eager;
 mod executor;
 mod in_order;
 pub(crate) mod in_pieces;
+pub(crate) mod noting;
 mod recording;
 mod stealable;
 mod tracing;

@@ -48,12 +48,13 @@
 //! conflicts with nobody waits for nobody. Waiting for those only whose remaining pieces can conflict with the own one would not do: the bound stands for
 //! transactions that the waiter does not know.
 //!
-//! # No cascading aborts
+//! # Rollbacks
 //!
-//! In the paper a transaction that aborts takes along those that have seen its writes. Here an exposed transaction does not abort: all
-//! operations upon which a procedure decides are in its first piece (or before), and the others are repeated until they commit.
+//! In the paper a transaction that aborts takes along those that have seen its writes. So it is in `ic3+cascading` ([`cascade`]). In `ic3` an
+//! exposed transaction does not abort: all operations upon which a procedure decides are in its first piece (or before), and the others
+//! are repeated until they commit.
 //!
-//! A first piece that rolls back is validated, and entered in the lists, as one that only reads: what it has decided upon is a state of the serial
+//! A piece that rolls back is validated, and entered in the lists, as one that only reads: what it has decided upon is a state of the serial
 //! order, and the caller is told when those that it has seen have ended.
 //!
 //! # Snapshots
@@ -66,15 +67,19 @@
 //! Each worker shows its epoch. The word is [`DRAWING`] from before it looks at the clock, then the epoch, and then, when its first piece is
 //! published, the epoch marked as exposed; after an attempt that fails it is 0 again, and the next one draws again. Whoever meets a worker in
 //! one of the first two states, with an earlier epoch, waits until that commit has ended: it holds all its locks and latches, and
-//! waits for commits with still earlier epochs only. When a look has found nobody with an earlier epoch, there will be none any more
+//! waits for commits with still earlier epochs only. (In `ic3+cascading` it waits until those that are exposed have ended, before it is
+//! exposed itself: so all that come after one another have one epoch, and no version with a value that is taken back is of use to a
+//! snapshot.) When a look has found nobody with an earlier epoch, there will be none any more
 //! ([`Order::quiet`]).
 //!
 //! Nobody waits between attempts for a transaction that is not exposed. So such a one is in no circle of waits, and for the others the
 //! argument above is all that is needed.
 
 mod accessors;
+mod cascade;
 
 use self::accessors::{Access, Accessors, Kinds};
+use self::cascade::{Cascade, Following};
 use super::Occ;
 use crate::drp::progress::{FINISHED, JOINED_ALL, Predecessor, Progress};
 use crate::per_worker::PerWorker;
@@ -97,6 +102,8 @@ pub(super) struct Order {
     accessors: Accessors,
     /// The epoch of each worker's transaction, above [`EXPOSED`]; 0 if it has none.
     epochs: PerWorker<AtomicU64>,
+    /// The followers of each worker's transaction, in `ic3+cascading`.
+    cascade: Option<Cascade>,
     /// No transaction in progress has an earlier epoch, nor will one have.
     quiet: CachePadded<AtomicU64>,
 }
@@ -108,6 +115,10 @@ pub(super) struct OrderLocal {
     has_begun: bool,
     /// True if such a piece has committed.
     is_exposed: bool,
+    /// True if those before it have ended, or its pieces are taken back.
+    is_settled: bool,
+    /// True if it has brought rows back that it had deleted.
+    has_brought_back: bool,
     /// True from the latching of a piece's lists until it has installed or failed.
     is_committing: bool,
     /// True if the attempt has drawn the stamp.
@@ -127,8 +138,9 @@ pub(super) struct OrderLocal {
 }
 
 impl Order {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(cascades: bool) -> Self {
         Self {
+            cascade: cascades.then(Cascade::new),
             progress: Progress::new(),
             accessors: Accessors::new(),
             epochs: PerWorker::new(WORKERS_MAX),
@@ -143,27 +155,78 @@ impl Order {
         if !attempt.local.order.has_begun {
             attempt.local.order.has_begun = true;
             self.progress.begin(worker, Some(0));
+            if let Some(cascade) = &self.cascade {
+                cascade.begin(self.progress.current(worker));
+            }
         }
         debug_assert!(
             self.progress.of(worker).own_bound() <= u64::from(ranks.first),
             "pieces come in the order of ranks"
         );
-        self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
-        while let Some((other, rank)) = attempt.local.order.in_the_way.pop() {
+        if !attempt.local.order.is_exposed {
+            self.leave_those_taken_back(attempt);
+        }
+        let mut may_begin =
+            self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
+        while may_begin && let Some((other, rank)) = attempt.local.order.in_the_way.pop() {
             if self.progress.bound(other) <= rank {
                 attempt.count(const { Counter::PIECE_WAITS.place::<Occ>() });
                 let _waiting = waiting("a transaction in the way", 0);
-                self.progress.wait(u64::from(other.worker), || self.progress.bound(other) > rank);
+                let after = &attempt.local.order.after;
+                let is_gone = || self.progress.bound(other) > rank || self.is_any_taken_back(after);
+                self.progress.wait(u64::from(other.worker), is_gone);
             }
+            may_begin = !self.is_any_taken_back(&attempt.local.order.after);
+        }
+        if may_begin {
+            return;
+        }
+        if attempt.local.order.is_exposed {
+            attempt.local.order.in_the_way.clear();
+            attempt.require_taking_back();
+        } else {
+            // Nobody has seen anything: it waits until those that are taken back have ended.
+            self.before_piece(attempt);
+        }
+    }
+
+    /// True if a transaction that the caller comes after is taken back.
+    fn is_any_taken_back(&self, after: &[Predecessor]) -> bool {
+        let Some(cascade) = &self.cascade else { return false };
+        after.iter().any(|other| cascade.is_taken_back(*other))
+    }
+
+    /// Has a transaction that is not exposed wait for the end of those before it that are taken back, and come after them no more.
+    fn leave_those_taken_back(&self, attempt: &mut Attempt<Occ>) {
+        let Some(cascade) = &self.cascade else { return };
+        let OrderLocal { after, in_the_way, .. } = &mut attempt.local.order;
+        after.retain(|other| {
+            let stays = !cascade.is_taken_back(*other);
+            if !stays {
+                self.leave(cascade, *other);
+                in_the_way.push((*other, JOINED_ALL));
+            }
+            stays
+        });
+    }
+
+    /// Comes after a transaction no more.
+    fn leave(&self, cascade: &Cascade, other: Predecessor) {
+        if cascade.leave(other) {
+            self.progress.tell(std::iter::once(u64::from(other.worker)));
         }
     }
 
     /// Waits until all that the transaction comes after have at least the bound `enough`. Publishes its own bound meanwhile, which is
-    /// `own_max` if nobody before it has a lower one.
-    fn wait_for_those_before(&self, attempt: &mut Attempt<Occ>, own_max: u64, enough: u64) {
+    /// `own_max` if nobody before it has a lower one. False if one of them is taken back.
+    fn wait_for_those_before(&self, attempt: &mut Attempt<Occ>, own_max: u64, enough: u64) -> bool {
         let worker = attempt.worker().number();
         let own = self.progress.of(worker);
         loop {
+            // Before the bounds: who is taken back does not end while it is followed.
+            if self.is_any_taken_back(&attempt.local.order.after) {
+                return false;
+            }
             let mut lowest: Option<(Predecessor, u64)> = None;
             attempt.local.order.after.retain(|other| {
                 let bound = self.progress.bound(*other);
@@ -177,13 +240,59 @@ impl Order {
                 own.advance(Some(bound));
                 self.progress.tell(std::iter::once(u64::from(worker)));
             }
-            let Some((other, bound)) = lowest.filter(|(_, bound)| *bound < enough) else { return };
+            let Some((other, bound)) = lowest.filter(|(_, bound)| *bound < enough) else { return true };
             attempt.count(const { Counter::PIECE_WAITS.place::<Occ>() });
             let kind =
                 if enough == FINISHED { "the end of a transaction before" } else { "a rank of one before" };
             let _waiting = waiting(kind, 0);
-            self.progress.wait(u64::from(other.worker), || self.progress.bound(other) != bound);
+            let after = &attempt.local.order.after;
+            let has_changed = || self.progress.bound(other) != bound || self.is_any_taken_back(after);
+            self.progress.wait(u64::from(other.worker), has_changed);
         }
+    }
+
+    /// Waits until all that the worker's transaction comes after have ended. False if one of them was taken back.
+    pub(super) fn settle(&self, attempt: &mut Attempt<Occ>) -> bool {
+        if self.cascade.is_none() || !attempt.local.order.has_begun {
+            return true;
+        }
+        // One that is taken back passes no more ranks.
+        let own_max = match std::mem::replace(&mut attempt.local.order.is_settled, true) {
+            true => self.progress.of(attempt.worker().number()).own_bound(),
+            false => JOINED_ALL,
+        };
+        self.wait_for_those_before(attempt, own_max, FINISHED)
+    }
+
+    /// Takes the worker's transaction back, up to the point where nobody has seen it who has not been taken back.
+    pub(super) fn take_back(&self, attempt: &mut Attempt<Occ>) {
+        let order = &mut attempt.local.order;
+        if let (Some(cascade), true) = (&self.cascade, order.has_begun) {
+            order.is_settled = true;
+            cascade.take_back(self.progress.current(attempt.worker().number()), &self.progress);
+        }
+    }
+
+    /// Enters the records of rows that a transaction brings back which had deleted them, before they are installed. Their former
+    /// records were accessed by others before it, whose entries say nothing of the new ones. So whoever finds the new ones waits until it
+    /// has ended, and it ends after all that were before it.
+    pub(super) fn bring_back(&self, attempt: &mut Attempt<Occ>) {
+        if self.cascade.is_none() || !attempt.takes_back() {
+            return;
+        }
+        let own = self.progress.current(attempt.worker().number());
+        let ranks = PieceRanks { first: 0, last: u16::MAX };
+        let mut has_brought_back = false;
+        for item in attempt.items.iter().filter(|item| item.is(Flags::INSERTED)) {
+            let (slot, key) = (Accessors::slot_of(item.rank()), item.segment().addr().get());
+            let access = Access { slot, key, kinds: Kinds::WRITE };
+            self.accessors.latch(&[slot]);
+            // SAFETY: the latch of the access is held.
+            unsafe { self.accessors.enter(&access, ranks, own, &self.progress) };
+            self.accessors.unlatch(&[slot]);
+            has_brought_back = true;
+        }
+        attempt.local.order.has_brought_back |= has_brought_back;
     }
 
     /// Ends the worker's transaction, when all that it comes after have ended.
@@ -191,7 +300,18 @@ impl Order {
         if !std::mem::take(&mut attempt.local.order.has_begun) {
             return;
         }
-        self.wait_for_those_before(attempt, JOINED_ALL, FINISHED);
+        if !std::mem::take(&mut attempt.local.order.is_settled) {
+            let has_settled = self.wait_for_those_before(attempt, JOINED_ALL, FINISHED);
+            assert!(has_settled || !attempt.local.order.is_exposed, "settled before the end");
+        }
+        if let Some(cascade) = &self.cascade {
+            // Of one that was taken back.
+            let after = std::mem::take(&mut attempt.local.order.after);
+            after.iter().for_each(|other| self.leave(cascade, *other));
+            if std::mem::take(&mut attempt.local.order.has_brought_back) {
+                after.into_iter().for_each(|other| self.progress.wait_finished(other));
+            }
+        }
         let worker = attempt.worker().number();
         // Relaxed: who looks checks afterwards that the transaction is in progress.
         self.epochs.of(worker).store(0, Ordering::Relaxed);
@@ -231,6 +351,10 @@ impl Order {
         self.find_conflicts(attempt, ranks);
         if !attempt.local.order.in_the_way.is_empty() {
             return Err(lost(attempt));
+        }
+        if self.cascade.is_some() {
+            // One whose end was seen may have been taken back since the reads were validated.
+            version::validate_beside_locks(attempt)?;
         }
         let own = self.progress.current(attempt.worker().number());
         let order = &mut attempt.local.order;
@@ -362,7 +486,7 @@ impl Order {
             // SAFETY: the latches of all accesses are held.
             unsafe {
                 self.accessors.conflicts(access, ranks, own, &self.progress, |other, bound| {
-                    note(attempt, ranks, other, bound);
+                    self.note(attempt, ranks, other, bound);
                 });
             }
         }
@@ -397,7 +521,11 @@ impl Order {
             let bound = self.progress.bound(other);
             if bound != FINISHED && earlier != 0 && earlier < epoch {
                 is_quiet = false;
-                note(attempt, ranks, other, bound);
+                if self.cascade.is_some() {
+                    attempt.local.order.in_the_way.push((other, JOINED_ALL));
+                } else {
+                    self.note(attempt, ranks, other, bound);
+                }
             }
         }
         if is_quiet {
@@ -405,17 +533,27 @@ impl Order {
             self.quiet.fetch_max(epoch, Ordering::Relaxed);
         }
     }
-}
 
-/// Notes a transaction in progress that the attempt comes after, or must wait for.
-fn note(attempt: &mut Attempt<Occ>, ranks: PieceRanks, other: Predecessor, bound: u64) {
-    let rank = u64::from(ranks.last);
-    let order = &mut attempt.local.order;
-    if bound <= rank {
-        order.in_the_way.push((other, rank));
-    } else if !order.after.contains(&other) {
-        order.after.push(other);
-        attempt.count(const { Counter::DEPENDENCIES.place::<Occ>() });
+    /// Notes a transaction in progress that the attempt comes after, or must wait for.
+    fn note(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks, other: Predecessor, bound: u64) {
+        let rank = u64::from(ranks.last);
+        let is_for_good = self.cascade.is_some() && attempt.is_for_good();
+        let order = &mut attempt.local.order;
+        if bound <= rank || is_for_good {
+            return order.in_the_way.push((other, if is_for_good { JOINED_ALL } else { rank }));
+        }
+        if order.after.contains(&other) {
+            return;
+        }
+        match self.cascade.as_ref().map_or(Following::Follows, |cascade| cascade.follow(other)) {
+            Following::Follows => {
+                order.after.push(other);
+                attempt.count(const { Counter::DEPENDENCIES.place::<Occ>() });
+            }
+            // It is before, and no more is to be known of it.
+            Following::Ended => {}
+            Following::TakenBack => order.in_the_way.push((other, JOINED_ALL)),
+        }
     }
 }
 
