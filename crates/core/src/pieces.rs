@@ -249,6 +249,7 @@ impl<P: Protocol> Pieces<'_, P> {
 impl<P: Protocol> Drop for Pieces<'_, P> {
     fn drop(&mut self) {
         self.worker.attempt.piece = Piece::Whole;
+        self.worker.attempt.is_for_good = false;
         if self.is_ordered {
             self.worker.end_ordered_pieces();
             if self.has_committed {

@@ -381,7 +381,6 @@ impl<P: Protocol> Worker<P> {
         attempt.piece_ranks = None;
         attempt.ends_later = false;
         attempt.must_take_back = false;
-        attempt.is_for_good = false;
         shared.protocol.end_pieces(attempt);
     }
 

@@ -20,8 +20,9 @@
 //!
 //! Whoever has read or overwritten what a transaction wrote is a follower, and does not end before the transaction has: so it learns
 //! of it. From step 2 on nobody has seen the transaction's writes but attempts that will find it in a list, or whose validation will
-//! fail: they validate once more after they have looked at the lists, because it may have written back, and ended, between the two. When step 3 begins, the values that it replaces are its own, because those of followers are taken back. So the values from before
-//! its pieces return, in the reverse order of the pieces.
+//! fail: they validate once more after they have looked at the lists, because it may have written back, and ended, between the two. When
+//! step 3 begins, the values that it replaces are its own, because those of followers are taken back. So the values from before its pieces
+//! return, in the reverse order of the pieces.
 //!
 //! A rollback is told only when those before the transaction have ended well: otherwise it was decided upon what never was.
 //!
