@@ -7,6 +7,9 @@
 //! The first run goes through the whole procedure, so whatever it executes that its traces do not have is met before anything has
 //! committed: the procedure has *strayed*, and runs whole. So has one that asks for the value of an operation of a later piece
 //! ([`Context::force`]): the analysis puts what a procedure decides upon into the first piece.
+//!
+//! Where pieces can be taken back, a procedure may decide in each. A run ends where it decides upon a result of a later piece: what
+//! follows is done in that piece, or after it. So a procedure may stray later, too; then its pieces are taken back.
 
 use super::Eager;
 use super::noting::{Former, Noting};
