@@ -5,7 +5,9 @@ use crate::error::CommandError;
 use crate::text;
 use crate::whole_file::WholeFile;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
-use hotrow::chopping::{ChoppedProcedure, ChoppingGraph, OperationClass, RankedGraph, RankedPiece};
+use hotrow::chopping::{
+    ChoppedProcedure, ChoppingError, ChoppingGraph, OperationClass, RankedGraph, RankedPiece,
+};
 use hotrow_workloads::{Refinement, WORKLOADS, WorkloadInfo, WorkloadOptions};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -91,9 +93,10 @@ pub(crate) fn run(plan: &ChopPlan) -> Result<(), CommandError> {
         return Err(CommandError::BadInput(format!("{name} does not describe its procedures for chopping")));
     };
     let chopping = chopping?;
-    let graph = chopping.analyse().map_err(|error| CommandError::Verdict(error.to_string()))?;
-    let ranked = chopping.rank().map_err(|error| CommandError::Verdict(error.to_string()))?;
-    let late = chopping.rank_deciding_late().map_err(|error| CommandError::Verdict(error.to_string()))?;
+    let verdict = |error: ChoppingError| CommandError::Verdict(error.to_string());
+    let graph = chopping.analyse().map_err(verdict)?;
+    let ranked = chopping.rank().map_err(verdict)?;
+    let late = chopping.rank_deciding_late().map_err(verdict)?;
     if let Some(file) = file {
         let drawn = drawing::draw(name, &graph).map_err(CommandError::File)?;
         file.write(|out| out.write_all(drawn.as_bytes()))?;

@@ -250,8 +250,9 @@ impl<P: Protocol> Database<P> {
     ///
     /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
     /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
-    /// stays (but `ic3+cascading` takes it back). An insertion whose result the procedure does not use must have a key of its own. Changes that are
-    /// [published later](Chopping::publish) are made in the last piece; procedures that read them in between are aborted and made again.
+    /// stays (but `ic3+cascading` takes it back). An insertion whose result the procedure does not use must have a key of its own.
+    /// Changes that are [published later](Chopping::publish) are made in the last piece; procedures that read them in between are
+    /// aborted and made again.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ pub(crate) const KEYS: u64 = 2;
 /// The keys of the second table that come and go begin here.
 const COMING: u64 = 100;
 
-/// What a [`Move`] does with the second table.
+/// The operation of a [`Move`] on the second table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Update,

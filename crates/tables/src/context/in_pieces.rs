@@ -508,7 +508,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         // All later runs must come by here with the same value.
         let first = value.known_in.trailing_zeros() as u8;
         match self.piece {
-            Some(_) if first >= 64 || value.known_in != PieceSet::MAX << first => Err(Stopped::Strayed),
+            Some(_) if value.known_in == 0 || value.known_in != PieceSet::MAX << first => {
+                Err(Stopped::Strayed)
+            }
             Some(piece) if piece < first && self.plan.decides_late => Err(Stopped::Later),
             _ => {
                 self.decided_in = self.decided_in.max(first);

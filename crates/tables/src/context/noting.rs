@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 /// An operation that writes what was there before another one.
 type Step<P> = Box<dyn Fn(&mut Eager<'_, '_, P>) -> Result<(), Abort>>;
 
-/// What was there before a transaction's pieces.
+/// The state before a transaction's pieces, as operations that bring it back.
 pub(crate) struct Former<P: Protocol> {
     steps: Vec<Step<P>>,
     /// The number of steps for pieces that have committed.

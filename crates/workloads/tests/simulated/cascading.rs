@@ -1,10 +1,11 @@
 //! Pieces that are taken back, under `ic3+cascading`, in many schedules on virtual cores.
 
 use crate::moves::{ACTIONS, Failure, KEYS, Move, Tables, is_whole};
+use crate::short_schedule;
 use hotrow::protocols::Occ;
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Counter, Error, Isolation, Profile, Worker};
-use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
+use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,15 +61,7 @@ fn explore(seeds: std::ops::Range<u64>) -> (u64, u64) {
         let recording = tables.db.record_history(1 << 24).expect("a new engine");
         let cores = 2 + (seed % 3) as usize;
         let machine = Machine::named("server-128").expect("it comes with the simulator");
-        let mut config = Config::new(machine, cores);
-        config.seed = seed;
-        config.order = match seed % 2 {
-            0 => Order::Priorities { depth: 3, steps_expected: 400 * cores as u64 },
-            _ => Order::Random { probability: 0.3 },
-        };
-        config.caches = false;
-        config.steps_max = Some(500_000);
-        config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 400 };
+        let config = short_schedule(machine, cores, seed, 500_000);
         let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(tables.db.worker().unwrap()))).collect();
         let added: Vec<_> = (0..cores).map(|_| RefCell::new(0)).collect();
         let SimulationReport { end, .. } =

@@ -1,6 +1,7 @@
 //! Pieces that are ordered by ranks, under `ic3`, put together by hand: random accesses of tables in the order of their ranks, on virtual cores,
 //! beside transactions on snapshots and others that are in no pieces. Each history is judged. Plans that are wrong in one way are found.
 
+use crate::short_schedule;
 use hotrow::protocols::Occ;
 use hotrow::sync::random::Random;
 use hotrow::{
@@ -8,7 +9,7 @@ use hotrow::{
     Worker,
 };
 use hotrow_core::PieceRanks;
-use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
+use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
@@ -251,15 +252,8 @@ fn explore(seed: u64, fault: Fault) -> (Option<String>, u64, u64) {
     engine.begin_chopping();
     let recording = db.record_history(1 << 24).expect("a new engine");
     let cores = 2 + (seed % 3) as usize;
-    let mut config = Config::new(Machine::named("server-128").expect("it comes with the simulator"), cores);
-    config.seed = seed;
-    config.order = match seed % 2 {
-        0 => Order::Priorities { depth: 3, steps_expected: 400 * cores as u64 },
-        _ => Order::Random { probability: 0.3 },
-    };
-    config.caches = false;
-    config.steps_max = Some(500_000);
-    config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 400 };
+    let machine = Machine::named("server-128").expect("it comes with the simulator");
+    let config = short_schedule(machine, cores, seed, 500_000);
     let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(db.worker().unwrap()))).collect();
     let SimulationReport { end, .. } =
         Simulation::new(config).expect("options that can be").try_run(|core| {

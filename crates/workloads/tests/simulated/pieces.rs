@@ -1,6 +1,7 @@
 //! Procedures in pieces, under `chop` and `chop-htm`, in many schedules on virtual cores: beside readers on snapshots, transactions that are not
 //! known, procedures that stray, and rollbacks.
 
+use crate::short_schedule;
 use hotrow::chopping::Chopping;
 use hotrow::protocols::Occ;
 use hotrow::sync::random::Random;
@@ -8,7 +9,7 @@ use hotrow::{
     Abort, Context, Counter, Database, Direction, Engine, Error, Isolation, KeyRange, Procedure, Profile,
     RetryPolicy, TableRef, Transaction, Worker,
 };
-use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
+use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
@@ -204,15 +205,7 @@ fn explore(protocol: &str, seeds: std::ops::Range<u64>) -> (u64, u64, u64) {
             // In some schedules many are aborted, at any of their steps.
             transactions.system_aborts_per_s *= [1.0, 1e2, 1e3][seed as usize % 3];
         }
-        let mut config = Config::new(machine, cores);
-        config.seed = seed;
-        config.order = match seed % 2 {
-            0 => Order::Priorities { depth: 3, steps_expected: 400 * cores as u64 },
-            _ => Order::Random { probability: 0.3 },
-        };
-        config.caches = false;
-        config.steps_max = Some(500_000);
-        config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 400 };
+        let config = short_schedule(machine, cores, seed, 500_000);
         let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(db.worker().unwrap()))).collect();
         let SimulationReport { end, .. } =
             Simulation::new(config).expect("options that can be").try_run(|core| {

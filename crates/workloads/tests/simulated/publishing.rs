@@ -1,5 +1,6 @@
 //! Changes that are published in the last piece, beside those who read them, in many schedules on virtual cores.
 
+use crate::short_schedule;
 use hotrow::chopping::Chopping;
 use hotrow::protocols::Occ;
 use hotrow::sync::random::Random;
@@ -7,7 +8,7 @@ use hotrow::{
     Abort, Context, Counter, Database, Direction, Engine, KeyRange, Procedure, RetryPolicy, TableRef,
     Transaction, Worker,
 };
-use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
+use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
@@ -197,15 +198,7 @@ fn explore(protocol: &str, seeds: std::ops::Range<u64>) -> (u64, u64, u64) {
         let cores = 2 + (seed % 3) as usize;
         let machine = if db.uses_regions() { "dbx-tc" } else { "server-128" };
         let machine = Machine::named(machine).expect("a machine that comes with the simulator");
-        let mut config = Config::new(machine, cores);
-        config.seed = seed;
-        config.order = match seed % 2 {
-            0 => Order::Priorities { depth: 3, steps_expected: 400 * cores as u64 },
-            _ => Order::Random { probability: 0.3 },
-        };
-        config.caches = false;
-        config.steps_max = Some(1_000_000);
-        config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 400 };
+        let config = short_schedule(machine, cores, seed, 1_000_000);
         let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(db.worker().unwrap()))).collect();
         let SimulationReport { end, .. } =
             Simulation::new(config).expect("options that can be").try_run(|core| {

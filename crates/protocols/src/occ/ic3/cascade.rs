@@ -2,8 +2,8 @@
 //!
 //! # Algorithm
 //!
-//! Each worker has a word: the number of its transaction, the number of its *followers*, and whether it is taken back. Who
-//! comes after a transaction becomes one of its followers by changing the word, while it holds the latch of the list where it has found
+//! Each worker has a word: the number of its transaction, the number of its *followers*, and whether it is taken back. A
+//! transaction that comes after another becomes one of its followers by changing the word, while it holds the latch of the list where it has found
 //! it; unless the transaction is taken back already: then it is in the way until it has ended.
 //!
 //! A transaction that is to be taken back
@@ -28,7 +28,7 @@
 //!
 //! # Why nobody waits for ever
 //!
-//! Who waits for followers waits for such as come after it, and these are told: none of them waits for anything else for long. "Comes
+//! Followers come after the one that waits for them, and they are told: none of them waits for anything else for long. "Comes
 //! after" has no circle. A transaction that is taken back keeps its bound, so that the argument at the head of [`super`] holds for those that
 //! wait until it is out of the way, and for those before it, for which it waits before it tells its rollback.
 
