@@ -41,7 +41,7 @@ use hotrow_sync::region::{self, Abort};
 use hotrow_sync::spin::Pauses;
 use hotrow_sync::thread::quietly;
 use std::cell::Cell;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 
 mod whole;
 
@@ -110,10 +110,21 @@ struct Retired {
 /// Memory that was made inside a region, and the function that frees it.
 type Made = (*mut (), unsafe fn(*mut ()));
 
-/// What a region has retired, and what it has made.
+/// Work that an object has left for the time after the region.
+struct Later {
+    object: NonNull<()>,
+    on: NonNull<()>,
+    run: unsafe fn(&Pin, NonNull<()>, NonNull<()>),
+}
+
+/// The number of calls that a region may leave for later.
+const LATER_MAX: usize = 64;
+
+/// What a region has retired, what it has made, and what is to be done when it has committed.
 #[derive(Default)]
 pub(crate) struct HeldBack {
     retired: Vec<Retired>,
+    later: Vec<Later>,
     /// In a simulation only: the processor gives memory back by itself.
     made: Vec<Made>,
 }
@@ -126,6 +137,8 @@ impl HeldBack {
     fn during<R>(&mut self, values_max: usize, run: impl FnOnce() -> R) -> R {
         self.retired.clear();
         self.retired.reserve(values_max);
+        self.later.clear();
+        self.later.reserve(LATER_MAX);
         self.made.clear();
         HELD_BACK.with(|held_back| held_back.set(self));
         // Dropped before the list goes, also if a simulation ends within the region.
@@ -138,6 +151,10 @@ impl HeldBack {
         for Retired { value, bytes, retire } in self.retired.drain(..).filter(|_| committed) {
             // SAFETY: who retired it has promised what `retire` needs; it is done once.
             unsafe { retire(pin, value, bytes) };
+        }
+        for Later { object, on, run } in self.later.drain(..).filter(|_| committed) {
+            // SAFETY: who left it for later has promised what `run` needs, under the pin; it is called once.
+            unsafe { run(pin, object, on) };
         }
         for (memory, free) in self.made.drain(..).filter(|_| !committed) {
             // SAFETY: promised by who made it; nobody can reach it, as the abort has undone whatever led to it.
@@ -198,6 +215,30 @@ pub unsafe fn made_in_region(memory: *mut (), free: unsafe fn(*mut ())) {
     if !held_back.is_null() {
         // SAFETY: as in `hold_back`.
         unsafe { (*held_back).made.push((memory, free)) };
+    }
+}
+
+/// Calls `run` with the pin, an object, and what it concerns: at once if the thread is in no region, otherwise when the region has
+/// committed, and never if it is aborted. For work that may as well be left undone, which it is if a region leaves too much for later.
+///
+/// # Safety
+///
+/// `run` may be called with these, once, as long as the attempt is pinned whose pin this is. It does not panic.
+pub unsafe fn after_region(
+    pin: &Pin,
+    object: NonNull<()>,
+    on: NonNull<()>,
+    run: unsafe fn(&Pin, NonNull<()>, NonNull<()>),
+) {
+    let held_back = HELD_BACK.with(Cell::get);
+    if held_back.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { run(pin, object, on) };
+    }
+    // SAFETY: as in `hold_back`.
+    let HeldBack { later, .. } = unsafe { &mut *held_back };
+    if later.len() < later.capacity() {
+        later.push(Later { object, on, run });
     }
 }
 

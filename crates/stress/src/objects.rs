@@ -24,7 +24,7 @@ pub(super) struct Objects<P: Protocol> {
 }
 
 impl<P: Protocol> Objects<P> {
-    pub(super) fn new(engine: &Engine<P>, keys: u32) -> Self {
+    pub(super) fn new(engine: &Engine<P>, keys: u32, caches: bool) -> Self {
         // Boxes and the array are made first, so that a commit locks them first: keys in the tables come from their
         // values.
         let inline =
@@ -33,10 +33,18 @@ impl<P: Protocol> Objects<P> {
         let twins = (0..keys).map(|key| Twins::new(engine, key)).collect();
         let array = TArray::named(engine, "array", keys as usize, |_| 0);
         let database = Database::on(engine);
-        let hash = database.table("hash").hash(keys as usize).create().expect("a new name");
+        let hash = database.table("hash").hash(keys as usize);
         let queue = database.table("queue");
-        let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).create().expect("a new name");
         let mut builder = database.table("ordered");
+        let (hash, queue) = if caches {
+            // A bucket for each key, for each group, and for all keys.
+            builder = builder.cached(64);
+            (hash.cached(0), queue.cached(32))
+        } else {
+            (hash, queue)
+        };
+        let hash = hash.create().expect("a new name");
+        let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).create().expect("a new name");
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
         let ordered = builder.create().expect("a new name");
         for key in (0..keys).step_by(2) {

@@ -28,6 +28,8 @@ pub struct StressOptions {
     pub yield_share: f64,
     /// Share of transactions that only read, on a snapshot, which is strict in half of the cases.
     pub snapshot_share: f64,
+    /// True if tables have database caches.
+    pub caches: bool,
 }
 
 impl Default for StressOptions {
@@ -41,6 +43,7 @@ impl Default for StressOptions {
             panic_share: 0.01,
             yield_share: 0.02,
             snapshot_share: 0.1,
+            caches: false,
         }
     }
 }
@@ -106,6 +109,12 @@ impl WorkloadDefinition for StressOptions {
                 default: "0.1",
                 summary: "The share of transactions that only read, on a snapshot, from 0 to 1",
             },
+            OptionInfo {
+                name: "caches",
+                value: "TABLES",
+                default: "none",
+                summary: "Tables with database caches: none, or all",
+            },
         ],
         baselines: &[],
         example: "--keys 2 --ops 4",
@@ -121,6 +130,7 @@ impl WorkloadDefinition for StressOptions {
             panic_share: values.number("panic-share", 0.0..=1.0)?,
             yield_share: values.number("yield-share", 0.0..=1.0)?,
             snapshot_share: values.number("snapshot-share", 0.0..=1.0)?,
+            caches: values.one_of("caches", &[("none", false), ("all", true)])?,
         })
     }
 
@@ -137,7 +147,7 @@ impl WorkloadDefinition for StressOptions {
         observer: &dyn Observer,
     ) -> Result<Stress<P>, BenchError> {
         observer.loading(0, 1);
-        let objects = Objects::new(database, self.keys);
+        let objects = Objects::new(database, self.keys, self.caches);
         observer.loading(1, 1);
         Ok(Stress { objects, options: *self })
     }

@@ -159,7 +159,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.watched.changed(node);
         }
         match inserted {
-            Insertion::Inserted => std::mem::forget(fresh),
+            Insertion::Inserted => {
+                let record = fresh.0;
+                std::mem::forget(fresh);
+                if self.index.is_cached() {
+                    self.write_back(record, pin);
+                }
+            }
             // SAFETY: found in the index under the pin.
             Insertion::Exists(existing) => return Err(self.exists(unsafe { existing.as_ref() }).into()),
             Insertion::Refused(_) => unreachable!("the insertion may change every node"),

@@ -3,6 +3,7 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
+mod caching;
 mod catalog;
 pub mod chopping;
 mod commit_time;

@@ -140,11 +140,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if there is a later key in the same group.
     fn is_followed(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let behind = Bound::Excluded(key.image());
-        let Some(mut cursor) = self.index.cursor((behind, Bound::Unbounded), Direction::Ascending) else {
+        let Some(mut cursor) = self.index.record_cursor((behind, Bound::Unbounded), Direction::Ascending)
+        else {
             return true;
         };
-        while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            if let Some(next) = leaf.records.first() {
+        while let Some(records) = cursor.next(tx.pin().guard()) {
+            if let Some(next) = records.first() {
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 return group_of(unsafe { next.as_ref() }.key()) == group;
             }
@@ -211,7 +212,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         range: ImageRange<'_, K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
         let tx = self.enter_to_change(tx)?;
-        if self.index.cursor(range.clone(), Direction::Ascending).is_none() {
+        if !self.index.is_ordered() {
             let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!(
                 "table {table} has a hash index, which has no first row: make it without `hash`"
@@ -298,10 +299,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
     ) -> Option<(&'t K, bool)> {
-        let mut cursor = self.index.cursor(range, Direction::Ascending)?;
-        let mut has_passed = false;
-        while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            for &key in leaf.records {
+        let mut cursor = self.index.record_cursor(range, Direction::Ascending)?;
+        // A cache is read before the leaf in which the row may be found.
+        let mut has_passed = self.index.is_cached();
+        while let Some(records) = cursor.next(tx.pin().guard()) {
+            for &key in records {
                 // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
                 let record = unsafe { Record::<K, R, P>::of_key(key) };
                 let address = Record::address(record);

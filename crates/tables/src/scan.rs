@@ -7,6 +7,7 @@ use crate::record::Record;
 use crate::storage::Shared;
 use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
+use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Visits the rows of a range, including the attempt's own changes, until the visitor breaks.
@@ -133,6 +134,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return self.scan_on_snapshot(tx, range, direction, &mut visit);
         }
         tx.settle_object(&self.meta)?;
+        if self.index.is_cached() {
+            return self.scan_cached(tx, range, direction, &mut visit);
+        }
         let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(tx)) };
         loop {
             let position = tx.may_refuse_observations().then(|| cursor.position());
@@ -150,22 +154,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let record = unsafe { Record::<K, R, P>::of_key(key) };
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let key = unsafe { record.as_ref() }.key();
-                let flow = if self.immutable {
-                    // SAFETY: rows of an immutable table are never installed again.
-                    Some(visit(key, unsafe { record.as_ref().row() }))
-                } else if const { Self::HAS_GROUPS }
-                    && let Some(split) = self.split()
-                {
-                    self.read_whole_at(tx, split, record)?.map(|row| visit(key, &row))
-                } else {
-                    match self.read_record(tx, record)? {
-                        // SAFETY: stable and present.
-                        RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
-                        RowView::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
-                        // The observation of the leaf covers the absence of this row.
-                        RowView::Dead => None,
-                    }
-                };
+                let flow = self.visit_record(tx, record, &mut visit)?;
                 if flow.is_some_and(|flow| flow.is_break()) {
                     enough = true;
                     // The scan depends on nothing behind this key.
@@ -185,6 +174,34 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Visits the row of a record that a scan has found; `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn visit_record(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        visit: &mut impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<Option<ControlFlow<()>>, Abort> {
+        // SAFETY: found in the index under the attempt's pinned epoch.
+        let key = unsafe { record.as_ref() }.key();
+        if self.immutable {
+            // SAFETY: rows of an immutable table are never installed again.
+            return Ok(Some(visit(key, unsafe { record.as_ref().row() })));
+        }
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+        {
+            return Ok(self.read_whole_at(tx, split, record)?.map(|row| visit(key, &row)));
+        }
+        Ok(match self.read_record(tx, record)? {
+            // SAFETY: stable and present.
+            RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
+            RowView::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
+            // The observation of the leaf covers the absence of this row.
+            RowView::Dead => None,
+        })
     }
 }
 

@@ -236,16 +236,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             // SAFETY: not used after `repin` below.
             let pin = unsafe { Self::pin_of(tx) };
-            let Some(mut cursor) = self.index.cursor((low.clone(), high.clone()), direction) else {
+            let Some(mut cursor) = self.index.record_cursor((low.clone(), high.clone()), direction) else {
                 return Err(self.no_order(tx));
             };
             // Keys of the index up to the end of a leaf, so that the graveyard is searched up to the same key.
             let mut records = Vec::new();
             let is_last = loop {
-                let Some(leaf) = cursor.next(pin.guard()) else { break true };
+                let Some(found) = cursor.next(pin.guard()) else { break true };
                 // SAFETY: the table's index holds keys of its records.
-                records
-                    .extend(leaf.records.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }.cast()));
+                records.extend(found.iter().map(|&key| unsafe { Record::<K, R, P>::of_key(key) }.cast()));
                 if records.len() >= CHUNK {
                     break false;
                 }

@@ -24,7 +24,10 @@ use crate::catalog::PartId;
 use crate::constraint::Constraint;
 use crate::graveyard::Graveyard;
 use crate::groups::Groups;
-use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
+use crate::index::{
+    CachedIndex, CachedPart, Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, MainIndex,
+    OrderedIndex,
+};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
 use crate::logging::LogOfTable;
 use crate::queue::{GroupOf, LastKeys};
@@ -73,6 +76,8 @@ pub(crate) struct Index<K: Key, R: Value, P: Protocol> {
 pub(crate) enum KeyIndex<K: Key> {
     Hash(HashIndex<RecordKey<K>>),
     Ordered(OrderedIndex<RecordKey<K>>),
+    /// Either, with a cache in front.
+    Cached(Box<CachedIndex<RecordKey<K>>>),
 }
 
 /// The condition of an insertion under a protocol that does not lock ranges.
@@ -94,6 +99,16 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         Self { keys: KeyIndex::Ordered(OrderedIndex::new()), _records: PhantomData }
     }
 
+    /// Puts a cache in front of the index, which is empty. See [`CachedIndex::new`].
+    pub(crate) fn cached(self, tail_bits: u32) -> Self {
+        let main = match self.keys {
+            KeyIndex::Hash(index) => MainIndex::Hash(index),
+            KeyIndex::Ordered(index) => MainIndex::Ordered(index),
+            KeyIndex::Cached(_) => return self,
+        };
+        Self { keys: KeyIndex::Cached(Box::new(CachedIndex::new(main, tail_bits))), _records: PhantomData }
+    }
+
     /// The index itself, which leads to the keys of the records.
     pub(crate) fn keys(&self) -> &KeyIndex<K> {
         &self.keys
@@ -101,7 +116,11 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_ordered(&self) -> bool {
-        matches!(self.keys, KeyIndex::Ordered(_))
+        match &self.keys {
+            KeyIndex::Hash(_) => false,
+            KeyIndex::Ordered(_) => true,
+            KeyIndex::Cached(index) => matches!(index.main(), MainIndex::Ordered(_)),
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -109,6 +128,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         let found = match &self.keys {
             KeyIndex::Hash(index) => index.get_by(key, |other| other.is(key), pin.guard()),
             KeyIndex::Ordered(index) => index.get(&key.to_image(), pin.guard()),
+            KeyIndex::Cached(index) => Self::get_cached(index, key, pin),
         };
         match found {
             // SAFETY: the index holds keys of records of these types, and frees them through the epoch.
@@ -153,6 +173,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         match &mut self.keys {
             KeyIndex::Hash(index) => index.set_watched(watched),
             KeyIndex::Ordered(index) => index.set_watched(watched),
+            KeyIndex::Cached(index) => index.set_watched(watched),
         }
     }
 
@@ -161,6 +182,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         match &self.keys {
             KeyIndex::Hash(index) => index.node_of(key, pin.guard()),
             KeyIndex::Ordered(index) => index.node_of(key, pin.guard()),
+            KeyIndex::Cached(index) => index.node_of(key),
         }
     }
 
@@ -172,13 +194,12 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     ) -> bool {
         let _labelled = labelled("index removal");
         let key = Record::key_of(record);
+        // SAFETY: the caller has the record, so it is in memory.
+        let was_present = || unsafe { record.as_ref() }.state() == State::Dead;
         match &self.keys {
             KeyIndex::Hash(index) => index.remove(key, pin.guard(), changed),
-            KeyIndex::Ordered(index) => {
-                // SAFETY: the caller has the record, so it is in memory.
-                let was_present = unsafe { record.as_ref() }.state() == State::Dead;
-                index.remove(key, was_present, pin.guard(), changed)
-            }
+            KeyIndex::Ordered(index) => index.remove(key, was_present(), pin.guard(), changed),
+            KeyIndex::Cached(index) => index.remove(key, was_present(), pin.guard(), changed),
         }
     }
 
@@ -193,7 +214,13 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         direction: Direction,
         records: &[NonNull<RecordKey<K>>],
     ) {
-        let KeyIndex::Ordered(index) = &self.keys else { return };
+        let index = match &self.keys {
+            KeyIndex::Ordered(index) => index,
+            KeyIndex::Hash(_) => return,
+            KeyIndex::Cached(_) => {
+                return self.keep_cached_part(tx, observed, (low, high), direction, records);
+            }
+        };
         let guard = tx.pin().guard();
         // SAFETY: the leaf was observed in this index under the attempt's pin, and the table can work with its parts.
         unsafe {
@@ -205,7 +232,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
-    /// Begins a scan of the keys of records; `None` if the index has no order.
+    /// Begins a scan of the keys of records; `None` if the index has no order, or a cache.
     #[inline]
     pub(crate) fn cursor<'k>(
         &self,
@@ -213,7 +240,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         direction: Direction,
     ) -> Option<Cursor<'_, 'k, RecordKey<K>>> {
         match &self.keys {
-            KeyIndex::Hash(_) => None,
+            KeyIndex::Hash(_) | KeyIndex::Cached(_) => None,
             KeyIndex::Ordered(index) => Some(index.cursor(low, high, direction)),
         }
     }
@@ -223,7 +250,12 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, bytes: usize, pin: &Pin) {
         // The ordered index cannot help: its inner nodes are in the cache already, and it cannot find a key's leaf
         // without waiting for them.
-        if let KeyIndex::Hash(index) = &self.keys {
+        let index = match &self.keys {
+            KeyIndex::Hash(index) => Some(index),
+            KeyIndex::Ordered(_) => None,
+            KeyIndex::Cached(index) => index.main().hash(),
+        };
+        if let Some(index) = index {
             keys.clone().for_each(|key| index.prefetch_bucket(&key, pin.guard()));
             let bytes = bytes.min(PREFETCHED_MAX);
             keys.for_each(|key| index.prefetch_record(&key, bytes, pin.guard()));
@@ -236,6 +268,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         match &mut self.keys {
             KeyIndex::Hash(index) => index.drain(visit),
             KeyIndex::Ordered(index) => index.drain(visit),
+            KeyIndex::Cached(index) => index.drain(visit),
         }
     }
 }
@@ -253,7 +286,7 @@ impl<K: Key> KeyIndex<K> {
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<RecordKey<K>> {
         let _labelled = labelled("index insertion");
-        // SAFETY: the caller's promise. Only this function keeps fingers, so the one in the pin was returned under this
+        // SAFETY: the caller's promise. Only insertions keep fingers, so the one in the pin was returned under this
         // pin. The table's index does not move, is freed through the epoch, and was reached under this pin. So a finger
         // with its address is this index's.
         unsafe {
@@ -264,6 +297,8 @@ impl<K: Key> KeyIndex<K> {
                     pin.keep(finger);
                     insertion
                 }
+                // Protocols that lock ranges have no caches, and may change every bucket.
+                KeyIndex::Cached(index) => index.insert(key, pin, changed),
             }
         }
     }
@@ -280,6 +315,7 @@ impl<K: Key> KeyIndex<K> {
             match self {
                 KeyIndex::Hash(index) => (index.record_at(node, pin.guard()), "absence in the bucket of"),
                 KeyIndex::Ordered(index) => (index.record_at(node, pin.guard()), "range from"),
+                KeyIndex::Cached(index) => (index.record_at(node, pin.guard()), "range or absence near"),
             }
         };
         match key {
@@ -293,6 +329,7 @@ impl<K: Key> KeyIndex<K> {
         match self {
             KeyIndex::Hash(index) => index.memory_bytes(),
             KeyIndex::Ordered(index) => index.memory_bytes(),
+            KeyIndex::Cached(index) => index.memory_bytes(),
         }
     }
 }
@@ -616,6 +653,9 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn cleanup(&self, item: &mut Item<P>, committed: bool, pin: &Pin) {
         let killed = match item.tag() {
             tag::DELETE => committed,
+            tag::INSERTED if committed && self.index.is_cached() => {
+                return self.write_back(item.segment().cast(), pin);
+            }
             tag::INSERTED => !committed,
             tag::INSERTED_DELETED => true,
             _ => false,
@@ -631,7 +671,6 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         is_own: &dyn Fn(NonNull<P::Header>) -> bool,
         pin: &Pin,
     ) -> bool {
-        let KeyIndex::Ordered(index) = &self.index.keys else { return false };
         // The attempt's own insertions are no change, and those of others that were rolled back have never been seen.
         let is_void = |key| {
             // SAFETY: a record of this table, found in its index under the pin.
@@ -639,11 +678,22 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // SAFETY: as above.
             is_own(Record::address(record)) || unsafe { record.as_ref() }.state() == State::Withdrawn
         };
-        // SAFETY: kept by `keep_part`, for a leaf of this index and under this pin: the caller's promise.
-        let part = unsafe { seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref() };
+        // SAFETY: kept by `keep_part`, for a leaf or bucket of this index and under this pin: the caller's promise.
+        let look_again = || unsafe {
+            match &self.index.keys {
+                KeyIndex::Hash(_) => false,
+                KeyIndex::Ordered(index) => {
+                    let part = seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref();
+                    index.still_holds(part, is_void, pin.guard())
+                }
+                KeyIndex::Cached(index) => {
+                    let part = seen.cast::<CachedPart<K::Image, RecordKey<K>>>().as_ref();
+                    index.still_holds(part, is_void, pin.guard())
+                }
+            }
+        };
         // The image of a long key is users' code, which must not panic out of a commit.
-        // SAFETY: as above.
-        contained(|| unsafe { index.still_holds(part, is_void, pin.guard()) }).unwrap_or(false)
+        contained(look_again).unwrap_or(false)
     }
 
     /// The predicates of records: the row exists, on which alone a replacement depends; and the conditions of changes.

@@ -2,7 +2,7 @@
 
 use crate::index::{Direction, Keyed};
 use crate::key::Key;
-use crate::record::Record;
+use crate::record::{Record, RecordKey};
 use crate::storage::KeyIndex;
 use crate::table::Table;
 use hotrow_core::{Abort, Error, Protocol, Transaction, Value, Walk, Worker};
@@ -60,7 +60,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         visit: &mut dyn FnMut(&[(K, R)]) -> bool,
     ) -> Result<(), Error> {
         let mut batch = Vec::new();
-        let KeyIndex::Hash(index) = self.shared.index.keys() else {
+        let index = match self.shared.index.keys() {
+            KeyIndex::Hash(index) => Some(index),
+            KeyIndex::Ordered(_) => None,
+            KeyIndex::Cached(index) => index.main().hash(),
+        };
+        let Some(index) = index else {
             let mut next = Bound::Unbounded;
             loop {
                 let range = (next, Bound::Unbounded);
@@ -93,9 +98,17 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             keys.clear();
             Ok(visit(&batch))
         };
+        // The cache first: what it does not have is in the index behind it, and what it has may come there.
+        let mut cached = match self.shared.index.keys() {
+            KeyIndex::Cached(index) => index.cached_records(walk.pin().guard()),
+            _ => Vec::new(),
+        };
+        cached.sort_unstable();
+        // SAFETY: found in the index under a pinned epoch.
+        let key_of = |key: &NonNull<RecordKey<K>>| unsafe { key.as_ref() }.key().clone();
+        keys.extend(cached.iter().map(key_of));
         index.for_each_bucket(walk.pin().guard(), &mut |records| {
-            // SAFETY: found in the index under a pinned epoch.
-            keys.extend(records.iter().map(|key| unsafe { key.as_ref() }.key().clone()));
+            keys.extend(records.iter().filter(|key| cached.binary_search(key).is_err()).map(key_of));
             if keys.len() >= BATCH && matches!(goes_on, Ok(true)) {
                 goes_on = flush(&mut keys);
             }

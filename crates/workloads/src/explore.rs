@@ -16,7 +16,7 @@ use crate::array::{ArrayOptions, Increment};
 use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
-use crate::tpcc::{Factors, Ranks, TpccOptions};
+use crate::tpcc::{Caches, Factors, Ranks, TpccOptions};
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
@@ -94,6 +94,7 @@ impl Drawn {
                 readers: if seed.is_multiple_of(2) { Isolation::StrictSnapshot } else { Isolation::Snapshot },
                 delivery_batch: [10, 1][seed as usize / 2 % 2],
                 chop: Factors::Full,
+                caches: [Caches::None, Caches::Inserted][seed as usize / 4 % 2],
             }),
             1..=3 => DrawnWorkload::Array(ArrayOptions {
                 size: 4,
@@ -130,6 +131,7 @@ impl Drawn {
                 // The scheduler alone switches cores.
                 yield_share: 0.0,
                 snapshot_share: if seed.is_multiple_of(3) { 0.3 } else { 0.0 },
+                caches: seed / 4 % 2 == 1,
             }),
         };
         let order = match order {

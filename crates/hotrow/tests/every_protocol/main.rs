@@ -9,6 +9,7 @@ mod additions;
 mod anomalies;
 mod beliefs;
 mod both_sides;
+mod cached_tables;
 mod churn;
 mod column_groups;
 mod columns;

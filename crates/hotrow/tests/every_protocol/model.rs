@@ -2,7 +2,7 @@
 
 use crate::column_groups::{Warehouse, operate_on_columns};
 use crate::support;
-use crate::support::for_each_protocol;
+use crate::support::{TableKind, for_each_protocol};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Database, Direction, Engine, Key, Protocol, Table, Transaction, Value};
 use std::collections::BTreeMap;
@@ -162,13 +162,10 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
     (keys, transactions, seeds): (u64, u64, std::ops::Range<u64>),
 ) {
     for seed in seeds {
-        for ordered in [false, true] {
+        for kind in TableKind::ALL {
             let engine = support::engine::<P>();
-            let table = if ordered {
-                Database::on(&engine).table("model").create().unwrap()
-            } else {
-                Database::on(&engine).table("model").hash(1).create().unwrap()
-            };
+            let table = kind.of(Database::on(&engine).table("model")).create().unwrap();
+            let ordered = kind.is_ordered();
             Compared { table, ordered, key, row, also, keys }.compare(&engine, seed, transactions);
         }
     }

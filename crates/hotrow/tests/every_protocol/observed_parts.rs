@@ -1,8 +1,8 @@
 //! Observations of parts of a leaf, stepped by hand: a change of the same leaf outside of the part is no conflict, every
 //! change within it is one.
 
-use crate::support::for_each_protocol;
 use crate::support::steps::{Interleaving, Stepped};
+use crate::support::{TableKind, for_each_protocol};
 use hotrow::{Abort, Database, Direction, Engine, Protocol, TBox, Table, Transaction};
 use std::ops::{ControlFlow, RangeInclusive};
 
@@ -13,8 +13,8 @@ type Orders<P> = Table<(u64, u64), u64, P>;
 type Look<P> = fn(&Orders<P>, &mut Tx<'_, P>) -> Result<Vec<u64>, Abort>;
 
 /// Orders of three districts, in one leaf.
-fn orders<P: Protocol>(engine: &Engine<P>) -> Orders<P> {
-    let orders = Database::on(engine).table("orders").create().unwrap();
+fn orders<P: Protocol>(engine: &Engine<P>, kind: TableKind) -> Orders<P> {
+    let orders = kind.of(Database::on(engine).table("orders")).create().unwrap();
     for (district, order) in [(1, 1), (1, 2), (2, 10), (2, 20), (3, 1)] {
         assert!(orders.bulk_insert((district, order), 0));
     }
@@ -55,9 +55,12 @@ fn looks<P: Protocol>() -> [Look<P>; 5] {
 fn each_look<P: Protocol>(
     work: impl Fn(&Engine<P>, &Orders<P>, &TBox<u64, P>, [Stepped<'_, P>; 3], Look<P>, usize),
 ) {
-    for (number, look) in looks::<P>().into_iter().enumerate() {
+    let kinds = [TableKind::Ordered, TableKind::Cached, TableKind::CachedTogether];
+    let all = kinds.into_iter().flat_map(|kind| looks::<P>().map(|look| (kind, look)));
+    for (number, (kind, look)) in all.enumerate() {
         Interleaving::<P>::new().run(|engine, transactions| {
-            work(engine, &orders(engine), &TBox::new(engine, 0), transactions, look, number);
+            let orders = orders(engine, kind);
+            work(engine, &orders, &TBox::new(engine, 0), transactions, look, number);
         });
     }
 }

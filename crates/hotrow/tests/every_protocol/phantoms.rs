@@ -1,6 +1,7 @@
 //! Phantoms, stepped by hand: conditions that rows come to meet, or cease to meet, in the midst of a transaction.
 
 use crate::support;
+use crate::support::TableKind;
 use crate::support::for_each_protocol;
 use crate::support::steps::Interleaving;
 use hotrow::{
@@ -21,23 +22,27 @@ type Count<P> = fn(&Accounts<P>, &mut Tx<'_, P>) -> Result<i64, Abort>;
 
 impl<P: Protocol> Accounts<P> {
     /// Accounts 0, 10, 20, 30 and 40 with these balances.
-    fn new(engine: &Engine<P>, hash: bool) -> Self {
+    fn new(engine: &Engine<P>, kind: TableKind) -> Self {
         let mut builder = Database::on(engine).table("accounts");
         let by_balance = builder.secondary("by_balance", |_, balance| *balance);
-        let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
+        let table = kind.of(builder).create().unwrap();
         (0..5u64).for_each(|number| assert!(table.bulk_insert(number * 10, number.cast_signed() * 10)));
         Self { table, by_balance }
     }
 
     /// Counts those with a number, or a balance, from 15 to 25, in every way that there is.
-    const COUNTS: [(bool, Count<P>); 7] = [
-        (true, Self::by_lookups),
-        (false, Self::by_lookups),
-        (false, |accounts, tx| accounts.by_numbers(tx, Direction::Ascending)),
-        (false, |accounts, tx| accounts.by_numbers(tx, Direction::Descending)),
-        (true, |accounts, tx| accounts.by_entries(tx, Direction::Ascending)),
-        (false, |accounts, tx| accounts.by_entries(tx, Direction::Descending)),
-        (true, |accounts, tx| accounts.by_rows(tx, Direction::Descending)),
+    const COUNTS: [(TableKind, Count<P>); 11] = [
+        (TableKind::Hash, Self::by_lookups),
+        (TableKind::CachedHash, Self::by_lookups),
+        (TableKind::Ordered, Self::by_lookups),
+        (TableKind::Cached, Self::by_lookups),
+        (TableKind::Ordered, |accounts, tx| accounts.by_numbers(tx, Direction::Ascending)),
+        (TableKind::Ordered, |accounts, tx| accounts.by_numbers(tx, Direction::Descending)),
+        (TableKind::Cached, |accounts, tx| accounts.by_numbers(tx, Direction::Ascending)),
+        (TableKind::CachedTogether, |accounts, tx| accounts.by_numbers(tx, Direction::Descending)),
+        (TableKind::Hash, |accounts, tx| accounts.by_entries(tx, Direction::Ascending)),
+        (TableKind::Ordered, |accounts, tx| accounts.by_entries(tx, Direction::Descending)),
+        (TableKind::Hash, |accounts, tx| accounts.by_rows(tx, Direction::Descending)),
     ];
 
     fn by_lookups(&self, tx: &mut Tx<'_, P>) -> Result<i64, Abort> {
@@ -78,11 +83,11 @@ impl<P: Protocol> Accounts<P> {
 fn a_change_is_counted_or_comes_later<P: Protocol>(
     change: impl Fn(&Accounts<P>, &mut Tx<'_, P>) -> Result<(), Abort>,
 ) {
-    for (number, (hash, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
+    for (number, (kind, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
         // `change_first`: the change is made before the count, not after. It is committed after it either way.
         for (change_first, twice) in [(false, false), (false, true), (true, false), (true, true)] {
             Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
-                let accounts = Accounts::new(engine, hash);
+                let accounts = Accounts::new(engine, kind);
                 let note = TBox::new(engine, -1);
                 let noted = t2.step(|tx| note.get(tx));
                 if change_first {
@@ -153,11 +158,11 @@ fn a_row_that_leaves_and_another_that_comes_do_not_hide_each_other() {
 #[test]
 fn two_that_each_insert_what_both_have_found_missing_do_not_both_commit() {
     for_each_protocol!(3, |P| {
-        for (number, (hash, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
+        for (number, (kind, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
             // `apart`: the first has committed before the second one inserts.
             for apart in [true, false] {
                 Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
-                    let accounts = Accounts::new(engine, hash);
+                    let accounts = Accounts::new(engine, kind);
                     engine.transact(|tx| accounts.table.delete(tx, &20)).unwrap();
                     let counts = [&mut t1, &mut t2].map(|t| t.step(|tx| count(&accounts, tx)));
                     assert!(counts.iter().flatten().all(|count| *count == 0));

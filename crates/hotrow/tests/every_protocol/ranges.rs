@@ -1,7 +1,7 @@
 //! Ranges, secondary indexes and queues under more threads than there are cores: no phantoms.
 
 use crate::support;
-use crate::support::{for_each_protocol, on_threads};
+use crate::support::{TableKind, for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, Worker,
@@ -19,11 +19,11 @@ struct Counted<P: Protocol> {
 }
 
 impl<P: Protocol> Counted<P> {
-    fn new(engine: &Engine<P>) -> Self {
+    fn new(engine: &Engine<P>, kind: TableKind) -> Self {
         let counts = Database::on(engine).table("counts").hash(10).create().unwrap();
         (0..RANGES).for_each(|range| assert!(counts.bulk_insert(range, 0)));
         Self {
-            rows: Database::on(engine).table("rows").create().unwrap(),
+            rows: kind.of(Database::on(engine).table("rows")).create().unwrap(),
             counts,
             opaque: engine.is_opaque(),
         }
@@ -110,15 +110,18 @@ impl<P: Protocol> Counted<P> {
 }
 
 fn count_ranges<P: Protocol>(threads: u64, rounds: u64) {
-    let engine = support::engine::<P>();
-    let counted = Counted::new(&engine);
-    on_threads(&engine, threads, |number, worker| {
-        let mut random = Random::stream(5, number);
-        (0..rounds).for_each(|_| counted.turn(worker, &mut random));
-    });
-    for range in 0..RANGES {
-        let (counted, noted) = engine.transact(|tx| counted.count(tx, range, Direction::Ascending)).unwrap();
-        assert_eq!(counted, noted);
+    for kind in [TableKind::Ordered, TableKind::Cached, TableKind::CachedTogether] {
+        let engine = support::engine::<P>();
+        let counted = Counted::new(&engine, kind);
+        on_threads(&engine, threads, |number, worker| {
+            let mut random = Random::stream(5, number);
+            (0..rounds).for_each(|_| counted.turn(worker, &mut random));
+        });
+        for range in 0..RANGES {
+            let (counted, noted) =
+                engine.transact(|tx| counted.count(tx, range, Direction::Ascending)).unwrap();
+            assert_eq!(counted, noted);
+        }
     }
 }
 

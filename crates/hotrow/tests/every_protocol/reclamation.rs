@@ -1,7 +1,7 @@
 //! Memory: every value is dropped, once, and not while anybody can still look at it.
 
 use crate::support;
-use crate::support::{Census, Counted, elsewhere, for_each_protocol, on_threads, panic_of};
+use crate::support::{Census, Counted, TableKind, elsewhere, for_each_protocol, on_threads, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Database, Direction, Engine, Error, Misuse, Protocol, TArray, TBox, Table, Value};
@@ -67,13 +67,12 @@ fn operate<P: Protocol>(
 fn rows_are_dropped_once_whatever_becomes_of_them() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        for ordered in [false, true] {
+        for (seed, kind) in (0..).zip(TableKind::ALL) {
             let census = Census::default();
             let mut builder = Database::on(&engine).table::<u64, Counted>("rows");
             let _ = builder.secondary("by_number", |_, row: &Counted| row.number);
-            let builder = if ordered { builder } else { builder.hash(1) };
-            let table = builder.create().unwrap();
-            let mut random = Random::seeded(u64::from(ordered));
+            let table = kind.of(builder).create().unwrap();
+            let mut random = Random::seeded(seed);
             for _ in 0..400 {
                 let operations = random.between(1, 10);
                 let end = random.below(4);
@@ -107,11 +106,8 @@ fn threads_that_insert_update_and_delete_the_same_rows_leak_none_and_drop_none_t
     for_each_protocol!(4, |P| {
         let engine = support::engine::<P>();
         let census = Census::default();
-        let tables = [
-            Database::on(&engine).table("hash").hash(1).create().unwrap(),
-            Database::on(&engine).table("ordered").create().unwrap(),
-        ];
-        for table in tables {
+        for kind in TableKind::ALL {
+            let table = kind.of(Database::on(&engine).table("rows")).create().unwrap();
             on_threads(&engine, 4, |number, worker| {
                 let mut random = Random::stream(3, number);
                 for _ in 0..1_000 {

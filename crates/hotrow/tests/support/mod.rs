@@ -9,7 +9,10 @@ pub(crate) mod steps;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Abort, Database, Engine, Error, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
+use hotrow::{
+    Abort, Database, Engine, Error, Key, Protocol, RetryPolicy, Table, TableBuilder, Transaction, Value,
+    Worker,
+};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -218,6 +221,42 @@ pub(crate) fn on_threads<P: Protocol, R: Send>(
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
+}
+
+/// The kinds of indexes that tables have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    Hash,
+    Ordered,
+    /// Hash, with a cache in which each of a few keys has a bucket.
+    CachedHash,
+    /// Ordered, with such a cache.
+    Cached,
+    /// Ordered, with a cache in which all keys have one bucket.
+    CachedTogether,
+}
+
+impl TableKind {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Hash, Self::Ordered, Self::CachedHash, Self::Cached, Self::CachedTogether];
+
+    pub(crate) fn is_ordered(self) -> bool {
+        !matches!(self, Self::Hash | Self::CachedHash)
+    }
+
+    /// Makes a table one of this kind.
+    pub(crate) fn of<K: Key, R: Value, P: Protocol>(
+        self,
+        table: TableBuilder<K, R, P>,
+    ) -> TableBuilder<K, R, P> {
+        match self {
+            Self::Hash => table.hash(1),
+            Self::Ordered => table,
+            Self::CachedHash => table.hash(1).cached(0),
+            Self::Cached => table.cached(0),
+            Self::CachedTogether => table.cached(64),
+        }
+    }
 }
 
 /// Runs `work` and returns the message it panicked with.

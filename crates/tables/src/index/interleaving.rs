@@ -10,3 +10,12 @@ pub(super) fn interleaving_point() {
     #[cfg(all(test, not(loom)))]
     super::testing::interleaving_point();
 }
+
+/// Runs `work`, during which the caller holds a latch that other threads' actions in tests may want: no point is one.
+#[inline(always)]
+pub(super) fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(all(test, not(loom)))]
+    return super::testing::undisturbed(work);
+    #[cfg(not(all(test, not(loom))))]
+    work()
+}

@@ -7,12 +7,14 @@
 //! Both indexes keep pointers only. The table owns the records: it frees them, through the epoch, after it
 //! has removed them.
 
+mod cached;
 mod hash;
 mod interleaving;
 mod ordered;
 #[cfg(all(test, not(loom)))]
 mod testing;
 
+pub(crate) use cached::{CachedCursor, CachedIndex, CachedPart, MainIndex};
 pub(crate) use hash::HashIndex;
 pub use ordered::Direction;
 pub(crate) use ordered::{Cursor, LeafPart, OrderedIndex};

@@ -154,3 +154,11 @@ pub(super) fn interleaving_point() {
         deed();
     }
 }
+
+/// Runs `work`, which passes no interleaving point.
+pub(super) fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
+    let deed = DEED.take();
+    let result = work();
+    DEED.set(deed);
+    result
+}

@@ -28,6 +28,8 @@ pub trait Fixed: Sealed + Copy + Ord + Debug + Send + Sync + 'static {
     fn store(self, slot: &Self::Atomic);
     /// Passes the words one by one, the most significant first.
     fn each_word(&self, visit: &mut impl FnMut(u64));
+    /// The most significant word.
+    fn first_word(&self) -> u64;
     /// Compares as `cmp` does, but is inlined into its caller, because a search does little else.
     fn compare(&self, other: &Self) -> std::cmp::Ordering;
     /// True if the image is less than the other one.
@@ -53,6 +55,10 @@ impl Fixed for u64 {
     #[inline(always)]
     fn each_word(&self, visit: &mut impl FnMut(u64)) {
         visit(*self);
+    }
+    #[inline(always)]
+    fn first_word(&self) -> u64 {
+        *self
     }
     #[inline(always)]
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
@@ -88,6 +94,10 @@ impl<const N: usize> Fixed for [u64; N] {
         self.iter().for_each(|word| visit(*word));
     }
     #[inline(always)]
+    fn first_word(&self) -> u64 {
+        self.first().copied().unwrap_or_default()
+    }
+    #[inline(always)]
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
         for at in 0..N {
             if self[at] != other[at] {
@@ -114,6 +124,10 @@ impl<A: Fixed, B: Fixed> Fixed for (A, B) {
     fn each_word(&self, visit: &mut impl FnMut(u64)) {
         self.0.each_word(visit);
         self.1.each_word(visit);
+    }
+    #[inline(always)]
+    fn first_word(&self) -> u64 {
+        self.0.first_word()
     }
     #[inline(always)]
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
@@ -155,6 +169,10 @@ impl<F: Fixed> Image for F {
     }
     fn put_bytes(image: &Self::Of<'_>, bytes: &mut Vec<u8>) {
         image.each_word(&mut |word| bytes.extend_from_slice(&word.to_be_bytes()));
+    }
+    #[inline(always)]
+    fn head(image: &Self::Of<'_>) -> u64 {
+        image.first_word()
     }
     fn encode(image: &Self::Of<'_>, encoder: &mut Encoder) {
         image.each_word(&mut |word| encoder.push(&word.to_be_bytes()));

@@ -33,6 +33,9 @@ pub(super) mod sealed {
 ///     }
 ///     fn store(self, (): &()) {}
 ///     fn each_word(&self, _: &mut impl FnMut(u64)) {}
+///     fn first_word(&self) -> u64 {
+///         0
+///     }
 ///     fn compare(&self, _: &Self) -> std::cmp::Ordering {
 ///         std::cmp::Ordering::Equal
 ///     }
@@ -64,6 +67,9 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     fn compare(a: &Self::Of<'_>, b: &Self::Of<'_>) -> std::cmp::Ordering;
     /// Appends the image as bytes, whose order is the order of images. No image's bytes begin another one's.
     fn put_bytes(image: &Self::Of<'_>, bytes: &mut Vec<u8>);
+    /// The image's first 64 bits. A greater image has no lesser ones.
+    #[doc(hidden)]
+    fn head(image: &Self::Of<'_>) -> u64;
     /// Appends the image as a part of another one.
     #[doc(hidden)]
     fn encode(image: &Self::Of<'_>, encoder: &mut Encoder);

@@ -311,6 +311,12 @@ impl Image for Bytes {
     fn put_bytes(image: &Self::Of<'_>, bytes: &mut Vec<u8>) {
         image.put_name(bytes);
     }
+    fn head(image: &Self::Of<'_>) -> u64 {
+        // An image that is behind others is above all that begin with its bytes.
+        let mut head = if image.is_behind() { [u8::MAX; 8] } else { [0; 8] };
+        head.iter_mut().zip(image.bytes()).for_each(|(to, from)| *to = *from);
+        u64::from_be_bytes(head)
+    }
     fn encode(image: &Self::Of<'_>, encoder: &mut Encoder) {
         encoder.push_image(image);
     }

@@ -16,7 +16,7 @@ pub(crate) mod random;
 pub mod schema;
 pub(crate) mod tables;
 
-pub use options::{Factors, Ranks, TpccOptions};
+pub use options::{Caches, Factors, Ranks, TpccOptions};
 
 use client::Client;
 use consistency::{Audit, DeliveredCounts};

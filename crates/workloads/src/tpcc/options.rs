@@ -37,6 +37,8 @@ pub struct TpccOptions {
     pub delivery_batch: u8,
     /// How far procedures are chopped, under a protocol that executes them in pieces.
     pub chop: Factors,
+    /// Which tables have database caches (dbx-tc §3.3).
+    pub caches: Caches,
 }
 
 /// What the chopping of the procedures makes use of (dbx-tc §6.6, Figure 14), beside snapshots for those that only read, which are the
@@ -60,6 +62,17 @@ const FACTORS: [(&str, Factors); 4] = [
     ("without-groups", Factors::WithoutGroups),
 ];
 
+/// Tables with [caches](hotrow::TableBuilder::cached).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caches {
+    /// None.
+    None,
+    /// Those into which transactions insert: ORDER, NEW-ORDER, ORDER-LINE and HISTORY.
+    Inserted,
+}
+
+const CACHES: [(&str, Caches); 2] = [("none", Caches::None), ("inserted", Caches::Inserted)];
+
 /// Order in which deferred operations take the locks of tables (drp §6.3, "Rank tuning").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranks {
@@ -79,8 +92,18 @@ const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equ
 
 impl Serialize for TpccOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { warehouses, mix, scale, stock_level, tame_share, ranks, readers, delivery_batch, chop } =
-            self;
+        let Self {
+            warehouses,
+            mix,
+            scale,
+            stock_level,
+            tame_share,
+            ranks,
+            readers,
+            delivery_batch,
+            chop,
+            caches,
+        } = self;
         let values = json!({
             "warehouses": warehouses,
             "mix": mix.name(),
@@ -91,6 +114,7 @@ impl Serialize for TpccOptions {
             "readers": name_of(&READERS, readers),
             "delivery_batch": delivery_batch,
             "chop": name_of(&FACTORS, chop),
+            "caches": name_of(&CACHES, caches),
         });
         values.serialize(serializer)
     }
@@ -164,6 +188,12 @@ impl WorkloadDefinition for TpccOptions {
                 default: "full",
                 summary: "Pieces under chop: full, default (nothing declared), and from that without-commuting or without-groups (dbx-tc §6.6)",
             },
+            OptionInfo {
+                name: "caches",
+                value: "TABLES",
+                default: "none",
+                summary: "Tables with database caches: none, or inserted (ORDER, NEW-ORDER, ORDER-LINE, HISTORY; dbx-tc §3.3)",
+            },
         ],
         baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
@@ -180,6 +210,7 @@ impl WorkloadDefinition for TpccOptions {
             readers: values.one_of("readers", &READERS)?,
             delivery_batch: values.number("delivery-batch", 1..=DISTRICTS_PER_WAREHOUSE)?,
             chop: values.one_of("chop", &FACTORS)?,
+            caches: values.one_of("caches", &CACHES)?,
         })
     }
 
@@ -226,7 +257,8 @@ mod tests {
         assert_eq!(
             json!(tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
-                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10, "chop": "full" })
+                "tame_share": 1.0, "ranks": "tuned", "readers": "strict-snapshot", "delivery_batch": 10, "chop": "full",
+                "caches": "none" })
         );
         let tpcc = TpccOptions::from_given(&[
             ("stock-level", "read-committed"),
@@ -235,12 +267,14 @@ mod tests {
             ("readers", "serializable"),
             ("delivery-batch", "3"),
             ("chop", "default"),
+            ("caches", "inserted"),
         ])
         .unwrap();
         assert_eq!(
             json!(tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
-                "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3, "chop": "default" })
+                "tame_share": 0.5, "ranks": "equal", "readers": "serializable", "delivery_batch": 3, "chop": "default",
+                "caches": "inserted" })
         );
     }
 

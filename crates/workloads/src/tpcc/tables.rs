@@ -6,8 +6,8 @@ use super::schema::{
     HistoryKey, Item, ItemKey, NewOrder, NewOrderKey, Order, OrderByCustomerKey, OrderKey, OrderLine,
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
-use super::{Ranks, TpccOptions};
-use hotrow::{Database, IndexRef, Key, Protocol, Table, TableRef, Value, column};
+use super::{Caches, Ranks, TpccOptions};
+use hotrow::{Database, IndexRef, Key, Protocol, Table, TableBuilder, TableRef, Value, column};
 use hotrow_driver::{BenchError, Observer, load_parts};
 
 /// The tables and secondary indexes, by their references in procedures.
@@ -58,17 +58,22 @@ pub(super) fn create<P: Protocol>(database: &Database<P>, options: &TpccOptions)
     let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
         DistrictKey { warehouse: *warehouse, district: *district }.group()
     };
+    // A bucket of a cache for the new orders of a district, among which a Delivery looks for the first; for an order; and for its lines.
     let new_order =
-        database.table("NEW-ORDER").rank(rank(2)).queues(group_of).durable().create().expect("a new name");
-    let mut order = database.table("ORDER").rank(rank(3));
+        cached(database.table("NEW-ORDER").rank(rank(2)), options, NewOrderKey::DISTRICT_TAIL_BITS);
+    let new_order = new_order.queues(group_of).durable().create().expect("a new name");
+    let mut order = cached(database.table("ORDER").rank(rank(3)), options, 0);
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
     let order = order.durable().create().expect("a new name");
-    let order_line = database.table("ORDER-LINE").rank(rank(4)).durable().create().expect("a new name");
+    let order_line =
+        cached(database.table("ORDER-LINE").rank(rank(4)), options, OrderLineKey::ORDER_TAIL_BITS);
+    let order_line = order_line.durable().create().expect("a new name");
     let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
     let name = (column!(Customer, last), column!(Customer, first));
     let by_name = customer.immutable_secondary_on("by_name", name, CustomerByNameKey::of);
     let customer = customer.durable().create().expect("a new name");
-    let history = database.table("HISTORY").hash(customers).durable().create().expect("a new name");
+    let history = cached(database.table("HISTORY").hash(customers), options, 0);
+    let history = history.durable().create().expect("a new name");
     let item =
         database.table("ITEM").hash(items as usize).immutable().durable().create().expect("a new name");
     let stock = database
@@ -91,6 +96,18 @@ pub(super) fn create<P: Protocol>(database: &Database<P>, options: &TpccOptions)
         order_line: order_line.reference(),
         item: item.reference(),
         stock: stock.reference(),
+    }
+}
+
+/// Puts a cache in front of a table into which transactions insert, if the options say so.
+fn cached<K: Key, R: Value, P: Protocol>(
+    table: TableBuilder<K, R, P>,
+    options: &TpccOptions,
+    tail_bits: u32,
+) -> TableBuilder<K, R, P> {
+    match options.caches {
+        Caches::None => table,
+        Caches::Inserted => table.cached(tail_bits),
     }
 }
 

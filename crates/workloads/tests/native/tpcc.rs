@@ -12,7 +12,7 @@ use hotrow_workloads::tpcc::procedures::{
     DeliveryProcedure, NewOrderProcedure, PaymentProcedure, StockLevelProcedure,
 };
 use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
-use hotrow_workloads::tpcc::{Factors, Ranks, Tpcc, TpccOptions};
+use hotrow_workloads::tpcc::{Caches, Factors, Ranks, Tpcc, TpccOptions};
 use hotrow_workloads::{End, Ran, Unobserved, Workload, WorkloadDefinition as _};
 
 pub(crate) const OPTIONS: TpccOptions = TpccOptions {
@@ -25,10 +25,15 @@ pub(crate) const OPTIONS: TpccOptions = TpccOptions {
     readers: Isolation::StrictSnapshot,
     delivery_batch: 10,
     chop: Factors::Full,
+    caches: Caches::None,
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
-    OPTIONS.load(&Database::on(engine), 2, 7, &Unobserved).expect("the population is consistent")
+    load_with(engine, OPTIONS)
+}
+
+fn load_with<P: Protocol>(engine: &Engine<P>, options: TpccOptions) -> Tpcc<P> {
+    options.load(&Database::on(engine), 2, 7, &Unobserved).expect("the population is consistent")
 }
 
 /// Runs `transactions` on each of `threads` workers and returns the names of the checks that failed.
@@ -36,6 +41,7 @@ fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
 struct Run {
     threads: usize,
     transactions: usize,
+    caches: Caches,
 }
 
 impl Visitor for Run {
@@ -43,7 +49,7 @@ impl Visitor for Run {
 
     fn visit<P: Protocol>(self, name: &str) -> Vec<String> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let tpcc = load(&engine);
+        let tpcc = load_with(&engine, TpccOptions { caches: self.caches, ..OPTIONS });
         let ends: Vec<[AtomicUsize; 2]> = tpcc.kinds().iter().map(|_| Default::default()).collect();
         let clients =
             run_clients(&engine, &tpcc, self.threads, self.transactions, |_, Ran { kind, end }| match end {
@@ -66,14 +72,27 @@ impl Visitor for Run {
 
 #[test]
 fn one_worker_leaves_a_consistent_database() {
-    for (protocol, failed) in for_each_protocol(1, Run { threads: 1, transactions: 1_000 }) {
+    for (protocol, failed) in
+        for_each_protocol(1, Run { threads: 1, transactions: 1_000, caches: Caches::None })
+    {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
 }
 
 #[test]
 fn eight_workers_leave_a_consistent_database() {
-    for (protocol, failed) in for_each_protocol(8, Run { threads: 8, transactions: 500 }) {
+    for (protocol, failed) in
+        for_each_protocol(8, Run { threads: 8, transactions: 500, caches: Caches::None })
+    {
+        assert_eq!(failed, Vec::<String>::new(), "{protocol}");
+    }
+}
+
+#[test]
+fn four_workers_whose_tables_have_caches_leave_a_consistent_database() {
+    for (protocol, failed) in
+        for_each_protocol(4, Run { threads: 4, transactions: 300, caches: Caches::Inserted })
+    {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
 }
@@ -81,7 +100,9 @@ fn eight_workers_leave_a_consistent_database() {
 #[test]
 #[ignore = "long: run with -- --ignored"]
 fn sixteen_workers_leave_a_consistent_database_for_long() {
-    for (protocol, failed) in for_each_protocol(16, Run { threads: 16, transactions: 100_000 }) {
+    for (protocol, failed) in
+        for_each_protocol(16, Run { threads: 16, transactions: 100_000, caches: Caches::Inserted })
+    {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
 }

@@ -81,8 +81,8 @@ mod tests;
 
 use finger::Finger;
 pub(crate) use part::LeafPart;
-pub(crate) use scan::Cursor;
 pub use scan::Direction;
+pub(crate) use scan::{Cursor, CursorPosition};
 
 use super::interleaving::interleaving_point;
 use super::{Keyed, Lookup};

@@ -102,6 +102,9 @@ pub struct NewOrderKey {
 }
 
 impl NewOrderKey {
+    /// The bits of a key's image that do not tell a district: those of the order's number, and eight unused ones.
+    pub(crate) const DISTRICT_TAIL_BITS: u32 = 40;
+
     /// Returns the range of a district's keys. The first key present is the oldest order to deliver (clause
     /// 2.7.4.2).
     pub(crate) fn of_district(district: &DistrictKey) -> RangeInclusive<Self> {
@@ -159,6 +162,9 @@ pub struct OrderLineKey {
 }
 
 impl OrderLineKey {
+    /// The bits of a key's image that do not tell an order: those of the line's number.
+    pub(crate) const ORDER_TAIL_BITS: u32 = 8;
+
     /// Returns the range of keys of an order's lines, in the order of their numbers.
     pub(crate) fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
         Self::of_orders(

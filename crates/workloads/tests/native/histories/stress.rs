@@ -37,6 +37,7 @@ impl Batch {
             panic_share: 0.01,
             yield_share: [0.0, 0.02, 0.2][random.below(3) as usize],
             snapshot_share: if seed.is_multiple_of(2) { 0.2 } else { 0.0 },
+            caches: seed / 2 % 2 == 1,
         };
         Self { options, threads: [2, 3, 4, 8][random.below(4) as usize], transactions, seed }
     }
