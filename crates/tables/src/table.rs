@@ -139,9 +139,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// (`naive-htm`), insertions then change fewer cache lines in it. Under others a cache costs a little time.
     ///
     /// Keys that differ only in the last `tail_bits` of the first 64 bits of their image share a bucket of the cache, which has room
-    /// for 14 records. A key of one integer is its own image; the fields of
-    /// a composite key fill its image from the highest bit on; a string is its bytes. Choose `tail_bits` so that the keys which one transaction inserts share a bucket, and those of others do not. A scan looks at
-    /// the buckets of its range: at all 256 if the range has many.
+    /// for 14 records. A key of one integer is its own image; the fields of a composite key fill its image from the highest bit on; a
+    /// string is its bytes. Choose `tail_bits` so that the keys which one transaction inserts share a bucket, and those of others do not.
+    /// A scan looks at the buckets of its range: at all 256 if the range has many.
     ///
     /// An immutable table has no cache, and neither has any under a protocol that locks ranges.
     #[must_use]

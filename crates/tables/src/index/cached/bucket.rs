@@ -105,7 +105,8 @@ impl<T> Bucket<T> {
     /// Takes the latch if the version is still `seen`.
     #[inline]
     pub(super) fn latch_at(&self, seen: u64) -> Option<Latched<'_, T>> {
-        self.version.try_lock_at(seen).then_some(Latched { bucket: self, before: seen })
+        // Made only if the latch is taken, as its drop releases it.
+        self.version.try_lock_at(seen).then(|| Latched { bucket: self, before: seen })
     }
 
     /// Empties the bucket, and returns its records.
