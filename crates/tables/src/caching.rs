@@ -117,6 +117,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let Some(part) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             let (buckets, mut bounds) = (part.buckets(), part.bounds);
+            if self.is_opaque && !buckets.are_unchanged() {
+                // A row may have left the leaf since. Others find out at their commits.
+                cursor.go_back();
+                continue;
+            }
             let is_one = buckets.len() == 1;
             let mut is_refused = false;
             for observed in buckets.observed() {

@@ -192,6 +192,11 @@ where
         self.copies.len()
     }
 
+    /// True if all are still as they were read: then the leaf, which was read later, was so at the same moment.
+    pub(crate) fn are_unchanged(self) -> bool {
+        self.copies.iter().all(|Copied { bucket, version, .. }| bucket.version.unchanged(*version))
+    }
+
     /// The buckets at the versions at which they were read.
     pub(crate) fn observed(self) -> impl Iterator<Item = Observed> + use<'c, T> {
         self.copies.iter().map(|Copied { bucket, version, .. }| bucket.observed(*version))
