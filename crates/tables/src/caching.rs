@@ -117,11 +117,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let Some(part) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             let (buckets, mut bounds) = (part.buckets(), part.bounds);
-            if self.is_opaque && !buckets.are_unchanged() {
-                // A row may have left the leaf since. Others find out at their commits.
-                cursor.go_back();
-                continue;
-            }
             let is_one = buckets.len() == 1;
             let mut is_refused = false;
             for observed in buckets.observed() {
@@ -135,7 +130,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     self.index.keep_part(tx, observed, bounds.clone(), direction, &records);
                 }
             }
-            if is_refused {
+            // Observing one bucket may have moved the moment as of which an opaque attempt sees everything, past the copies of
+            // those that were not observed yet. (Others find out at their commits. It ends, as a node is observed in few parts.)
+            if is_refused || self.is_opaque && !buckets.are_unchanged() {
                 cursor.go_back();
                 continue;
             }
