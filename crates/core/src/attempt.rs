@@ -22,7 +22,7 @@ use crate::region::HeldBack;
 use crate::retained::{self, Holder, NOBODY};
 use crate::savepoint::Savepoints;
 use crate::snapshot::{Announcement, KeptWrites, ReadPoint};
-use crate::structure::StructureSet;
+use crate::structure::{KeySpan, StructureSet};
 use crate::users_code::{Panics, contained};
 use crate::wait_limit::WaitLimit;
 use crate::waiting::Watch;
@@ -593,6 +593,19 @@ impl<P: Protocol> Attempt<P> {
     pub fn observed_objects(&self) -> impl Iterator<Item = &ObjectMeta> {
         // SAFETY: the caller of `observe` promised that the object lives until the attempt ends.
         self.observers.iter().map(|observer| unsafe { observer.as_ref() }.meta())
+    }
+
+    /// The parts of objects in which the attempt has observed which keys are there.
+    #[inline]
+    pub fn observed_spans(&self) -> impl Iterator<Item = (&ObjectMeta, KeySpan)> {
+        (0..self.observations()).map(|number| {
+            let (_, object) = self.observation(number);
+            let span = self.structures.seen(number as usize).map_or(KeySpan::ALL, |seen| {
+                // SAFETY: as in `still_holds`.
+                unsafe { object.span_seen(seen) }
+            });
+            (object.meta(), span)
+        })
     }
 
     /// True if any write is an insertion or a deletion, or wants [cleanup](crate::Object::cleanup) for another reason.

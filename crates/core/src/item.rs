@@ -8,6 +8,7 @@ use crate::cell::Cell;
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
+use crate::structure::KeySpan;
 use hotrow_sync::memory;
 use hotrow_sync::profile;
 use hotrow_sync::work::{Work, charge, charge_times};
@@ -155,6 +156,13 @@ impl<P: Protocol> TouchedSegment<P> {
         unsafe { self.object().rank(self.segment) }
     }
 
+    /// Where the segment's key lies: see [`Object::span`].
+    #[inline]
+    pub fn span(&self) -> KeySpan {
+        // SAFETY: as above.
+        unsafe { self.object().span(self.segment) }
+    }
+
     /// The segment's address.
     #[inline(always)]
     pub fn address(&self) -> usize {
@@ -196,6 +204,12 @@ impl<P: Protocol> Item<P> {
     #[inline]
     pub fn rank(&self) -> u64 {
         self.touched.rank()
+    }
+
+    /// Where the segment's key lies: see [`Object::span`].
+    #[inline]
+    pub fn span(&self) -> KeySpan {
+        self.touched.span()
     }
 
     /// The place of the segment's object among its engine's: see [`ObjectMeta::place`](crate::ObjectMeta::place).

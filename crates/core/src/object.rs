@@ -8,7 +8,7 @@ use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::snapshot::{Keeper, Redo};
-use crate::structure::StructureVersion;
+use crate::structure::{KeySpan, StructureVersion};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
 
@@ -288,5 +288,23 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         _pin: &Pin,
     ) -> bool {
         false
+    }
+
+    /// Where the key of a segment lies, for protocols that look for conflicts of keys that come and go.
+    ///
+    /// # Safety
+    ///
+    /// The segment is one of this object's, and in memory.
+    unsafe fn span(&self, _segment: NonNull<P::Header>) -> KeySpan {
+        KeySpan::ALL
+    }
+
+    /// Where the part of a bucket or leaf lies that was observed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`still_holds`](Self::still_holds).
+    unsafe fn span_seen(&self, _seen: NonNull<u8>) -> KeySpan {
+        KeySpan::ALL
     }
 }

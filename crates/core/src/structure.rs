@@ -245,6 +245,33 @@ struct Chain {
 /// looks at the same leaf again and again does not fill the memory with what it has seen there.
 const PARTS_MAX: u32 = if cfg!(test) { 4 } else { 16 };
 
+/// Where keys lie in the order of an object's keys: none of them is before the first or behind the last one, by a number that never
+/// falls from a key to a greater one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeySpan {
+    /// The number of the first key.
+    pub first: u64,
+    /// The number of the last key.
+    pub last: u64,
+}
+
+impl KeySpan {
+    /// Anywhere.
+    pub const ALL: Self = Self { first: 0, last: u64::MAX };
+
+    /// True if a key may lie in both.
+    #[inline]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// The smallest span with all of both.
+    #[inline]
+    pub fn with(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
 /// An observation contradicts an earlier one of the same node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contradiction {

@@ -32,6 +32,7 @@ mod reference;
 mod scan;
 mod secondary;
 mod snapshot;
+mod span;
 mod split;
 mod storage;
 mod table;

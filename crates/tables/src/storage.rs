@@ -37,8 +37,9 @@ use crate::split::SplitRows;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, Object, ObjectAccess, ObjectMeta, Observed, Pin,
-    Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, WatchedNodes, contained,
+    Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
+    Observed, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, WatchedNodes,
+    contained,
 };
 use hotrow_sync::OnceLock;
 use hotrow_sync::profile::labelled;
@@ -694,6 +695,16 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         };
         // The image of a long key is users' code, which must not panic out of a commit.
         contained(look_again).unwrap_or(false)
+    }
+
+    unsafe fn span(&self, segment: NonNull<P::Header>) -> KeySpan {
+        // SAFETY: the caller's promise.
+        Self::span_of_key(unsafe { Record::<K, R, P>::at(segment) }.key())
+    }
+
+    unsafe fn span_seen(&self, seen: NonNull<u8>) -> KeySpan {
+        // SAFETY: the caller's promise.
+        unsafe { self.index.span_of_part(seen) }
     }
 
     /// The predicates of records: the row exists, on which alone a replacement depends; and the conditions of changes.

@@ -3,8 +3,9 @@
 //! Lists are shared by all segments whose ranks have the same hash. So each entry names its segment, by its address, and the ranks of
 //! the piece that has entered it. (An address may come to be another segment's while an entry is there. If that one has another
 //! rank, the entry is no conflict; if it has the same one, it is a conflict that would not be necessary.) Keys that come and go are
-//! entered for the whole object, by its place. Insertions are the most frequent of these, and do not conflict with each other; so each
-//! worker enters them in one of several lists, and all others look at all of them.
+//! entered for the object, by its place, with the span in which they lie: those of spans that do not overlap have nothing to do with each other.
+//! Insertions are the most frequent of these, and do not conflict with each other; so each worker enters them in one of several
+//! lists, and all others look at all of them.
 //!
 //! A list is under a latch. Entries of transactions that have ended are dropped by those that come next, so a list has no more
 //! entries than transactions in progress have made, and [`KEPT`].
@@ -12,7 +13,7 @@
 use crate::drp::progress::{FINISHED, Predecessor, Progress};
 use crate::occ::latch::{self, Latch};
 use crossbeam_utils::CachePadded;
-use hotrow_core::PieceRanks;
+use hotrow_core::{KeySpan, PieceRanks};
 use hotrow_sync::profile::name_slice;
 use std::cell::UnsafeCell;
 
@@ -66,6 +67,8 @@ pub(super) struct Access {
     pub(super) slot: u32,
     /// The segment's address, or the object's place.
     pub(super) key: usize,
+    /// Where the keys lie that come, go or are found absent.
+    pub(super) span: KeySpan,
     pub(super) kinds: Kinds,
 }
 
@@ -73,6 +76,7 @@ pub(super) struct Access {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: usize,
+    span: KeySpan,
     by: Predecessor,
     ranks: PieceRanks,
     kinds: Kinds,
@@ -106,7 +110,7 @@ impl Accessors {
         Self { slots }
     }
 
-    /// The numbers of the lists for an access of a whole object, by its place.
+    /// The numbers of the lists for keys that come, go or are found absent in an object, by its place.
     pub(super) fn slots_of_object(place: u16, kinds: Kinds, worker: u32) -> impl Iterator<Item = u32> {
         let parts = if kinds == Kinds::INSERT {
             let own = u64::from(worker) % PARTS;
@@ -153,6 +157,7 @@ impl Accessors {
         let entries = unsafe { &mut *self.slots[access.slot as usize].entries.get() };
         entries.retain(|entry| {
             let conflicts = entry.key == access.key
+                && entry.span.overlaps(access.span)
                 && entry.by != own
                 && entry.ranks.overlap(ranks)
                 && entry.kinds.conflict_with(access.kinds);
@@ -181,15 +186,18 @@ impl Accessors {
     ) {
         // SAFETY: the caller holds the latch.
         let entries = unsafe { &mut *self.slots[access.slot as usize].entries.get() };
-        let is_same = |entry: &&mut Entry| entry.key == access.key && entry.by == own && entry.ranks == ranks;
+        let Access { key, span, kinds, .. } = *access;
+        let is_same = |entry: &&mut Entry| {
+            entry.key == key && entry.by == own && entry.ranks == ranks && entry.span == span
+        };
         if let Some(entry) = entries.iter_mut().rev().find(is_same) {
-            entry.kinds = entry.kinds.and(access.kinds);
+            entry.kinds = entry.kinds.and(kinds);
             return;
         }
         if entries.len() >= KEPT {
             entries.retain(|entry| progress.bound(entry.by) != FINISHED);
         }
-        entries.push(Entry { key: access.key, by: own, ranks, kinds: access.kinds });
+        entries.push(Entry { key, span, by: own, ranks, kinds });
     }
 
     /// Takes back what a piece has entered in a list.
@@ -231,7 +239,7 @@ mod tests {
     #[test]
     fn readers_and_writers_conflict_and_the_ended_are_forgotten() {
         let (accessors, progress) = (Accessors::new(), Progress::new());
-        let access = |kinds| Access { slot: 3, key: 64, kinds };
+        let access = |kinds| Access { slot: 3, key: 64, span: KeySpan::ALL, kinds };
         progress.begin(0, Some(0));
         progress.begin(1, Some(0));
         enter(&accessors, &progress, 0, access(Kinds::READ));
@@ -282,7 +290,12 @@ mod tests {
         let (accessors, progress) = (Accessors::new(), Progress::new());
         for number in 0..1_000 {
             progress.begin(0, Some(0));
-            enter(&accessors, &progress, 0, Access { slot: 0, key: number, kinds: Kinds::WRITE });
+            enter(
+                &accessors,
+                &progress,
+                0,
+                Access { slot: 0, key: number, span: KeySpan::ALL, kinds: Kinds::WRITE },
+            );
             progress.finish(0);
         }
         // SAFETY: nobody else is there.

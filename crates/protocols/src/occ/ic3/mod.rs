@@ -85,7 +85,9 @@ use crate::drp::progress::{FINISHED, JOINED_ALL, Predecessor, Progress};
 use crate::per_worker::PerWorker;
 use crate::version::{self, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, ConflictCause, ConflictTarget, Counter, Flags, ItemId, PieceRanks, Reason};
+use hotrow_core::{
+    Attempt, ConflictCause, ConflictTarget, Counter, Flags, ItemId, KeySpan, PieceRanks, Reason,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::Spin;
@@ -129,8 +131,10 @@ pub(super) struct OrderLocal {
     in_the_way: Vec<(Predecessor, u64)>,
     /// The accesses of the piece that commits.
     accesses: Vec<Access>,
-    /// The objects among them, by their places, while they are collected.
-    objects: Vec<(u16, Kinds)>,
+    /// Where keys come, go or are absent, by their objects' places, while accesses are collected.
+    spans: Vec<(u16, Kinds, KeySpan)>,
+    /// Where keys come, likewise.
+    inserted: Vec<(u16, KeySpan)>,
     /// The lists whose latches are held.
     latched: Vec<u32>,
     /// True if the piece has entered its accesses, and has not installed.
@@ -285,7 +289,7 @@ impl Order {
         let mut has_brought_back = false;
         for item in attempt.items.iter().filter(|item| item.is(Flags::INSERTED)) {
             let (slot, key) = (Accessors::slot_of(item.rank()), item.segment().addr().get());
-            let access = Access { slot, key, kinds: Kinds::WRITE };
+            let access = Access { slot, key, span: KeySpan::ALL, kinds: Kinds::WRITE };
             self.accessors.latch(&[slot]);
             // SAFETY: the latch of the access is held.
             unsafe { self.accessors.enter(&access, ranks, own, &self.progress) };
@@ -429,33 +433,37 @@ impl Order {
     fn latch(&self, attempt: &mut Attempt<Occ>) {
         let mut accesses = std::mem::take(&mut attempt.local.order.accesses);
         accesses.clear();
-        let mut objects = std::mem::take(&mut attempt.local.order.objects);
-        let mut of_object = |place: u16, kinds: Kinds| match objects.iter_mut().find(|of| of.0 == place) {
-            Some((_, known)) => *known = known.and(kinds),
-            None => objects.push((place, kinds)),
-        };
-        for meta in attempt.observed_objects() {
-            of_object(meta.place(), Kinds::OBSERVE);
-        }
+        let mut spans = std::mem::take(&mut attempt.local.order.spans);
+        let mut inserted = std::mem::take(&mut attempt.local.order.inserted);
+        spans.extend(attempt.observed_spans().map(|(meta, span)| (meta.place(), Kinds::OBSERVE, span)));
         if attempt.changes_structure() {
             for item in attempt.items.iter().filter(|item| item.is(Flags::WRITE)) {
-                if item.is(Flags::INSERTED) {
+                let (place, span) = (item.place(), item.span());
+                if !item.is(Flags::INSERTED) {
+                    if item.is(Flags::CLEANUP) {
+                        spans.push((place, Kinds::DELETE, span));
+                    }
+                } else if !item.has_effect() {
                     // One that was deleted again only tells that the key was absent; its record is never seen.
-                    let kinds = if item.has_effect() { Kinds::INSERT } else { Kinds::OBSERVE };
-                    of_object(item.place(), kinds);
-                } else if item.is(Flags::CLEANUP) {
-                    of_object(item.place(), Kinds::DELETE);
+                    spans.push((place, Kinds::OBSERVE, span));
+                } else if let Some((_, all)) = inserted.iter_mut().find(|of| of.0 == place) {
+                    // In one span, because there are many and they conflict with few.
+                    *all = all.with(span);
+                } else {
+                    inserted.push((place, span));
                 }
             }
         }
-        for (place, kinds) in objects.drain(..) {
+        spans.extend(inserted.drain(..).map(|(place, span)| (place, Kinds::INSERT, span)));
+        for (place, kinds, span) in spans.drain(..) {
             for slot in Accessors::slots_of_object(place, kinds, attempt.worker().number()) {
-                accesses.push(Access { slot, key: usize::from(place), kinds });
+                accesses.push(Access { slot, key: usize::from(place), span, kinds });
             }
         }
-        attempt.local.order.objects = objects;
+        attempt.local.order.spans = spans;
+        attempt.local.order.inserted = inserted;
         let mut add = |rank: u64, key: usize, kinds: Kinds| {
-            accesses.push(Access { slot: Accessors::slot_of(rank), key, kinds });
+            accesses.push(Access { slot: Accessors::slot_of(rank), key, span: KeySpan::ALL, kinds });
         };
         for item in attempt.items.iter() {
             let kinds = match (item.is_any(&[Flags::READ, Flags::PREDICATE]), item.is(Flags::WRITE)) {

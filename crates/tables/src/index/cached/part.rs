@@ -55,6 +55,11 @@ impl<I: Image, T> CachedPart<I, T> {
     ) -> Self {
         Self { low, high, direction, bucket: observed.node.cast(), removals, records }
     }
+
+    /// The bounds of the keys.
+    pub(crate) fn bounds(&self) -> (Bound<I::Kept>, Bound<I::Kept>) {
+        (self.low, self.high)
+    }
 }
 
 impl<T> CachedIndex<T>
