@@ -257,6 +257,24 @@ mod tests {
     }
 
     #[test]
+    fn keys_come_and_go_only_where_spans_overlap() {
+        let (accessors, progress) = (Accessors::new(), Progress::new());
+        let access = |kinds, first, last| Access { slot: 3, key: 7, span: KeySpan { first, last }, kinds };
+        progress.begin(0, Some(0));
+        progress.begin(1, Some(0));
+        enter(&accessors, &progress, 0, access(Kinds::OBSERVE, 10, 20));
+        enter(&accessors, &progress, 0, access(Kinds::OBSERVE, 40, 50));
+        enter(&accessors, &progress, 1, access(Kinds::OBSERVE, 0, u64::MAX));
+        let found = |first, last| conflicts(&accessors, &progress, access(Kinds::INSERT, first, last), ALL);
+        for (first, last, both) in
+            [(5, 9, false), (5, 10, true), (20, 39, true), (21, 39, false), (51, 60, false)]
+        {
+            assert_eq!(found(first, last).contains(&0), both, "{first} to {last}");
+            assert!(found(first, last).contains(&1));
+        }
+    }
+
+    #[test]
     fn whoever_looks_for_a_key_meets_all_that_insert_and_those_do_not_meet_each_other() {
         let of = |kinds, worker| Accessors::slots_of_object(7, kinds, worker).collect::<Vec<_>>();
         for worker in 0..40 {
