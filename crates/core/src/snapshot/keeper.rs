@@ -4,8 +4,9 @@ mod in_region;
 
 use in_region::RegionPlan;
 
+use super::chunks::Chunks;
 use super::points::{Announcement, Snapshots};
-use super::versions::{EntryHead, SegmentId, Versions};
+use super::versions::{EntryHead, Place, SegmentId, Versions};
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
 use crate::item::{Flags, Item, ItemId};
@@ -16,6 +17,7 @@ use crate::users_code::contained;
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::{Arc, local};
 use std::cell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
 use std::ptr::NonNull;
@@ -41,6 +43,13 @@ pub(crate) struct KeptWrites {
     commits: u32,
     /// Versions kept since the worker last swept.
     unswept: usize,
+    /// The level of the table that has room for the commit's versions, and for how many; the bytes of those that are there.
+    room: (usize, usize),
+    bytes: usize,
+    /// The memory for entries.
+    chunks: Chunks,
+    /// The versions that the worker has kept, and not found unneeded since.
+    places: VecDeque<Place>,
     /// The commit's stamps, if it keeps versions: from before it installs anything until it has ended.
     keeping: Option<Keeping>,
     /// The versions in the history of what will be replaced, if one is recorded, by the items.
@@ -104,17 +113,20 @@ impl KeptWrites {
         let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
         let Keeping { stamp, superseded, is_later } = keeping;
         let (snapshots, segment) = (announcement.snapshots(), segment_of(item));
-        let since = snapshots.versions().latest(segment, pin);
+        let since = latest_of(item, snapshots, pin);
         if since < superseded {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
-            let mut keeper = Keeper::new(snapshots, segment, (since, superseded), history, false);
+            let mut keeper = Keeper::new(&mut self.chunks, segment, (since, superseded), history);
             // SAFETY: the caller's promise.
             unsafe { item.object().keep(item, &mut keeper) };
-            self.unswept += usize::from(keeper.kept.is_some());
-            if let (Some(entry), true) = (keeper.kept, keeper.owns) {
-                self.owning.push((id, entry));
-                item.mark_as(Flags::KEPT);
+            let Keeper { kept, owns, .. } = keeper;
+            if let Some(entry) = kept {
+                self.put(entry, snapshots.versions());
+                if owns {
+                    self.owning.push((id, entry));
+                    item.mark_as(Flags::KEPT);
+                }
             }
         } else if P::ALLOWS_CHOPPING && is_later && since > stamp {
             for entry in snapshots.versions().superseded_after(segment, stamp, pin) {
@@ -125,6 +137,19 @@ impl KeptWrites {
         }
         // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the entry.
         fence(Ordering::Release);
+    }
+
+    /// Puts an entry in the table.
+    fn put(&mut self, entry: NonNull<EntryHead>, versions: &Versions) {
+        let (level, left) = &mut self.room;
+        if *left == 0 {
+            (*level, *left) = (versions.make_room(1), 1);
+        }
+        *left -= 1;
+        versions.put(*level, entry);
+        self.places.push_back(Versions::place_of(*level, entry));
+        self.bytes += EntryHead::bytes(entry);
+        self.unswept += 1;
     }
 
     /// Counts a commit. True at one in some.
@@ -147,12 +172,11 @@ impl KeptWrites {
 
 /// Hands the present value of a segment over to snapshots, for [`Object::keep`](crate::Object::keep).
 pub struct Keeper<'a> {
-    snapshots: &'a Snapshots,
+    chunks: &'a mut Chunks,
     segment: SegmentId,
     stamps: (u64, u64),
     history: u64,
-    /// The caller puts what is made into the table.
-    in_region: bool,
+    /// What is kept, for the caller to put into the table.
     kept: Option<NonNull<EntryHead>>,
     owns: bool,
 }
@@ -164,14 +188,8 @@ impl fmt::Debug for Keeper<'_> {
 }
 
 impl<'a> Keeper<'a> {
-    fn new(
-        snapshots: &'a Snapshots,
-        segment: SegmentId,
-        stamps: (u64, u64),
-        history: u64,
-        in_region: bool,
-    ) -> Self {
-        Self { snapshots, segment, stamps, history, in_region, kept: None, owns: false }
+    fn new(chunks: &'a mut Chunks, segment: SegmentId, stamps: (u64, u64), history: u64) -> Self {
+        Self { chunks, segment, stamps, history, kept: None, owns: false }
     }
 
     /// Keeps what `wrap` makes of a copy of a cell: another cell with the same value. If the cell is boxed, the copy owns the box
@@ -203,12 +221,8 @@ impl<'a> Keeper<'a> {
     }
 
     fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
-        let Self { snapshots, segment, stamps, history, in_region, .. } = *self;
-        self.kept = Some(if in_region {
-            Versions::make(segment, stamps, history, value, heap_bytes, is_birth)
-        } else {
-            snapshots.versions().keep(segment, stamps, history, value, heap_bytes, is_birth)
-        });
+        let Self { ref mut chunks, segment, stamps, history, .. } = *self;
+        self.kept = Some(Versions::make(Some(chunks), segment, stamps, history, value, heap_bytes, is_birth));
     }
 }
 
@@ -248,6 +262,12 @@ impl<'a> Redo<'a> {
     }
 }
 
+/// The stamp at which the value of an item's segment has superseded another one; 0 if the table does not know.
+fn latest_of<P: Protocol>(item: &Item<P>, snapshots: &Snapshots, pin: &Pin) -> u64 {
+    // A segment that the attempt has made has no versions. (Those of another one that had its address are needed no more.)
+    if item.is(Flags::INSERTED) { 0 } else { snapshots.versions().latest(segment_of(item), pin) }
+}
+
 /// The name of an item's segment.
 fn segment_of<P: Protocol>(item: &Item<P>) -> SegmentId {
     SegmentId { address: item.touched.address(), object: item.object().meta().number() }
@@ -283,6 +303,8 @@ impl<P: Protocol> Attempt<P> {
         kept.histories = histories;
         kept.histories.sort_unstable_by_key(|(id, _)| *id);
         kept.keeping = Some(Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() });
+        let writes = self.items.writes().len();
+        kept.room = (snapshots.versions().make_room(writes), writes);
         KEEPING.with(|keeping| keeping.set(superseded));
     }
 
@@ -309,10 +331,19 @@ impl<P: Protocol> Attempt<P> {
         self.kept.owning.clear();
         self.kept.keeping = None;
         let Some(announcement) = &self.announcement else { return };
+        let versions = announcement.snapshots().versions();
+        let (level, left) = mem::take(&mut self.kept.room);
+        if left > 0 {
+            versions.give_back(level, left);
+        }
+        let bytes = mem::take(&mut self.kept.bytes);
+        if bytes > 0 {
+            versions.count_bytes(bytes);
+        }
         if self.kept.unswept >= SWEEP_AFTER {
-            // Twice as many lists as there may be new entries in, so that no more entries are there than twice those that are needed,
-            // and some.
-            announcement.snapshots().sweep_some(2 * mem::take(&mut self.kept.unswept));
+            // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
+            let looks = 2 * mem::take(&mut self.kept.unswept);
+            announcement.snapshots().sweep_places(&mut self.kept.places, looks);
         }
         if self.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping();

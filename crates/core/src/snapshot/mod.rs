@@ -30,6 +30,7 @@
 //! - Its snapshots are eventual: a transaction's number is assigned in its conflicting piece. Here it is the commit's stamp. A
 //!   chopped transaction would draw it there.
 
+mod chunks;
 mod handle;
 mod keeper;
 mod points;

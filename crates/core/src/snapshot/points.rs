@@ -35,7 +35,7 @@
 //! although `A` had validated it, is on the other side of one moment.
 
 use super::readers::{ReaderSlot, Readers};
-use super::versions::Versions;
+use super::versions::{Place, Versions};
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::history::recorder::Recorder;
 use crossbeam_utils::CachePadded;
@@ -449,6 +449,11 @@ impl Snapshots {
     /// Removes the versions that no snapshot needs any more from the next so many lists.
     pub(crate) fn sweep_some(&self, lists: usize) {
         self.versions.sweep_some(&self.open_numbers(), lists);
+    }
+
+    /// Removes the versions at some places that no snapshot needs any more.
+    pub(crate) fn sweep_places(&self, places: &mut VecDeque<Place>, looks: usize) {
+        self.versions.sweep_places(places, looks, &self.open_numbers());
     }
 
     /// Removes everything that no snapshot needs any more.

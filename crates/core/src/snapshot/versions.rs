@@ -16,15 +16,17 @@
 //! is of the same object, the old segment was freed when no snapshot could reach it any more, which is when no snapshot needs its
 //! entries: what is found for a snapshot's number is of the new segment, and of the same type.
 
+use super::chunks::{Chunk, Chunks};
 use super::points::OpenNumbers;
 use crate::pin::Pin;
 use crate::region::made_in_region;
 use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::thread::quietly;
-use hotrow_sync::work::{Work, charge, charge_block};
+use hotrow_sync::work::{Work, charge, charge_block, charge_times};
 use hotrow_sync::{Mutex, OnceLock, thread, try_lock};
 use std::array;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::collections::VecDeque;
+use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ptr::{NonNull, null_mut};
 
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
@@ -62,6 +64,9 @@ pub(crate) struct EntryHead {
     is_birth: bool,
     /// True if the value was not replaced after all.
     is_void: AtomicBool,
+    /// The chunk that it lies in; `None` if it has a box of its own.
+    chunk: Option<NonNull<Chunk>>,
+    /// Retires a box.
     retire: unsafe fn(NonNull<EntryHead>, &Pin),
 }
 
@@ -93,10 +98,31 @@ impl EntryHead {
         unsafe { &entry.cast::<Entry<V>>().as_ref().value }
     }
 
+    /// The bytes of an entry, and of what its value owns.
+    pub(crate) fn bytes(entry: NonNull<Self>) -> usize {
+        // SAFETY: the caller has made the entry in its commit, which is pinned.
+        unsafe { entry.as_ref() }.bytes
+    }
+
     /// The stamp of the commit that has replaced the value.
     fn superseded(&self) -> u64 {
         // Relaxed: `Versions::split` says why either value is right.
         self.superseded.load(Ordering::Relaxed)
+    }
+
+    /// Frees an entry, or lets go of its place, when no thread that has pinned before can still see it.
+    ///
+    /// # Safety
+    ///
+    /// It can be found no more by threads that pin from now on, and this is called once for it.
+    unsafe fn retire(entry: NonNull<Self>, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match entry.as_ref().chunk {
+                Some(chunk) => Chunk::release(chunk, pin),
+                None => (entry.as_ref().retire)(entry, pin),
+            }
+        }
     }
 
     /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
@@ -111,12 +137,19 @@ impl EntryHead {
 /// up to a version.
 pub(crate) const UNRECORDED: u64 = u64::MAX;
 
+/// Where an entry is, and for which snapshots.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    level: u32,
+    list: u32,
+    since: u64,
+    superseded: u64,
+}
+
 type List = AtomicPtr<EntryHead>;
 
 pub(crate) struct Versions {
     levels: [OnceLock<Box<[List]>>; LEVELS],
-    /// The level to which entries go.
-    top: AtomicUsize,
     /// The number of entries in each level.
     counts: [AtomicUsize; LEVELS],
     bytes: AtomicUsize,
@@ -129,7 +162,6 @@ impl Versions {
     pub(crate) fn new() -> Self {
         Self {
             levels: array::from_fn(|_| OnceLock::new()),
-            top: AtomicUsize::new(0),
             counts: array::from_fn(|_| AtomicUsize::new(0)),
             bytes: AtomicUsize::new(0),
             cursor: AtomicUsize::new(0),
@@ -141,7 +173,7 @@ impl Versions {
     pub(crate) fn size(&self) -> (usize, usize) {
         // Relaxed: counts.
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        // An entry of a region may be swept before its bytes are counted.
+        // An entry may be swept before its bytes are counted.
         let bytes = self.bytes.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned();
         (counts.sum(), bytes)
     }
@@ -257,16 +289,23 @@ impl Versions {
         heap_bytes: usize,
         is_birth: bool,
     ) -> NonNull<EntryHead> {
-        let entry = Self::make(segment, stamps, history, value, heap_bytes, is_birth);
-        quietly(|| {
-            self.count_bytes(entry);
-            self.put_in(self.make_room(1), entry);
-        });
+        let entry = Self::make(None, segment, stamps, history, value, heap_bytes, is_birth);
+        self.put(self.make_room(1), entry);
+        self.count_bytes(EntryHead::bytes(entry));
         entry
     }
 
-    /// Makes an entry for [`keep`](Self::keep) that is not in the table yet.
+    /// The place of an entry that is put in a level.
+    pub(crate) fn place_of(level: usize, entry: NonNull<EntryHead>) -> Place {
+        // SAFETY: the caller's commit has made it, which is pinned.
+        let head = unsafe { entry.as_ref() };
+        let list = Self::position(head.segment, level) as u32;
+        Place { level: level as u32, list, since: head.since, superseded: head.superseded() }
+    }
+
+    /// Makes an entry for [`keep`](Self::keep) that is not in the table yet, in one of the worker's chunks if it is of their kind.
     pub(crate) fn make<V: Send + 'static>(
+        chunks: Option<&mut Chunks>,
         segment: SegmentId,
         (since, superseded): (u64, u64),
         history: u64,
@@ -275,6 +314,9 @@ impl Versions {
         is_birth: bool,
     ) -> NonNull<EntryHead> {
         let bytes = size_of::<Entry<V>>() + heap_bytes;
+        // What owns something is dropped as soon as it may be. (What says that there was nothing owns nothing.)
+        let chunks = chunks.filter(|_| is_birth || !needs_drop::<V>());
+        let place = chunks.and_then(Chunks::place::<Entry<V>>);
         let head = EntryHead {
             next: AtomicPtr::new(null_mut()),
             segment,
@@ -284,13 +326,23 @@ impl Versions {
             bytes,
             is_birth,
             is_void: AtomicBool::new(false),
+            chunk: place.map(|(_, chunk)| chunk),
             retire: retire::<V>,
         };
-        let entry = Box::into_raw(Box::new(Entry { head, value: ManuallyDrop::new(value) }));
-        // SAFETY: if the region is aborted, nobody has the entry, and nobody uses it.
-        unsafe { made_in_region(entry.cast(), free_unused::<V>) };
-        charge_block(|| bytes);
-        NonNull::new(entry.cast::<EntryHead>()).expect("a box's address")
+        let entry = Entry { head, value: ManuallyDrop::new(value) };
+        let Some((place, _)) = place else {
+            let entry = Box::into_raw(Box::new(entry));
+            // SAFETY: if the region is aborted, nobody has the entry, and nobody uses it.
+            unsafe { made_in_region(entry.cast(), free_unused::<V>) };
+            charge_block(|| bytes);
+            return NonNull::new(entry.cast::<EntryHead>()).expect("a box's address");
+        };
+        // SAFETY: the place is for this entry.
+        unsafe { place.write(entry) };
+        // SAFETY: as above.
+        unsafe { made_in_region(place.as_ptr().cast(), release_unused) };
+        charge_times(Work::Fill, || bytes.div_ceil(64));
+        place.cast()
     }
 
     /// Puts another value between an entry's and its successor: a commit with the stamp `at` has changed what the entry says, and
@@ -318,22 +370,17 @@ impl Versions {
     }
 
     /// Makes room for so many entries, in a level, which it returns: they count as being there.
-    fn make_room(&self, entries: usize) -> usize {
-        // Relaxed: counts.
-        let mut level = self.top.load(Ordering::Relaxed);
-        if level + 1 < LEVELS && self.counts[level].load(Ordering::Relaxed) > LOAD_MAX << Self::bits(level) {
-            level += 1;
-            self.top.store(level, Ordering::Relaxed);
-        }
-        self.counts[level].fetch_add(entries, Ordering::Relaxed);
-        let make = || (0..1 << Self::bits(level)).map(|_| AtomicPtr::new(null_mut())).collect();
-        self.levels[level].get_or_init(make);
-        level
-    }
-
-    /// As [`make_room`](Self::make_room), for entries that a region will make.
-    pub(crate) fn make_room_quietly(&self, entries: usize) -> usize {
-        quietly(|| self.make_room(entries))
+    pub(crate) fn make_room(&self, entries: usize) -> usize {
+        quietly(|| {
+            // Relaxed: counts.
+            let has_room =
+                |level: &usize| self.counts[*level].load(Ordering::Relaxed) <= LOAD_MAX << Self::bits(*level);
+            let level = (0..LEVELS - 1).find(has_room).unwrap_or(LEVELS - 1);
+            self.counts[level].fetch_add(entries, Ordering::Relaxed);
+            let make = || (0..1 << Self::bits(level)).map(|_| AtomicPtr::new(null_mut())).collect();
+            self.levels[level].get_or_init(make);
+            level
+        })
     }
 
     /// Gives back room that was not used.
@@ -342,20 +389,19 @@ impl Versions {
         quietly(|| self.counts[level].fetch_sub(entries, Ordering::Relaxed));
     }
 
-    /// Puts an entry of a region, for which there is room, in the table; in the region, where an abort undoes that, or right after it.
-    pub(crate) fn put(&self, level: usize, entry: NonNull<EntryHead>) {
-        quietly(|| self.put_in(level, entry));
-    }
-
-    /// Counts the bytes of an entry. For one of a region, when that has committed.
-    pub(crate) fn count_bytes(&self, entry: NonNull<EntryHead>) {
-        // SAFETY: found in the caller's commit, which is pinned.
-        let bytes = unsafe { entry.as_ref() }.bytes;
+    /// Counts the bytes of entries that are in the table. For those of a region, when that has committed.
+    pub(crate) fn count_bytes(&self, bytes: usize) {
         // Relaxed: a count.
         quietly(|| self.bytes.fetch_add(bytes, Ordering::Relaxed));
     }
 
-    /// Puts an entry at the head of its list, in a level where there is room for it.
+    /// Puts an entry in the table, in a level where there is room for it. One of a region: in the region, where an abort undoes that, or right after
+    /// it.
+    pub(crate) fn put(&self, level: usize, entry: NonNull<EntryHead>) {
+        quietly(|| self.put_in(level, entry));
+    }
+
+    /// Puts an entry at the head of its list.
     fn put_in(&self, level: usize, entry: NonNull<EntryHead>) {
         // SAFETY: nobody frees it before it is in the list.
         let head = unsafe { entry.as_ref() };
@@ -369,6 +415,28 @@ impl Versions {
             match list.compare_exchange_weak(first, entry.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Takes out the entries at the first so many places that are not needed any more, with others in their lists. Other places go to the
+    /// end of the queue.
+    pub(crate) fn sweep_places(&self, places: &mut VecDeque<Place>, looks: usize, open: &OpenNumbers) {
+        // As in `visit`.
+        quietly(|| self.sweep_places_quietly(places, looks, open));
+    }
+
+    fn sweep_places_quietly(&self, places: &mut VecDeque<Place>, looks: usize, open: &OpenNumbers) {
+        let pin = Pin::new();
+        for _ in 0..looks.min(places.len()) {
+            let Some(place) = places.pop_front() else { return };
+            if open.may_need(place.since, place.superseded) {
+                places.push_back(place);
+                continue;
+            }
+            let (level, at) = (place.level as usize, place.list as usize);
+            if let Some(lists) = self.levels[level].get() {
+                self.sweep_list(level, at, &lists[at], open, &pin);
             }
         }
     }
@@ -410,9 +478,6 @@ impl Versions {
                 self.sweep_list(level, at, list, open, &pin);
             }
         }
-        if self.filled_levels().next().is_none() {
-            self.top.store(0, Ordering::Relaxed);
-        }
     }
 
     fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) {
@@ -420,6 +485,7 @@ impl Versions {
             return;
         }
         let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return };
+        let (mut entries, mut bytes) = (0, 0);
         let mut link = list;
         let mut now = link.load(Ordering::Acquire);
         while let Some(entry) = NonNull::new(now) {
@@ -432,16 +498,34 @@ impl Versions {
                 link = &head.next;
                 now = next;
             } else if link.compare_exchange(now, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                self.counts[level].fetch_sub(1, Ordering::Relaxed);
-                self.bytes.fetch_sub(head.bytes, Ordering::Relaxed);
+                entries += 1;
+                bytes += head.bytes;
                 // SAFETY: taken out just now, by this thread alone. Those who pin from now on do not find it.
-                unsafe { (head.retire)(entry, pin) };
+                unsafe { EntryHead::retire(entry, pin) };
                 now = next;
             } else {
                 // Other entries have come before it.
                 link = list;
                 now = link.load(Ordering::Acquire);
             }
+        }
+        if entries > 0 {
+            self.counts[level].fetch_sub(entries, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Lets go of the place of an entry of a region that was aborted.
+///
+/// # Safety
+///
+/// The entry lies in a chunk. Nobody uses it.
+unsafe fn release_unused(entry: *mut ()) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(chunk) = (*entry.cast::<EntryHead>()).chunk {
+            Chunk::release(chunk, &Pin::new());
         }
     }
 }
@@ -458,7 +542,7 @@ unsafe fn free_unused<V>(entry: *mut ()) {
 
 /// # Safety
 ///
-/// The entry is one with a value of this type. It can be found no more by threads that pin from now on, and is retired once.
+/// The entry is one with a value of this type, and has a box. It can be found no more by threads that pin from now on, and is retired once.
 unsafe fn retire<V: Send + 'static>(entry: NonNull<EntryHead>, pin: &Pin) {
     // SAFETY: the caller's promise.
     let heap_bytes = unsafe { entry.as_ref() }.bytes - size_of::<Entry<V>>();
@@ -483,7 +567,7 @@ impl Drop for Versions {
                     // SAFETY: `&mut self`: nobody uses the table. Each entry is in one list, once.
                     unsafe {
                         now = entry.as_ref().next.load(Ordering::Relaxed);
-                        (entry.as_ref().retire)(entry, &pin);
+                        EntryHead::retire(entry, &pin);
                     }
                 }
             }

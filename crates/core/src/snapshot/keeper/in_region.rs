@@ -21,8 +21,8 @@
 //! snapshot must have begun between the transaction's two pieces, and another transaction must have changed the row since.
 
 use super::super::points::Stamping;
-use super::super::versions::EntryHead;
-use super::{Keeper, Keeping, KeptWrites, segment_of};
+use super::super::versions::{EntryHead, Versions};
+use super::{Keeper, Keeping, KeptWrites, latest_of, segment_of};
 use crate::attempt::Attempt;
 use crate::commit::CommitStamp;
 use crate::item::{Flags, Item, ItemId};
@@ -94,7 +94,7 @@ impl<P: Protocol> Attempt<P> {
             let item = items.get(*id);
             // Before the table is searched, so that entries of later commits change it.
             let word = word(item);
-            let since = snapshots.versions().latest(segment_of(item), pin);
+            let since = latest_of(item, snapshots, pin);
             if since > plan.epoch && piece.is_later() {
                 return Err(Late);
             }
@@ -108,7 +108,7 @@ impl<P: Protocol> Attempt<P> {
             // So that the region does not allocate for its lists.
             plan.made.reserve(entries);
             kept.owning.reserve(entries);
-            plan.room = (snapshots.versions().make_room_quietly(entries), entries);
+            plan.room = (snapshots.versions().make_room(entries), entries);
         }
         Ok(())
     }
@@ -144,12 +144,11 @@ impl<P: Protocol> Attempt<P> {
             let newest = plan.stamping.map_or(0, |stamping| stamping.newest);
             let item = items.get(id);
             let stamps = (since, plan.epoch.min(newest));
-            let mut keeper = Keeper::new(snapshots, segment_of(item), stamps, history, true);
+            let mut keeper = Keeper::new(&mut kept.chunks, segment_of(item), stamps, history);
             // SAFETY: the item has a pending write of its object, which is not installed; the region, at one moment, is as good as
             // the segment's lock.
             unsafe { item.object().keep(item, &mut keeper) };
-            let Some(entry) = keeper.kept else { continue };
-            let owns = keeper.owns;
+            let Keeper { kept: Some(entry), owns, .. } = keeper else { continue };
             plan.made.push(entry);
             if region::undoes_all_memory() {
                 snapshots.versions().put(plan.room.0, entry);
@@ -176,14 +175,15 @@ impl<P: Protocol> Attempt<P> {
     fn settle_plan_now(&mut self, committed: bool) {
         let Self { announcement: Some(announcement), items, kept, stamp, .. } = self else { return };
         let snapshots = announcement.snapshots();
-        let KeptWrites { plan, owning, .. } = &mut *kept;
+        let KeptWrites { plan, owning, places, .. } = &mut *kept;
         let made = if committed { mem::take(&mut plan.made) } else { Vec::new() };
         let (level, entries) = mem::take(&mut plan.room);
         for entry in &made {
             if !region::undoes_all_memory() {
                 snapshots.versions().put(level, *entry);
             }
-            snapshots.versions().count_bytes(*entry);
+            snapshots.versions().count_bytes(EntryHead::bytes(*entry));
+            places.push_back(Versions::place_of(level, *entry));
         }
         if entries > made.len() {
             snapshots.versions().give_back(level, entries - made.len());

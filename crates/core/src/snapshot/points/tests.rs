@@ -1,3 +1,4 @@
+use super::super::chunks::Chunks;
 use super::super::versions::{EntryHead, SegmentId};
 use super::*;
 use crate::pin::Pin;
@@ -117,6 +118,35 @@ fn a_sweep_that_began_before_a_snapshot_takes_none_of_its_versions() {
     commit(&mut worker, Counted(7, Arc::default()));
     snapshots.versions.sweep(&before);
     assert_eq!(value_at(&snapshots, opened.number), Some(7));
+}
+
+#[test]
+fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
+    let snapshots = Snapshots::new(false);
+    let opened = snapshots.open_strict();
+    let versions = snapshots.versions();
+    let (mut chunks, mut places) = (Chunks::default(), VecDeque::new());
+    let mut needed = Vec::new();
+    for address in 1..=6 {
+        let segment = SegmentId { address: 64 * address, object: 1 };
+        // What came after the snapshot, and went, is needed by nobody.
+        let since = if address % 2 == 0 { opened.number } else { 0 };
+        let stamps = (since, opened.number);
+        let entry = Versions::make(Some(&mut chunks), segment, stamps, 0, address as u64, 0, false);
+        let level = versions.make_room(1);
+        versions.put(level, entry);
+        places.push_back(Versions::place_of(level, entry));
+        needed.extend((since == 0).then_some(segment));
+    }
+    snapshots.sweep_places(&mut places, 6);
+    assert_eq!((versions.size().0, places.len()), (3, 3));
+    assert!(needed.iter().all(|segment| versions.find(*segment, opened.number, &Pin::new()).is_some()));
+    drop(opened);
+    let _later = snapshots.open_strict();
+    snapshots.sweep_places(&mut places, 2);
+    assert_eq!((versions.size().0, places.len()), (1, 1), "two at a time");
+    snapshots.sweep_places(&mut places, 2);
+    assert_eq!((versions.size().0, places.len()), (0, 0));
 }
 
 #[test]
