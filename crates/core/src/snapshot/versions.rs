@@ -428,15 +428,21 @@ impl Versions {
 
     fn sweep_places_quietly(&self, places: &mut VecDeque<Place>, looks: usize, open: &OpenNumbers) {
         let pin = Pin::new();
+        // Lists that were swept, by the last bits of their numbers: in a simulation all versions of an object are in one.
+        let mut swept = [None; 32];
         for _ in 0..looks.min(places.len()) {
             let Some(place) = places.pop_front() else { return };
-            if open.may_need(place.since, place.superseded) {
-                places.push_back(place);
-                continue;
-            }
             let (level, at) = (place.level as usize, place.list as usize);
-            if let Some(lists) = self.levels[level].get() {
-                self.sweep_list(level, at, &lists[at], open, &pin);
+            let last = &mut swept[at % 32];
+            let is_gone = !open.may_need(place.since, place.superseded)
+                && (*last == Some((level, at))
+                    || self.levels[level]
+                        .get()
+                        .is_some_and(|lists| self.sweep_list(level, at, &lists[at], open, &pin)));
+            if is_gone {
+                *last = Some((level, at));
+            } else {
+                places.push_back(place);
             }
         }
     }
@@ -480,11 +486,12 @@ impl Versions {
         }
     }
 
-    fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) {
+    /// Takes out the entries of a list that are not needed. False if somebody else is at it.
+    fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) -> bool {
         if list.load(Ordering::Relaxed).is_null() {
-            return;
+            return true;
         }
-        let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return };
+        let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return false };
         let (mut entries, mut bytes) = (0, 0);
         let mut link = list;
         let mut now = link.load(Ordering::Acquire);
@@ -513,6 +520,7 @@ impl Versions {
             self.counts[level].fetch_sub(entries, Ordering::Relaxed);
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+        true
     }
 }
 
