@@ -125,11 +125,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         object: &O,
         observed: Observed,
     ) -> Result<bool, Abort> {
+        // Whatever is kept after this belongs to this observation, if to any.
+        self.attempt.end_observation();
         if !P::TRACKS_READS || self.attempt.observes_otherwise {
             if self.attempt.is_noted() && !self.watch_node(observed) {
                 return Ok(false);
             }
-            if !P::TRACKS_READS || self.attempt.profile().isolation != Isolation::Serializable {
+            if !self.keeps_observations() {
                 return self.refuse_on_snapshot(object.meta()).map(|()| true);
             }
         }
@@ -144,6 +146,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Ok(()) => self.learn_absence(Some(object.meta())).map(|()| true),
             Err(lost) => Err(self.lose(lost)),
         }
+    }
+
+    /// True if what is [observed](Self::observe) must hold until the attempt commits.
+    #[inline]
+    pub fn keeps_observations(&self) -> bool {
+        P::TRACKS_READS
+            && (!self.attempt.observes_otherwise
+                || self.attempt.profile().isolation == Isolation::Serializable)
     }
 
     /// True if [`observe`](Self::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it

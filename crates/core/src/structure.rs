@@ -355,6 +355,12 @@ impl StructureSet {
         self.is_open
     }
 
+    /// Leaves the last observation as it is.
+    #[inline]
+    pub(crate) fn close(&mut self) {
+        self.is_open = false;
+    }
+
     /// Makes the last observation one of a part of its node, at which the object can look again by `seen`.
     pub(crate) fn keep_seen(&mut self, seen: NonNull<u8>) {
         debug_assert!(self.is_open);

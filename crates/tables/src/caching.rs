@@ -132,7 +132,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             // Observing one bucket may have moved the moment as of which an opaque attempt sees everything, past the copies of
             // those that were not observed yet. (Others find out at their commits. It ends, as a node is observed in few parts.)
-            if is_refused || self.is_opaque && !buckets.are_unchanged() {
+            let is_moved = self.is_opaque && tx.keeps_observations() && !buckets.are_unchanged();
+            if is_refused || is_moved {
                 cursor.go_back();
                 continue;
             }

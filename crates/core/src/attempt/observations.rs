@@ -114,6 +114,12 @@ impl<P: Protocol> Attempt<P> {
         self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
     }
 
+    /// Keeps no part for what was observed last.
+    #[inline]
+    pub(crate) fn end_observation(&mut self) {
+        self.structures.close();
+    }
+
     /// Keeps what the object saw in the part of the node that it observed last; see
     /// [`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen).
     #[inline]

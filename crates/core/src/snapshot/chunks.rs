@@ -40,10 +40,10 @@ struct Room([MaybeUninit<u8>; ROOM]);
 const _: () = assert!(align_of::<Room>() == ALIGNMENT);
 
 impl Chunk {
-    /// Takes so many away from what keeps the chunk. True if they were the last.
-    fn let_go(&self, count: usize) -> bool {
+    /// Takes so many away from what keeps a chunk. True if they were the last.
+    fn let_go(left: &AtomicUsize, count: usize) -> bool {
         // Release: pairs with the acquire of the last one, so that all entries have been taken out when the chunk is retired (X9).
-        self.left.fetch_sub(count, Ordering::AcqRel) == count
+        left.fetch_sub(count, Ordering::AcqRel) == count
     }
 
     /// As [`let_go`](Self::let_go), and retires the chunk if nothing keeps it any more.
@@ -52,8 +52,8 @@ impl Chunk {
     ///
     /// The caller has so many, which keep it no more: entries that it has taken out of the table, or the bias.
     unsafe fn leave(chunk: NonNull<Self>, count: usize, pin: &Pin) {
-        // SAFETY: what the caller has keeps it in memory.
-        if unsafe { chunk.as_ref() }.let_go(count) {
+        // SAFETY: what the caller has keeps it in memory. No reference is made to the room, in which the owner may be writing.
+        if Self::let_go(unsafe { &(*chunk.as_ptr()).left }, count) {
             // SAFETY: made with `Box`; nothing keeps it, so it is retired once, and nobody finds its entries any more.
             unsafe { pin.retire(chunk.as_ptr()) };
         }
@@ -102,6 +102,13 @@ impl Chunks {
         Some((NonNull::new(place.cast())?, chunk))
     }
 
+    /// Makes sure that a region finds room for some entries.
+    pub(super) fn prepare(&mut self) {
+        if self.open.is_none() || self.bytes > ROOM / 2 {
+            self.renew();
+        }
+    }
+
     #[cold]
     fn renew(&mut self) {
         self.close();
@@ -142,16 +149,14 @@ mod models {
     #[test]
     fn whoever_lets_go_of_a_chunk_last_knows_that_all_entries_were_taken_out() {
         Model::new().needs(Part::UPDATES).check(|| {
-            let room = Room([MaybeUninit::uninit(); ROOM]);
-            let chunk = Arc::new(Chunk { left: AtomicUsize::new(2), room });
-            let is_out = Arc::new(AtomicUsize::new(0));
-            let (other_chunk, other_is_out) = (chunk.clone(), is_out.clone());
+            let (left, is_out) = (Arc::new(AtomicUsize::new(2)), Arc::new(AtomicUsize::new(0)));
+            let (other_left, other_is_out) = (left.clone(), is_out.clone());
             let other = spawn(move || {
                 // As the link to an entry.
                 other_is_out.store(1, Ordering::Relaxed);
-                other_chunk.let_go(1)
+                Chunk::let_go(&other_left, 1)
             });
-            let is_last = chunk.let_go(1);
+            let is_last = Chunk::let_go(&left, 1);
             if is_last {
                 assert_eq!(is_out.load(Ordering::Relaxed), 1);
             }
@@ -185,7 +190,7 @@ mod tests {
         let per_chunk = ROOM / size_of::<Entry>();
         assert_eq!(places.len(), 40_usize.div_ceil(per_chunk));
         // SAFETY: as above; each chunk has all of its entries but in the last one.
-        let left = |chunk: NonNull<Chunk>| unsafe { chunk.as_ref() }.left.load(Ordering::Relaxed);
+        let left = |chunk: NonNull<Chunk>| unsafe { &(*chunk.as_ptr()).left }.load(Ordering::Relaxed);
         let all: usize = places.iter().map(|(_, chunk)| left(*chunk)).sum();
         assert_eq!(all, 40);
         for (_, chunk) in places {

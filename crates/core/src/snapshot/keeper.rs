@@ -34,6 +34,9 @@ const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
 /// The number of versions that a worker keeps from one sweep to the next.
 const SWEEP_AFTER: usize = if cfg!(test) { 4 } else { 256 };
 
+/// The number of versions for which a commit asks for room at a time.
+const ROOM: usize = if cfg!(test) { 2 } else { 64 };
+
 /// The versions that an attempt's commit has handed over to snapshots: for each, the item whose box the entry owns from the
 /// installation on.
 #[derive(Default)]
@@ -143,7 +146,7 @@ impl KeptWrites {
     fn put(&mut self, entry: NonNull<EntryHead>, versions: &Versions) {
         let (level, left) = &mut self.room;
         if *left == 0 {
-            (*level, *left) = (versions.make_room(1), 1);
+            (*level, *left) = (versions.make_room(ROOM), ROOM);
         }
         *left -= 1;
         versions.put(*level, entry);
@@ -293,6 +296,10 @@ impl<P: Protocol> Attempt<P> {
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
         if newest == 0 {
+            if !kept.places.is_empty() {
+                // Who has stopped the keeping has taken them out.
+                kept.places = VecDeque::new();
+            }
             if kept.is_time_to_look() {
                 snapshots.rest();
             }
@@ -303,7 +310,7 @@ impl<P: Protocol> Attempt<P> {
         kept.histories = histories;
         kept.histories.sort_unstable_by_key(|(id, _)| *id);
         kept.keeping = Some(Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() });
-        let writes = self.items.writes().len();
+        let writes = self.items.writes().len().min(ROOM);
         kept.room = (snapshots.versions().make_room(writes), writes);
         KEEPING.with(|keeping| keeping.set(superseded));
     }
@@ -344,6 +351,8 @@ impl<P: Protocol> Attempt<P> {
             // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
             let looks = 2 * mem::take(&mut self.kept.unswept);
             announcement.snapshots().sweep_places(&mut self.kept.places, looks);
+            // Those of workers that have ended.
+            announcement.snapshots().sweep_a_part();
         }
         if self.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping();

@@ -165,7 +165,7 @@ impl Drop for Waiting<'_> {
 
 type Word = Arc<CachePadded<AtomicU64>>;
 
-/// The number of lists that a sweep visits where others sweep, too.
+/// The number of lists that a sweep of a part visits.
 const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
 
 /// The number of turns for which a snapshot that must not wait looks if commits under way have ended.
@@ -352,7 +352,7 @@ impl Snapshots {
         let opened = self.claim(self.ready.load(Ordering::SeqCst));
         drop(pending);
         if has_waited {
-            self.sweep_some(SWEPT);
+            self.sweep_a_part();
         }
         opened
     }
@@ -369,7 +369,7 @@ impl Snapshots {
             spin_until(LOOKS, || self.try_pending(&mut pending));
         }
         drop(pending);
-        self.sweep_some(SWEPT);
+        self.sweep_a_part();
     }
 
     /// Makes commits draw stamps, if they do not, and waits for those that have begun without.
@@ -432,7 +432,7 @@ impl Snapshots {
             return;
         }
         if age_of(since) < LINGER {
-            self.sweep_some(SWEPT);
+            self.sweep_a_part();
         } else {
             // There may be many versions that were kept for it alone.
             self.sweep();
@@ -446,9 +446,9 @@ impl Snapshots {
         sweeps.push(sweep);
     }
 
-    /// Removes the versions that no snapshot needs any more from the next so many lists.
-    pub(crate) fn sweep_some(&self, lists: usize) {
-        self.versions.sweep_some(&self.open_numbers(), lists);
+    /// Removes the versions that no snapshot needs any more from the next lists.
+    pub(crate) fn sweep_a_part(&self) {
+        self.versions.sweep_some(&self.open_numbers(), SWEPT);
     }
 
     /// Removes the versions at some places that no snapshot needs any more.

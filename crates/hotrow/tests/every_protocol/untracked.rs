@@ -1,9 +1,10 @@
 //! Reads on which a transaction does not depend, and profiles given to a database.
 
-use crate::support::{self, for_each_concurrent_protocol, for_each_protocol};
+use crate::support::{self, elsewhere, for_each_concurrent_protocol, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Abort, Database, Error, Isolation, Misuse, Profile, TBox};
+use hotrow::{Abort, Database, Direction, Engine, Error, Isolation, Misuse, Occ, Profile, TBox};
 use hotrow_check::check;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
@@ -74,4 +75,34 @@ fn a_database_takes_profiles() {
         let read = |tx: &mut hotrow::Transaction<'_, P>| tx.untracked(|tx| number.get(tx));
         assert_eq!(engine.transact_as(on_snapshot, read), Ok(1));
     });
+}
+
+#[test]
+fn an_untracked_scan_says_nothing_of_what_was_observed_before() {
+    let engine = Engine::<Occ>::new();
+    let missing = TBox::new(&engine, true);
+    let table = |name: &str| Database::on(&engine).table::<u64, u64>(name);
+    let ordered = table("ordered").ordered().create().unwrap();
+    assert!(ordered.bulk_insert(3, 3));
+    // An observation in each of these stands for a whole bucket.
+    for (number, builder) in
+        [table("hash").hash(16), table("cached hash").hash(16).cached(0)].into_iter().enumerate()
+    {
+        let rows = builder.create().unwrap();
+        let mut attempts = 0;
+        engine
+            .transact(|tx| {
+                attempts += 1;
+                let is_missing = rows.get(tx, &7)?.is_none();
+                tx.untracked(|tx| {
+                    ordered.scan(tx, 0..2, Direction::Ascending, |_, _| ControlFlow::Continue(()))
+                })?;
+                if attempts == 1 {
+                    elsewhere(|| engine.transact(|tx| rows.insert(tx, 7, 7)).unwrap());
+                }
+                missing.set(tx, is_missing)
+            })
+            .unwrap();
+        assert_eq!((attempts, engine.transact(|tx| missing.get(tx)).unwrap()), (2, false), "{number}");
+    }
 }

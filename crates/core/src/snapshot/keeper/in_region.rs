@@ -109,6 +109,7 @@ impl<P: Protocol> Attempt<P> {
             plan.made.reserve(entries);
             kept.owning.reserve(entries);
             plan.room = (snapshots.versions().make_room(entries), entries);
+            kept.chunks.prepare();
         }
         Ok(())
     }

@@ -438,11 +438,12 @@ impl Order {
         spans.extend(attempt.observed_spans().map(|(meta, span)| (meta.place(), Kinds::OBSERVE, span)));
         if attempt.changes_structure() {
             for item in attempt.items.iter().filter(|item| item.is(Flags::WRITE)) {
+                if !item.is_any(&[Flags::INSERTED, Flags::CLEANUP]) {
+                    continue;
+                }
                 let (place, span) = (item.place(), item.span());
                 if !item.is(Flags::INSERTED) {
-                    if item.is(Flags::CLEANUP) {
-                        spans.push((place, Kinds::DELETE, span));
-                    }
+                    spans.push((place, Kinds::DELETE, span));
                 } else if !item.has_effect() {
                     // One that was deleted again only tells that the key was absent; its record is never seen.
                     spans.push((place, Kinds::OBSERVE, span));
