@@ -80,8 +80,8 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     /// A place for an entry that is not dropped, and its chunk, which it keeps. `None` for a large entry, and in a region if the chunk is
-    /// full.
-    pub(super) fn place<E>(&mut self) -> Option<(NonNull<E>, NonNull<Chunk>)> {
+    /// full. The pin is the attempt's: nothing is freed before it holds no locks.
+    pub(super) fn place<E>(&mut self, pin: &Pin) -> Option<(NonNull<E>, NonNull<Chunk>)> {
         let fits = const { size_of::<E>() <= ENTRY_MAX && align_of::<E>() <= ALIGNMENT };
         if !fits {
             return None;
@@ -92,7 +92,7 @@ impl Chunks {
                 // An abort would leave the chunk behind.
                 return None;
             }
-            self.renew();
+            self.renew(pin);
         }
         let chunk = self.open?;
         // SAFETY: the chunk is kept by its bias, and nobody else has this part of its room.
@@ -103,15 +103,15 @@ impl Chunks {
     }
 
     /// Makes sure that a region finds room for some entries.
-    pub(super) fn prepare(&mut self) {
+    pub(super) fn prepare(&mut self, pin: &Pin) {
         if self.open.is_none() || self.bytes > ROOM / 2 {
-            self.renew();
+            self.renew(pin);
         }
     }
 
     #[cold]
-    fn renew(&mut self) {
-        self.close();
+    fn renew(&mut self, pin: &Pin) {
+        self.close(pin);
         charge(Work::Allocation);
         let mut chunk = Box::<Chunk>::new_uninit();
         // SAFETY: the rest of the chunk need not be initialized.
@@ -121,18 +121,20 @@ impl Chunks {
     }
 
     /// Adds no more entries to the chunk.
-    fn close(&mut self) {
+    fn close(&mut self, pin: &Pin) {
         let Some(chunk) = self.open.take() else { return };
         let left = BIAS - std::mem::take(&mut self.entries);
         self.bytes = 0;
         // SAFETY: the bias is this worker's, but for the entries.
-        unsafe { Chunk::leave(chunk, left, &Pin::new()) };
+        unsafe { Chunk::leave(chunk, left, pin) };
     }
 }
 
 impl Drop for Chunks {
     fn drop(&mut self) {
-        self.close();
+        if self.open.is_some() {
+            self.close(&Pin::new());
+        }
     }
 }
 
@@ -175,7 +177,7 @@ mod tests {
     fn entries_lie_apart_and_a_chunk_is_kept_by_the_last_of_them() {
         let mut chunks = Chunks::default();
         let pin = Pin::new();
-        let mut places: Vec<_> = (0..40).map(|_| chunks.place::<Entry>().expect("it fits")).collect();
+        let mut places: Vec<_> = (0..40).map(|_| chunks.place::<Entry>(&pin).expect("it fits")).collect();
         for (number, (place, _)) in places.iter().enumerate() {
             assert_eq!(place.addr().get() % ALIGNMENT, 0);
             // SAFETY: the place is this test's.
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_large_has_memory_of_its_own() {
         let mut chunks = Chunks::default();
-        assert!(chunks.place::<[u64; ENTRY_MAX / 8 + 1]>().is_none());
+        assert!(chunks.place::<[u64; ENTRY_MAX / 8 + 1]>(&Pin::new()).is_none());
         assert!(chunks.open.is_none());
     }
 }

@@ -120,7 +120,7 @@ impl KeptWrites {
         if since < superseded {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
-            let mut keeper = Keeper::new(&mut self.chunks, segment, (since, superseded), history);
+            let mut keeper = Keeper::new((&mut self.chunks, pin), segment, (since, superseded), history);
             // SAFETY: the caller's promise.
             unsafe { item.object().keep(item, &mut keeper) };
             let Keeper { kept, owns, .. } = keeper;
@@ -175,7 +175,7 @@ impl KeptWrites {
 
 /// Hands the present value of a segment over to snapshots, for [`Object::keep`](crate::Object::keep).
 pub struct Keeper<'a> {
-    chunks: &'a mut Chunks,
+    chunks: (&'a mut Chunks, &'a Pin),
     segment: SegmentId,
     stamps: (u64, u64),
     history: u64,
@@ -191,7 +191,7 @@ impl fmt::Debug for Keeper<'_> {
 }
 
 impl<'a> Keeper<'a> {
-    fn new(chunks: &'a mut Chunks, segment: SegmentId, stamps: (u64, u64), history: u64) -> Self {
+    fn new(chunks: (&'a mut Chunks, &'a Pin), segment: SegmentId, stamps: (u64, u64), history: u64) -> Self {
         Self { chunks, segment, stamps, history, kept: None, owns: false }
     }
 
@@ -224,8 +224,9 @@ impl<'a> Keeper<'a> {
     }
 
     fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
-        let Self { ref mut chunks, segment, stamps, history, .. } = *self;
-        self.kept = Some(Versions::make(Some(chunks), segment, stamps, history, value, heap_bytes, is_birth));
+        let Self { chunks: (ref mut chunks, pin), segment, stamps, history, .. } = *self;
+        self.kept =
+            Some(Versions::make(Some((chunks, pin)), segment, stamps, history, value, heap_bytes, is_birth));
     }
 }
 

@@ -300,12 +300,14 @@ impl Versions {
         // SAFETY: the caller's commit has made it, which is pinned.
         let head = unsafe { entry.as_ref() };
         let list = Self::position(head.segment, level) as u32;
-        Place { level: level as u32, list, since: head.since, superseded: head.superseded() }
+        // Nothing may come between the end of a simulated region and the last of its entries.
+        let superseded = quietly(|| head.superseded());
+        Place { level: level as u32, list, since: head.since, superseded }
     }
 
     /// Makes an entry for [`keep`](Self::keep) that is not in the table yet, in one of the worker's chunks if it is of their kind.
     pub(crate) fn make<V: Send + 'static>(
-        chunks: Option<&mut Chunks>,
+        chunks: Option<(&mut Chunks, &Pin)>,
         segment: SegmentId,
         (since, superseded): (u64, u64),
         history: u64,
@@ -316,7 +318,7 @@ impl Versions {
         let bytes = size_of::<Entry<V>>() + heap_bytes;
         // What owns something is dropped as soon as it may be. (What says that there was nothing owns nothing.)
         let chunks = chunks.filter(|_| is_birth || !needs_drop::<V>());
-        let place = chunks.and_then(Chunks::place::<Entry<V>>);
+        let place = chunks.and_then(|(chunks, pin)| chunks.place::<Entry<V>>(pin));
         let head = EntryHead {
             next: AtomicPtr::new(null_mut()),
             segment,

@@ -109,7 +109,7 @@ impl<P: Protocol> Attempt<P> {
             plan.made.reserve(entries);
             kept.owning.reserve(entries);
             plan.room = (snapshots.versions().make_room(entries), entries);
-            kept.chunks.prepare();
+            kept.chunks.prepare(pin);
         }
         Ok(())
     }
@@ -140,12 +140,14 @@ impl<P: Protocol> Attempt<P> {
         for at in 0..self.kept.plan.segments.len() {
             let PlannedSegment { id, since: Some(since), .. } = self.kept.plan.segments[at] else { continue };
             let history = if self.is_recorded() { self.history_of(id) } else { 0 };
-            let Self { announcement: Some(announcement), items, kept, .. } = self else { return };
+            let Self { announcement: Some(announcement), items, kept, pin: Some(pin), .. } = self else {
+                return;
+            };
             let (snapshots, plan) = (announcement.snapshots(), &mut kept.plan);
             let newest = plan.stamping.map_or(0, |stamping| stamping.newest);
             let item = items.get(id);
             let stamps = (since, plan.epoch.min(newest));
-            let mut keeper = Keeper::new(&mut kept.chunks, segment_of(item), stamps, history);
+            let mut keeper = Keeper::new((&mut kept.chunks, pin), segment_of(item), stamps, history);
             // SAFETY: the item has a pending write of its object, which is not installed; the region, at one moment, is as good as
             // the segment's lock.
             unsafe { item.object().keep(item, &mut keeper) };

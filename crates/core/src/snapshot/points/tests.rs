@@ -132,7 +132,8 @@ fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
         // What came after the snapshot, and went, is needed by nobody.
         let since = if address % 2 == 0 { opened.number } else { 0 };
         let stamps = (since, opened.number);
-        let entry = Versions::make(Some(&mut chunks), segment, stamps, 0, address as u64, 0, false);
+        let entry =
+            Versions::make(Some((&mut chunks, &Pin::new())), segment, stamps, 0, address as u64, 0, false);
         let level = versions.make_room(1);
         versions.put(level, entry);
         places.push_back(Versions::place_of(level, entry));
