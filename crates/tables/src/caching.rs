@@ -3,6 +3,7 @@
 use crate::index::{CachedCursor, CachedIndex, CachedPart, Cursor, Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, ImageRange, Key};
 use crate::record::{Record, RecordKey};
+use crate::span::kept_bounds;
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::region::after_region;
 use hotrow_core::{Abort, ObjectAccess, Observed, Pin, Protocol, Value, contained};
@@ -61,7 +62,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         observed: Observed,
-        (low, high): ImageRange<'_, K>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         records: &[NonNull<RecordKey<K>>],
     ) {
@@ -70,8 +71,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         unsafe {
             let Some(removals) = index.removals(observed) else { return };
             tx.keep_seen(records, |records, copy| {
-                let mut keep = |bound: &Bound<_>| bound.as_ref().map(|image| K::Image::keep(image, copy));
-                let bounds = (keep(&low), keep(&high));
+                let bounds = kept_bounds::<K>(&range, copy);
                 CachedPart::<K::Image, _>::new(bounds, direction, observed, removals, records)
             });
         }

@@ -1,12 +1,24 @@
 //! Where keys, and observed parts of tables, lie in the order of a table's keys: [`KeySpan`]. The number of a key is its image's head.
 
 use crate::index::{CachedPart, LeafPart};
-use crate::key::{Image, Key};
+use crate::key::{Image, ImageRange, Key};
 use crate::record::RecordKey;
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::{KeySpan, Protocol, Value, contained};
 use std::ops::Bound;
 use std::ptr::NonNull;
+
+/// What is kept of a key's image.
+type KeptOf<K> = <<K as Key>::Image as Image>::Kept;
+
+/// The bounds of an observed part, as an attempt keeps them.
+pub(crate) fn kept_bounds<K: Key>(
+    (low, high): &ImageRange<'_, K>,
+    copy: &mut dyn FnMut(&[u8]) -> NonNull<[u8]>,
+) -> (Bound<KeptOf<K>>, Bound<KeptOf<K>>) {
+    let mut keep = |bound: &Bound<_>| bound.as_ref().map(|image| K::Image::keep(image, copy));
+    (keep(low), keep(high))
+}
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Where a key lies.

@@ -28,11 +28,12 @@ use crate::index::{
     CachedIndex, CachedPart, Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, MainIndex,
     OrderedIndex,
 };
-use crate::key::{AsKey, Image, ImageRange, Key, put_name};
+use crate::key::{AsKey, ImageRange, Key, put_name};
 use crate::logging::LogOfTable;
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
+use crate::span::kept_bounds;
 use crate::split::SplitRows;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
@@ -45,7 +46,6 @@ use hotrow_sync::OnceLock;
 use hotrow_sync::profile::labelled;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
-use std::ops::Bound;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -211,7 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         observed: Observed,
-        (low, high): ImageRange<'_, K>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         records: &[NonNull<RecordKey<K>>],
     ) {
@@ -219,7 +219,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
             KeyIndex::Ordered(index) => index,
             KeyIndex::Hash(_) => return,
             KeyIndex::Cached(_) => {
-                return self.keep_cached_part(tx, observed, (low, high), direction, records);
+                return self.keep_cached_part(tx, observed, range, direction, records);
             }
         };
         let guard = tx.pin().guard();
@@ -227,8 +227,8 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         unsafe {
             let Some(marks) = index.marks(observed, guard) else { return };
             tx.keep_seen(records, |records, copy| {
-                let mut keep = |bound: &Bound<_>| bound.as_ref().map(|image| K::Image::keep(image, copy));
-                LeafPart::<K::Image, _> { low: keep(&low), high: keep(&high), direction, marks, records }
+                let (low, high) = kept_bounds::<K>(&range, copy);
+                LeafPart::<K::Image, _> { low, high, direction, marks, records }
             });
         }
     }

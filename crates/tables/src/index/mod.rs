@@ -11,6 +11,7 @@ mod cached;
 mod hash;
 mod interleaving;
 mod ordered;
+mod tagged;
 #[cfg(all(test, not(loom)))]
 mod testing;
 

@@ -1,5 +1,6 @@
 //! A bucket of a cache: a latch with a version, and slots for a few records.
 
+use crate::index::tagged::{Entry, tag_of, untagged};
 use hotrow_core::{Observed, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use hotrow_sync::region;
@@ -8,11 +9,6 @@ use std::ptr::NonNull;
 
 /// The number of slots of a bucket, which takes two cache lines together with the version and the number of removals.
 pub(super) const SLOTS: usize = if cfg!(loom) || cfg!(test) { 2 } else { 14 };
-
-/// The number of bits of an address; the tag takes the rest of the word.
-const ADDRESS_BITS: u32 = 48;
-const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
-const _: () = assert!(usize::BITS == 64, "a tag and an address share one 64-bit word");
 
 /// A bucket. Slots and the number of removals change only under the latch, and the version changes with them.
 #[repr(C, align(64))]
@@ -24,24 +20,9 @@ pub(super) struct Bucket<T> {
     slots: [AtomicPtr<T>; SLOTS],
 }
 
-/// A record's address below its key's tag.
-pub(super) struct Entry<T>(*mut T);
-
-impl<T> Entry<T> {
-    /// # Panics
-    ///
-    /// If the address does not fit beside the tag. No allocator of a 64-bit system returns such an address unless asked
-    /// for it.
-    pub(super) fn new(record: NonNull<T>, tag: u16) -> Self {
-        Self(record.as_ptr().map_addr(|address| {
-            assert!(address & !ADDRESS == 0, "a record's address has more than {ADDRESS_BITS} bits");
-            address | usize::from(tag) << ADDRESS_BITS
-        }))
-    }
-}
-
-fn untagged<T>(entry: *mut T) -> Option<NonNull<T>> {
-    NonNull::new(entry.map_addr(|address| address & ADDRESS))
+/// The record of an entry; `None` if the slot is empty.
+fn record_of<T>(entry: *mut T) -> Option<NonNull<T>> {
+    NonNull::new(untagged(entry))
 }
 
 impl<T> Bucket<T> {
@@ -68,21 +49,21 @@ impl<T> Bucket<T> {
     /// Finds the first record whose tag matches and for which `wanted` is true. It was in the bucket at some moment since
     /// the caller pinned the epoch. `None` counts only if the version is unchanged.
     #[inline]
-    pub(super) fn find(&self, tag: u16, mut wanted: impl FnMut(NonNull<T>) -> bool) -> Option<NonNull<T>> {
+    pub(super) fn find(&self, tag: usize, mut wanted: impl FnMut(NonNull<T>) -> bool) -> Option<NonNull<T>> {
         self.slots.iter().find_map(|slot| {
             // Acquire: pairs with the release in `push`, so that the record's content is visible.
             let entry = slot.load(Ordering::Acquire);
-            if entry.addr() >> ADDRESS_BITS != usize::from(tag) {
+            if tag_of(entry) != tag {
                 return None;
             }
-            untagged(entry).filter(|record| wanted(*record))
+            record_of(entry).filter(|record| wanted(*record))
         })
     }
 
     /// Returns the records in the bucket. Without the latch they count only if the version is unchanged.
     pub(super) fn records(&self) -> impl Iterator<Item = NonNull<T>> {
         // Acquire: pairs with the release in `push`.
-        self.slots.iter().filter_map(|slot| untagged(slot.load(Ordering::Acquire)))
+        self.slots.iter().filter_map(|slot| record_of(slot.load(Ordering::Acquire)))
     }
 
     /// The number of removals. Without the latch it counts only if the version is unchanged.
@@ -115,7 +96,7 @@ impl<T> Bucket<T> {
         self.slots.iter().filter_map(|slot| {
             let entry = slot.load(Ordering::Relaxed);
             slot.store(std::ptr::null_mut(), Ordering::Relaxed);
-            untagged(entry)
+            record_of(entry)
         })
     }
 }
@@ -141,7 +122,7 @@ impl<T> Latched<'_, T> {
         self.bucket.slots.iter().find_map(|slot| {
             // Relaxed: the latch orders all changes.
             let entry = slot.load(Ordering::Relaxed);
-            if untagged(entry) != Some(record) {
+            if record_of(entry) != Some(record) {
                 return None;
             }
             slot.store(std::ptr::null_mut(), Ordering::Relaxed);

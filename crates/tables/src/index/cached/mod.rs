@@ -75,9 +75,10 @@ pub(crate) use part::CachedPart;
 pub(crate) use scan::CachedCursor;
 
 use super::interleaving::{interleaving_point, undisturbed};
+use super::tagged::Entry;
 use super::{Insertion, Keyed, Lookup};
 use crate::key::{Image, ImageOf, Key};
-use bucket::{Bucket, Entry, Latched};
+use bucket::{Bucket, Latched};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, Pin, StructureChange, StructureVersion, WatchedNodes};
 use std::hash::Hash;
@@ -138,9 +139,9 @@ where
 
     /// The bucket and the tag of an image.
     #[inline]
-    fn place(&self, image: &ImageOf<'_, T::Key>) -> (&Bucket<T>, u16) {
+    fn place(&self, image: &ImageOf<'_, T::Key>) -> (&Bucket<T>, usize) {
         let head = <T::Key as Key>::Image::head(image);
-        (&self.buckets[Self::position_of(self.group(head))], ((mixed(head) >> 16) as u16).max(1))
+        (&self.buckets[Self::position_of(self.group(head))], usize::from((mixed(head) >> 16) as u16).max(1))
     }
 
     /// The buckets that may have keys between two bounds.

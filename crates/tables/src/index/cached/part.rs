@@ -10,7 +10,7 @@
 //!
 //! A record that has come since the observation, and that any commit has made present, is found or counted. One that has gone is
 //! missing. The look counts only if the bucket does not change meanwhile. A scan reads a leaf later than the bucket whose version it
-//! observes. What it keeps of that part is then what it saw in the leaf: the fact that holds from then on.
+//! observes. It keeps of that part what it saw in the leaf: the fact that holds from then on.
 
 use super::bucket::Bucket;
 use super::{CachedIndex, MainIndex, copy_of};

@@ -2,6 +2,7 @@
 
 use super::hashing::Hash64;
 use crate::index::free_made;
+use crate::index::tagged::{Entry, tag_of, untagged};
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use hotrow_core::region::made_in_region;
@@ -13,11 +14,6 @@ use std::ptr::NonNull;
 ///
 /// It is two in a model, so that few entries make a chain of several buckets.
 pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
-
-/// The number of bits of an address; the tag takes the rest of the word.
-const ADDRESS_BITS: u32 = 48;
-const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
-const _: () = assert!(usize::BITS == 64, "a tag and an address share one 64-bit word");
 
 /// A bucket of the array, or an overflow bucket chained to one.
 ///
@@ -43,27 +39,6 @@ pub(super) struct Bucket<T> {
 /// The overflow pointer of a chain's last bucket. Never followed.
 fn end<T>() -> *mut Bucket<T> {
     NonNull::dangling().as_ptr()
-}
-
-/// A record's address below its key's tag.
-pub(super) struct Entry<T>(*mut T);
-
-impl<T> Entry<T> {
-    /// # Panics
-    ///
-    /// If the address does not fit beside the tag. No allocator of a 64-bit system returns such an address unless
-    /// asked for it.
-    pub(super) fn new(record: NonNull<T>, hash: Hash64) -> Self {
-        Self(record.as_ptr().map_addr(|address| {
-            assert!(address & !ADDRESS == 0, "a record's address has more than {ADDRESS_BITS} bits");
-            address | hash.tag() << ADDRESS_BITS
-        }))
-    }
-}
-
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn untagged<T>(entry: *mut T) -> *mut T {
-    entry.map_addr(|address| address & ADDRESS)
 }
 
 /// The space that [`Bucket::push`] used.
@@ -167,7 +142,7 @@ impl<T> Bucket<T> {
             for (at, slot) in bucket.slots.iter().enumerate() {
                 // Relaxed: the fence below orders the record's content, and the version orders an entry's absence.
                 let entry = slot.load(Ordering::Relaxed);
-                matching |= u32::from(entry.addr() >> ADDRESS_BITS == tag) << at;
+                matching |= u32::from(tag_of(entry) == tag) << at;
             }
             while matching != 0 {
                 let entry = bucket.slots[matching.trailing_zeros() as usize].load(Ordering::Relaxed);
@@ -203,7 +178,7 @@ impl<T> Bucket<T> {
     pub(super) fn prefetch_records(&self, hash: Option<Hash64>, bytes: usize) {
         for slot in &self.slots {
             let entry = slot.load(Ordering::Relaxed);
-            if hash.is_none_or(|hash| entry.addr() >> ADDRESS_BITS == hash.tag()) {
+            if hash.is_none_or(|hash| tag_of(entry) == hash.tag()) {
                 prefetch_bytes(untagged(entry), bytes);
             }
         }

@@ -1,10 +1,11 @@
 //! Growing: the larger array and the migration to it. The protocol is described in the [module](super).
 
 use super::array::Array;
-use super::bucket::{Bucket, Entry, Pushed, free_chain};
+use super::bucket::{Bucket, Pushed, free_chain};
 use super::hashing::Hash64;
 use super::{HashIndex, Keyed};
 use crate::index::interleaving::interleaving_point;
+use crate::index::tagged::Entry;
 use hotrow_core::epoch::Guard;
 use hotrow_core::retire_with;
 use hotrow_sync::atomic::Ordering;
@@ -91,7 +92,7 @@ where
             bucket.for_each(|record| {
                 // SAFETY: found in a chain under a pinned epoch, so it has not been freed.
                 let hash = Hash64::of(unsafe { record.as_ref() }.key());
-                entries.push((Entry::new(record, hash), hash));
+                entries.push((Entry::new(record, hash.tag()), hash));
             });
             if bucket.version.try_lock_at(version) {
                 break;

@@ -54,8 +54,9 @@ mod tests;
 
 use super::interleaving::interleaving_point;
 use super::{Insertion, Keyed, Lookup};
+use crate::index::tagged::Entry;
 use array::Array;
-use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
+use bucket::{Bucket, Pushed, Taken, free_chain};
 use crossbeam_utils::CachePadded;
 use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
@@ -222,7 +223,7 @@ where
                 return Insertion::Refused(observed);
             }
             interleaving_point();
-            let entry = Entry::new(record, hash);
+            let entry = Entry::new(record, hash.tag());
             if !bucket.version.try_lock_at(before) {
                 continue;
             }
