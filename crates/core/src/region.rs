@@ -120,7 +120,7 @@ struct Later {
 /// The number of calls that a region may leave for later.
 const LATER_MAX: usize = 64;
 
-/// What a region has retired, what it has made, and what is to be done when it has committed.
+/// The things that a region has retired and made, and those to be done when it has committed.
 #[derive(Default)]
 pub(crate) struct HeldBack {
     retired: Vec<Retired>,

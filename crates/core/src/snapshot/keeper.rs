@@ -179,7 +179,7 @@ pub struct Keeper<'a> {
     segment: SegmentId,
     stamps: (u64, u64),
     history: u64,
-    /// What is kept, for the caller to put into the table.
+    /// The entry, for the caller to put into the table.
     kept: Option<NonNull<EntryHead>>,
     owns: bool,
 }
@@ -298,7 +298,7 @@ impl<P: Protocol> Attempt<P> {
         let newest = snapshots.newest();
         if newest == 0 {
             if !kept.places.is_empty() {
-                // Who has stopped the keeping has taken them out.
+                // They were taken out when the keeping was stopped.
                 kept.places = VecDeque::new();
             }
             if kept.is_time_to_look() {
@@ -352,8 +352,6 @@ impl<P: Protocol> Attempt<P> {
             // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
             let looks = 2 * mem::take(&mut self.kept.unswept);
             announcement.snapshots().sweep_places(&mut self.kept.places, looks);
-            // Those of workers that have ended.
-            announcement.snapshots().sweep_a_part();
         }
         if self.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping();

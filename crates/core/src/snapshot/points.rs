@@ -451,9 +451,12 @@ impl Snapshots {
         self.versions.sweep_some(&self.open_numbers(), SWEPT);
     }
 
-    /// Removes the versions at some places that no snapshot needs any more.
+    /// Removes the versions at a worker's places that no snapshot needs any more, and those in the next lists, which workers may have left
+    /// that have ended.
     pub(crate) fn sweep_places(&self, places: &mut VecDeque<Place>, looks: usize) {
-        self.versions.sweep_places(places, looks, &self.open_numbers());
+        let open = self.open_numbers();
+        self.versions.sweep_places(places, looks, &open);
+        self.versions.sweep_some(&open, SWEPT);
     }
 
     /// Removes everything that no snapshot needs any more.

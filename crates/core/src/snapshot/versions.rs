@@ -66,7 +66,7 @@ pub(crate) struct EntryHead {
     is_void: AtomicBool,
     /// The chunk that it lies in; `None` if it has a box of its own.
     chunk: Option<NonNull<Chunk>>,
-    /// Retires a box.
+    /// Retires the box, or lets go of the place in the chunk.
     retire: unsafe fn(NonNull<EntryHead>, &Pin),
 }
 
@@ -108,21 +108,6 @@ impl EntryHead {
     fn superseded(&self) -> u64 {
         // Relaxed: `Versions::split` says why either value is right.
         self.superseded.load(Ordering::Relaxed)
-    }
-
-    /// Frees an entry, or lets go of its place, when no thread that has pinned before can still see it.
-    ///
-    /// # Safety
-    ///
-    /// It can be found no more by threads that pin from now on, and this is called once for it.
-    unsafe fn retire(entry: NonNull<Self>, pin: &Pin) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match entry.as_ref().chunk {
-                Some(chunk) => Chunk::release(chunk, pin),
-                None => (entry.as_ref().retire)(entry, pin),
-            }
-        }
     }
 
     /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
@@ -316,7 +301,7 @@ impl Versions {
         is_birth: bool,
     ) -> NonNull<EntryHead> {
         let bytes = size_of::<Entry<V>>() + heap_bytes;
-        // What owns something is dropped as soon as it may be. (What says that there was nothing owns nothing.)
+        // A value that owns something is dropped as soon as it may be. (One that says that there was nothing owns nothing.)
         let chunks = chunks.filter(|_| is_birth || !needs_drop::<V>());
         let place = chunks.and_then(|(chunks, pin)| chunks.place::<Entry<V>>(pin));
         let head = EntryHead {
@@ -329,7 +314,7 @@ impl Versions {
             is_birth,
             is_void: AtomicBool::new(false),
             chunk: place.map(|(_, chunk)| chunk),
-            retire: retire::<V>,
+            retire: if place.is_some() { leave_chunk } else { retire::<V> },
         };
         let entry = Entry { head, value: ManuallyDrop::new(value) };
         let Some((place, _)) = place else {
@@ -342,7 +327,7 @@ impl Versions {
         // SAFETY: the place is for this entry.
         unsafe { place.write(entry) };
         // SAFETY: as above.
-        unsafe { made_in_region(place.as_ptr().cast(), release_unused) };
+        unsafe { made_in_region(place.as_ptr().cast(), leave_unused) };
         charge_times(Work::Fill, || bytes.div_ceil(64));
         place.cast()
     }
@@ -510,7 +495,7 @@ impl Versions {
                 entries += 1;
                 bytes += head.bytes;
                 // SAFETY: taken out just now, by this thread alone. Those who pin from now on do not find it.
-                unsafe { EntryHead::retire(entry, pin) };
+                unsafe { (head.retire)(entry, pin) };
                 now = next;
             } else {
                 // Other entries have come before it.
@@ -526,17 +511,29 @@ impl Versions {
     }
 }
 
-/// Lets go of the place of an entry of a region that was aborted.
+/// Lets go of an entry's place in a chunk.
+///
+/// # Safety
+///
+/// It can be found no more by threads that pin from now on, and this is called once for it.
+unsafe fn leave_chunk(entry: NonNull<EntryHead>, pin: &Pin) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(chunk) = entry.as_ref().chunk {
+            Chunk::release(chunk, pin);
+        }
+    }
+}
+
+/// As [`leave_chunk`], for an entry of a region that was aborted.
 ///
 /// # Safety
 ///
 /// The entry lies in a chunk. Nobody uses it.
-unsafe fn release_unused(entry: *mut ()) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(chunk) = (*entry.cast::<EntryHead>()).chunk {
-            Chunk::release(chunk, &Pin::new());
-        }
+unsafe fn leave_unused(entry: *mut ()) {
+    if let Some(entry) = NonNull::new(entry.cast()) {
+        // SAFETY: the caller's promise.
+        unsafe { leave_chunk(entry, &Pin::new()) };
     }
 }
 
@@ -577,7 +574,7 @@ impl Drop for Versions {
                     // SAFETY: `&mut self`: nobody uses the table. Each entry is in one list, once.
                     unsafe {
                         now = entry.as_ref().next.load(Ordering::Relaxed);
-                        EntryHead::retire(entry, &pin);
+                        (entry.as_ref().retire)(entry, &pin);
                     }
                 }
             }

@@ -129,7 +129,7 @@ fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
     let mut needed = Vec::new();
     for address in 1..=6 {
         let segment = SegmentId { address: 64 * address, object: 1 };
-        // What came after the snapshot, and went, is needed by nobody.
+        // Versions that came after the snapshot, and went, are needed by nobody.
         let since = if address % 2 == 0 { opened.number } else { 0 };
         let stamps = (since, opened.number);
         let entry =
@@ -139,14 +139,14 @@ fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
         places.push_back(Versions::place_of(level, entry));
         needed.extend((since == 0).then_some(segment));
     }
-    snapshots.sweep_places(&mut places, 6);
+    versions.sweep_places(&mut places, 6, &snapshots.open_numbers());
     assert_eq!((versions.size().0, places.len()), (3, 3));
     assert!(needed.iter().all(|segment| versions.find(*segment, opened.number, &Pin::new()).is_some()));
     drop(opened);
     let _later = snapshots.open_strict();
-    snapshots.sweep_places(&mut places, 2);
+    versions.sweep_places(&mut places, 2, &snapshots.open_numbers());
     assert_eq!((versions.size().0, places.len()), (1, 1), "two at a time");
-    snapshots.sweep_places(&mut places, 2);
+    versions.sweep_places(&mut places, 2, &snapshots.open_numbers());
     assert_eq!((versions.size().0, places.len()), (0, 0));
 }
 

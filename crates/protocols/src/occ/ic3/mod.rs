@@ -133,8 +133,6 @@ pub(super) struct OrderLocal {
     accesses: Vec<Access>,
     /// Where keys come, go or are absent, by their objects' places, while accesses are collected.
     spans: Vec<(u16, Kinds, KeySpan)>,
-    /// Where keys come, likewise.
-    inserted: Vec<(u16, KeySpan)>,
     /// The lists whose latches are held.
     latched: Vec<u32>,
     /// True if the piece has entered its accesses, and has not installed.
@@ -434,7 +432,6 @@ impl Order {
         let mut accesses = std::mem::take(&mut attempt.local.order.accesses);
         accesses.clear();
         let mut spans = std::mem::take(&mut attempt.local.order.spans);
-        let mut inserted = std::mem::take(&mut attempt.local.order.inserted);
         spans.extend(attempt.observed_spans().map(|(meta, span)| (meta.place(), Kinds::OBSERVE, span)));
         if attempt.changes_structure() {
             for item in attempt.items.iter().filter(|item| item.is(Flags::WRITE)) {
@@ -447,22 +444,22 @@ impl Order {
                 } else if !item.has_effect() {
                     // One that was deleted again only tells that the key was absent; its record is never seen.
                     spans.push((place, Kinds::OBSERVE, span));
-                } else if let Some((_, all)) = inserted.iter_mut().find(|of| of.0 == place) {
-                    // In one span, because there are many and they conflict with few.
-                    *all = all.with(span);
                 } else {
-                    inserted.push((place, span));
+                    // In one span, because there are many and they conflict with few.
+                    let known = spans.iter_mut().find(|of| (of.0, of.1) == (place, Kinds::INSERT));
+                    match known {
+                        Some((.., all)) => *all = all.with(span),
+                        None => spans.push((place, Kinds::INSERT, span)),
+                    }
                 }
             }
         }
-        spans.extend(inserted.drain(..).map(|(place, span)| (place, Kinds::INSERT, span)));
         for (place, kinds, span) in spans.drain(..) {
             for slot in Accessors::slots_of_object(place, kinds, attempt.worker().number()) {
                 accesses.push(Access { slot, key: usize::from(place), span, kinds });
             }
         }
         attempt.local.order.spans = spans;
-        attempt.local.order.inserted = inserted;
         let mut add = |rank: u64, key: usize, kinds: Kinds| {
             accesses.push(Access { slot: Accessors::slot_of(rank), key, span: KeySpan::ALL, kinds });
         };
