@@ -1,7 +1,10 @@
 //! Procedures in pieces, under `chop` and `chop-htm`: the anomalies of dbx-tc §4, transactions that are not known, and failures.
 
+mod gate;
+
+use gate::{Gate, until};
 use hotrow::chopping::{Chopping, ChoppingError};
-use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
 use hotrow::{
     Abort, Context, Counter, CounterValue, Database, Error, Occ, Procedure, Table, TableRef, Transaction,
@@ -9,38 +12,12 @@ use hotrow::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A place at which a procedure waits between its pieces.
-#[derive(Default)]
-struct Gate {
-    arrived: AtomicBool,
-    open: AtomicBool,
-}
-
-impl Gate {
-    fn wait(&self) {
-        self.arrived.store(true, Ordering::SeqCst);
-        until(|| self.open.load(Ordering::SeqCst));
-    }
-}
-
-fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        thread::yield_now();
-    }
-}
-
 fn first_rows(
     tx: &mut Transaction<'_, Occ>,
     one: &Table<u64, u64, Occ>,
     other: &Table<u64, u64, Occ>,
 ) -> Result<(u64, u64), Abort> {
     Ok((one.get(tx, &0)?.unwrap(), other.get(tx, &0)?.unwrap()))
-}
-
-fn open_gate() -> Arc<Gate> {
-    let gate = Gate::default();
-    gate.open.store(true, Ordering::SeqCst);
-    Arc::new(gate)
 }
 
 /// Sets a number that others set, too, waits, and adds to another (dbx-tc, Figure 7): the addition is a piece of its own.
@@ -101,7 +78,7 @@ impl Tables {
     /// With the procedure `both` in pieces.
     fn new(variant: &str) -> Self {
         let tables = Self::empty(variant);
-        let trace = tables.db.trace(&tables.both(1, 1, open_gate())).unwrap();
+        let trace = tables.db.trace(&tables.both(1, 1, Gate::open())).unwrap();
         let chopping = Chopping::new().procedure("both", [trace]).readers_on_snapshots();
         let graph = chopping.analyse().unwrap();
         assert_eq!(graph.procedures[0].pieces.len(), 3, "the number, the read, the addition");
@@ -144,8 +121,8 @@ fn a_procedure_commits_in_pieces() {
 
 fn a_procedure_commits_in_pieces_under(variant: &str) {
     let tables = Tables::new(variant);
-    assert_eq!(tables.db.execute(&tables.both(7, 5, open_gate())), Ok(Some(0)));
-    assert_eq!(tables.db.execute(&tables.both(8, 5, open_gate())), Ok(Some(7)));
+    assert_eq!(tables.db.execute(&tables.both(7, 5, Gate::open())), Ok(Some(0)));
+    assert_eq!(tables.db.execute(&tables.both(8, 5, Gate::open())), Ok(Some(7)));
     assert_eq!(tables.now(), (8, 10));
     assert_eq!(tables.count(&Counter::PIECES), 2);
 }
@@ -162,7 +139,7 @@ fn additions_are_made_to_the_snapshots_that_see_their_transactions() {
 fn additions_are_made_to_the_snapshots_that_see_their_transactions_under(variant: &str) {
     let tables = Tables::new(variant);
     assert_eq!(tables.on_snapshot(), (0, 0));
-    let gate = Arc::new(Gate::default());
+    let gate = Gate::new();
     let first = tables.both(1, 1, gate.clone());
     thread::scope(|scope| {
         let first = scope.spawn(|| tables.db.execute(&first));
@@ -173,7 +150,7 @@ fn additions_are_made_to_the_snapshots_that_see_their_transactions_under(variant
         // reader is there, others come.
         let mut number = 2;
         while tables.db.snapshots().open.is_empty() && number < 2_000 {
-            tables.db.execute(&tables.both(number, 1_000, open_gate())).unwrap();
+            tables.db.execute(&tables.both(number, 1_000, Gate::open())).unwrap();
             number += 1;
         }
         assert!(!reader.is_finished(), "a part of a transaction is seen by nobody");
@@ -241,13 +218,13 @@ fn a_snapshot_has_no_transaction_without_those_before_it() {
     let reads = |gate| ReadThenAdd { numbers, sums, quiet, gate };
     let sets = SetNumber { numbers, number: 1 };
     let chopping = Chopping::new()
-        .procedure("read then add", [tables.db.trace(&reads(open_gate())).unwrap()])
+        .procedure("read then add", [tables.db.trace(&reads(Gate::open())).unwrap()])
         .procedure("set", [tables.db.trace(&sets).unwrap()])
         .readers_on_snapshots();
     assert_eq!(chopping.analyse().unwrap().procedures[0].pieces.len(), 3);
     tables.db.chop(&chopping).unwrap();
     assert_eq!(tables.on_snapshot(), (0, 0));
-    let gate = Arc::new(Gate::default());
+    let gate = Gate::new();
     let first = reads(gate.clone());
     thread::scope(|scope| {
         let first = scope.spawn(|| tables.db.execute(&first).unwrap());
@@ -277,11 +254,11 @@ fn transactions_that_are_not_known_exclude_pieces_under(variant: &str) {
     let mut open = worker.begin();
     let _ = tables.quiet.get(&mut open, &1);
     let before = (tables.count(&Counter::PIECES), tables.count(&Counter::WHOLE));
-    assert_eq!(tables.db.execute(&tables.both(3, 1, open_gate())), Ok(Some(0)), "it is one piece");
+    assert_eq!(tables.db.execute(&tables.both(3, 1, Gate::open())), Ok(Some(0)), "it is one piece");
     let after = (tables.count(&Counter::PIECES), tables.count(&Counter::WHOLE));
     assert_eq!(after, before, "it is not in pieces, and keeps nobody from being so");
     drop(open);
-    assert_eq!(tables.db.execute(&tables.both(4, 1, open_gate())), Ok(Some(3)));
+    assert_eq!(tables.db.execute(&tables.both(4, 1, Gate::open())), Ok(Some(3)));
     assert_eq!(tables.count(&Counter::PIECES), before.0 + 1);
 }
 
@@ -294,7 +271,7 @@ fn transactions_that_are_not_known_see_no_part_of_another() {
 
 fn transactions_that_are_not_known_see_no_part_of_another_under(variant: &str) {
     let tables = Tables::new(variant);
-    let gate = Arc::new(Gate::default());
+    let gate = Gate::new();
     let procedure = tables.both(9, 4, gate.clone());
     thread::scope(|scope| {
         let running = scope.spawn(|| tables.db.execute(&procedure));
@@ -439,7 +416,7 @@ fn a_database_is_chopped_once() {
 
 fn a_database_is_chopped_once_under(variant: &str) {
     let tables = Tables::new(variant);
-    let trace = tables.db.trace(&tables.both(1, 1, open_gate())).unwrap();
+    let trace = tables.db.trace(&tables.both(1, 1, Gate::open())).unwrap();
     let again = Chopping::new().procedure("both", [trace]);
     assert_eq!(tables.db.chop(&again), Err(ChoppingError::Chopped));
     assert_eq!(

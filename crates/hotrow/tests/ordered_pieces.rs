@@ -1,40 +1,13 @@
 //! Procedures in pieces by ranks, under `ic3`: what others see early, and when they end; transactions that are not known; failures.
 
+mod gate;
+
+use gate::{Gate, until};
 use hotrow::chopping::Chopping;
-use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
 use hotrow::{Abort, Context, Counter, Database, Error, Occ, Procedure, Table, TableRef, Transaction};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// A place at which a procedure waits.
-#[derive(Default)]
-struct Gate {
-    arrived: AtomicBool,
-    open: AtomicBool,
-}
-
-impl Gate {
-    fn new() -> Arc<Self> {
-        Arc::new(Self::default())
-    }
-
-    fn open() -> Arc<Self> {
-        let gate = Self::default();
-        gate.open.store(true, Ordering::SeqCst);
-        Arc::new(gate)
-    }
-
-    fn wait(&self) {
-        self.arrived.store(true, Ordering::SeqCst);
-        until(|| self.open.load(Ordering::SeqCst));
-    }
-}
-
-fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        thread::yield_now();
-    }
-}
 
 /// What a [`Both`] does besides.
 #[derive(Clone, Copy, PartialEq, Eq)]

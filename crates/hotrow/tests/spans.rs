@@ -1,29 +1,12 @@
-//! What comes and goes elsewhere in a table is in nobody's way, under `ic3`.
+//! Rows that come and go elsewhere in a table are in nobody's way, under `ic3`.
 
+mod gate;
+
+use gate::{Gate, until};
 use hotrow::chopping::Chopping;
-use hotrow::sync::atomic::{AtomicBool, Ordering};
+use hotrow::sync::atomic::Ordering;
 use hotrow::sync::{Arc, thread};
 use hotrow::{Context, Counter, Database, KeyRange, Occ, Procedure, Table, TableRef};
-
-/// A place at which a procedure waits.
-#[derive(Default)]
-struct Gate {
-    arrived: AtomicBool,
-    open: AtomicBool,
-}
-
-impl Gate {
-    fn pass(&self) {
-        self.arrived.store(true, Ordering::SeqCst);
-        until(|| self.open.load(Ordering::SeqCst));
-    }
-}
-
-fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        thread::yield_now();
-    }
-}
 
 /// Inserts a row, or takes the first one, and then counts it. Waits in between at a gate.
 struct Step {
@@ -53,7 +36,7 @@ impl Procedure for Step {
         };
         let (at, gate) = (cx.value(u64::from(self.inserts.is_some())), self.gate.clone());
         cx.update(self.count, at, taken.clone(), move |count, _| {
-            gate.pass();
+            gate.wait();
             *count += 1;
         })?;
         Ok(taken)
@@ -68,8 +51,8 @@ fn whoever_takes_the_first_row_comes_after_insertions_up_to_it_and_not_after_oth
     [10, 20].into_iter().for_each(|key| assert!(rows.bulk_insert(key, key)));
     [0, 1].into_iter().for_each(|key| assert!(count.bulk_insert(key, 0)));
     let step = |inserts, is_open| {
-        let gate = Gate { arrived: AtomicBool::new(false), open: AtomicBool::new(is_open) };
-        Step { rows: rows.reference(), count: count.reference(), inserts, gate: Arc::new(gate) }
+        let gate = if is_open { Gate::open() } else { Gate::new() };
+        Step { rows: rows.reference(), count: count.reference(), inserts, gate }
     };
     let trace = |inserts| [db.trace(&step(inserts, true)).unwrap()];
     let chopping = Chopping::new().procedure("append", trace(Some(1))).procedure("take", trace(None));
@@ -77,7 +60,7 @@ fn whoever_takes_the_first_row_comes_after_insertions_up_to_it_and_not_after_oth
     db.chop(&chopping).unwrap();
 
     let dependencies = || db.statistics().count(&Counter::DEPENDENCIES);
-    // What is done first, and goes on when the second has met it or has ended; what is taken; whether they have met.
+    // The first step goes on when the second has met it or has ended. Then: the row taken, and whether they have met.
     for (first, second, taken, has_met) in [
         (Some(30), None, 10, false),
         (Some(5), None, 5, true),
