@@ -1,13 +1,13 @@
 //! Tables whose index has a cache in front of it: [`CachedIndex`].
 
-use crate::index::{CachedCursor, CachedIndex, CachedPart, Cursor, Direction, Keyed, Lookup};
-use crate::key::{AsKey, Image, ImageRange, Key};
+use crate::index::{CachedCursor, CachedIndex, CachedPart, Cursor, Direction, Lookup};
+use crate::key::{AsKey, ImageRange, Key};
 use crate::record::{Record, RecordKey};
 use crate::span::kept_bounds;
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::region::after_region;
 use hotrow_core::{Abort, ObjectAccess, Observed, Pin, Protocol, Value, contained};
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::ptr::NonNull;
 
 /// A scan under way, of an index with or without a cache, for those that observe nothing.
@@ -137,25 +137,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 cursor.go_back();
                 continue;
             }
-            let mut visited = part.records;
-            let mut enough = false;
-            for (at, &key) in part.records.iter().enumerate() {
-                // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
-                let record = unsafe { Record::<K, R, P>::of_key(key) };
-                let flow = self.visit_record(tx, record, &mut |key, row| visit(key, row))?;
-                if flow.is_some_and(|flow| flow.is_break()) {
-                    enough = true;
-                    // The scan depends on nothing behind this key.
-                    visited = &part.records[..=at];
-                    // SAFETY: as above.
-                    let last = Bound::Included(K::Image::own(&unsafe { key.as_ref() }.image()));
-                    match direction {
-                        Direction::Ascending => bounds.1 = last,
-                        Direction::Descending => bounds.0 = last,
-                    }
-                    break;
-                }
-            }
+            let mut visit = |key: &K, row: &R| visit(key, row);
+            let (visited, enough) =
+                self.visit_records(tx, part.records, &mut bounds, direction, &mut visit)?;
             if is_one && let Some(observed) = buckets.observed().next() {
                 self.index.keep_part(tx, observed, bounds, direction, visited);
             }

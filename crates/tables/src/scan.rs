@@ -3,7 +3,7 @@
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::operations::RowView;
-use crate::record::Record;
+use crate::record::{Record, RecordKey};
 use crate::storage::Shared;
 use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
@@ -147,26 +147,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 continue;
             }
             let mut bounds = leaf.bounds;
-            let mut visited = leaf.records;
-            let mut enough = false;
-            for (at, &key) in leaf.records.iter().enumerate() {
-                // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
-                let record = unsafe { Record::<K, R, P>::of_key(key) };
-                // SAFETY: found in the index under the attempt's pinned epoch.
-                let key = unsafe { record.as_ref() }.key();
-                let flow = self.visit_record(tx, record, &mut visit)?;
-                if flow.is_some_and(|flow| flow.is_break()) {
-                    enough = true;
-                    // The scan depends on nothing behind this key.
-                    visited = &leaf.records[..=at];
-                    let last = Bound::Included(K::Image::own(&key.image()));
-                    match direction {
-                        Direction::Ascending => bounds.1 = last,
-                        Direction::Descending => bounds.0 = last,
-                    }
-                    break;
-                }
-            }
+            let (visited, enough) =
+                self.visit_records(tx, leaf.records, &mut bounds, direction, &mut visit)?;
             if !self.immutable {
                 self.index.keep_part(tx, leaf.observed, bounds, direction, visited);
             }
@@ -174,6 +156,35 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Visits the rows of records that a scan has found, until the visitor breaks. Returns the records upon which the scan depends, and
+    /// whether the visitor has stopped it: then the bounds end with the last of these.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn visit_records<'r>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        records: &'r [NonNull<RecordKey<K>>],
+        bounds: &mut ImageRange<'_, K>,
+        direction: Direction,
+        visit: &mut impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(&'r [NonNull<RecordKey<K>>], bool), Abort> {
+        for (at, &key) in records.iter().enumerate() {
+            // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
+            let record = unsafe { Record::<K, R, P>::of_key(key) };
+            let flow = self.visit_record(tx, record, visit)?;
+            if flow.is_some_and(|flow| flow.is_break()) {
+                // The scan depends on nothing behind this key.
+                // SAFETY: as above.
+                let last = Bound::Included(K::Image::own(&unsafe { key.as_ref() }.image()));
+                match direction {
+                    Direction::Ascending => bounds.1 = last,
+                    Direction::Descending => bounds.0 = last,
+                }
+                return Ok((&records[..=at], true));
+            }
+        }
+        Ok((records, false))
     }
 
     /// Visits the row of a record that a scan has found; `None` if there is none.
