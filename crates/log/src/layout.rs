@@ -10,7 +10,7 @@ const CHECKPOINT: &str = "checkpoint-";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Version of the format of all files.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Frames begin and end at multiples of it, so that the write of one cannot tear the sector of another.
 pub(crate) const BLOCK: usize = 512;
