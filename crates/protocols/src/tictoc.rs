@@ -22,7 +22,7 @@
 //! read at its write timestamp or later, and after it was installed. It is overwritten later than it is read: its
 //! writer locks it, so that nobody moves the read timestamp any more, and then takes a timestamp above that. So
 //! every dependency between items goes forward in the order, whatever the memory does: a check that loads an old
-//! word finds a read timestamp that the next writer has respected.
+//! word finds a read timestamp that the next writer has respected. (Those for which a word has no room: [`late_reads`].)
 //!
 //! The order need not be that of real time ([`Protocol::STRICT`] is false). `docs/protocols/tictoc.md` and the tests
 //! have an example.
@@ -75,10 +75,13 @@
 //! - TicToc sorts the write set; without sorting it gives up at the first taken lock. Here, as in `occ`, an attempt
 //!   waits for a taken lock within bounds, and nothing is sorted.
 //! - TicToc says nothing about phantoms; the timestamps of absences are Hotrow's own.
+//! - TicToc moves a write timestamp up if the read timestamp is too far from it for the word. Here only a write does: the name of a
+//!   version does not change while it is there, so nobody's extension is a conflict, least of all one's own ([`late_reads`]).
 //! - There is no history of write timestamps (TicToc §4.1 calls it optional), and no check before the locks are
 //!   taken.
 
 mod absences;
+mod late_reads;
 mod word;
 
 pub use word::{TimestampWord, Timestamps};
@@ -89,6 +92,7 @@ use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Protocol, Reason,
     TouchedSegment, Variant, Variants,
 };
+use late_reads::LateReads;
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
 ///
@@ -96,6 +100,7 @@ use hotrow_core::{
 #[derive(Debug)]
 pub struct TicToc {
     absences: Absences,
+    late: LateReads,
 }
 
 /// State that a worker keeps.
@@ -110,14 +115,14 @@ pub struct TicTocLocal {
 impl TicToc {
     /// Phase 1: locks the segments to be written. Returns the earliest timestamp after all their reads.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
+    fn lock_writes(&self, attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for (id, item) in attempt.items.writes_mut() {
             if !item.is(Flags::INSERTED) {
                 let expected = item.is(Flags::READ).then_some(item.mark);
                 let below = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
                 item.set(Flags::LOCKED);
-                earliest = earliest.max(below.read() + 1);
+                earliest = earliest.max(self.late.last_read(item.header(), below) + 1);
             }
         }
         Ok(earliest)
@@ -167,7 +172,7 @@ impl TicToc {
     ) -> Result<(), ConflictCause> {
         let uses = AbsenceUse::of(attempt);
         let commit_ts = earliest.max(attempt.local.latest).max(self.absences.earliest(uses));
-        Self::extend_reads(attempt, commit_ts)?;
+        self.extend_reads(attempt, commit_ts)?;
         if is_stamped {
             Self::check_latest(attempt)?;
         }
@@ -179,17 +184,17 @@ impl TicToc {
 
     /// Phase 3: makes every version read valid at `commit_ts`.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn extend_reads(attempt: &Attempt<Self>, commit_ts: u64) -> Result<(), ConflictCause> {
+    fn extend_reads(&self, attempt: &Attempt<Self>, commit_ts: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
             if item.is(Flags::READ) && item.mark.read() < commit_ts && !item.is(Flags::LOCKED) {
-                let extended = item.header().extend(item.mark, commit_ts);
+                let extended = item.header().extend(item.mark, commit_ts, &self.late);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         for (position, read) in attempt.reads.iter().enumerate() {
             if read.mark().read() < commit_ts
-                && let Err(reason) = read.segment().header().extend(read.mark(), commit_ts)
+                && let Err(reason) = read.segment().header().extend(read.mark(), commit_ts, &self.late)
                 // The version is there still, and the lock may be the attempt's own.
                 && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
             {
@@ -238,7 +243,7 @@ impl Variants for TicToc {
     }
 
     fn new((): &()) -> Self {
-        Self { absences: Absences::new() }
+        Self { absences: Absences::new(), late: LateReads::new() }
     }
 }
 
@@ -302,7 +307,7 @@ unsafe impl Protocol for TicToc {
 
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        let earliest = Self::lock_writes(attempt)?;
+        let earliest = self.lock_writes(attempt)?;
         Self::upgrade_predicates(attempt)?;
         let is_stamped = attempt.draw_stamp();
         self.validate(attempt, earliest, is_stamped)

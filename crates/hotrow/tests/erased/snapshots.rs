@@ -93,6 +93,31 @@ fn a_snapshot_stays_as_it_was_while_rows_change_come_and_go() {
 }
 
 #[test]
+fn one_that_reads_rows_of_long_ago_beside_a_snapshot_is_in_nobodys_way_not_even_its_own() {
+    for_each_protocol(1, |db| {
+        let tables = tables(db);
+        for (table, _) in &tables {
+            (0..KEYS).for_each(|at| assert!(db.bulk_insert(table, key(at), row(1, 8)).unwrap()));
+        }
+        let _open = db.snapshot_strict().unwrap();
+        for round in 0..100 {
+            db.transact(|tx| {
+                for (table, is_ordered) in &tables {
+                    tx.update(table, key(0), |row| add(row, 1))?;
+                    assert_eq!(looked_up(tx, table)?.len() as u64, KEYS);
+                    if *is_ordered {
+                        assert_eq!(scanned(tx, table, Direction::Ascending)?[0], (0, 2 + round));
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(db.statistics().aborts, 0);
+    });
+}
+
+#[test]
 fn the_versions_of_a_hot_row_are_no_more_than_the_snapshots_that_see_them() {
     for_each_protocol(1, |db| {
         let table = db.table("rows").create().unwrap();

@@ -82,7 +82,7 @@ fn bits(mut set: u32) -> impl Iterator<Item = usize> {
 // All accesses are sequentially consistent: see the head of `tictoc`, "Structure".
 
 /// Raises a time to `commit_ts`.
-fn raise(time: &AtomicU64, commit_ts: u64) {
+pub(super) fn raise(time: &AtomicU64, commit_ts: u64) {
     // The loads, too, must be in the total order: they stand for the update by which another commit raised the time.
     let mut seen = time.load(Ordering::SeqCst);
     while seen < commit_ts {

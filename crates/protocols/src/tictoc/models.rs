@@ -49,7 +49,8 @@ fn a_version_that_another_has_extended_is_read_whole() {
             writer.install(1);
         });
         let extender = segment.clone();
-        let extender = spawn(move || extender.word.extend(Timestamps::written_at(1), 3).is_ok());
+        let extender =
+            spawn(move || extender.word.extend(Timestamps::written_at(1), 3, &LateReads::new()).is_ok());
         if let Ok((version, value)) = segment.read() {
             assert_eq!(value, [version.write(); 2]);
         }
@@ -95,11 +96,51 @@ fn a_write_is_after_all_timestamps_at_which_the_version_before_it_was_read() {
         let read = segment.read();
         let extended = read.is_ok_and(|(version, value)| {
             assert_eq!(value, [version.write(); 2]);
-            version.write() == 0 && segment.word.extend(version, 5).is_ok()
+            version.write() == 0 && segment.word.extend(version, 5, &LateReads::new()).is_ok()
         });
         let written = writer.join().unwrap();
         assert!(!extended || written.is_none_or(|written| written > 5), "read at 5, written at {written:?}");
     });
+}
+
+/// Runs two late readers of a version beside its next writer; there are two, because one may find that the other has noted its read.
+fn late_reads_come_before_the_next_write(model: Model, late_before: bool) {
+    model.check(move || {
+        let shared = Arc::new((TimestampWord::default(), LateReads::new()));
+        let version = Timestamps::default();
+        if late_before {
+            shared.0.extend(version, 80, &shared.1).unwrap();
+        }
+        let read = move |(word, late): &(TimestampWord, LateReads)| word.extend(version, 90, late).is_ok();
+        let other = shared.clone();
+        let other = spawn(move || read(&other));
+        let writer = shared.clone();
+        let writer = spawn(move || {
+            let (word, late) = &*writer;
+            let below = word.lock(None).ok()?;
+            let commit_ts = late.last_read(word, below) + 1;
+            word.unlock_as(Timestamps::written_at(commit_ts));
+            Some(commit_ts)
+        });
+        let mine = read(&shared);
+        let has_read = other.join().unwrap() | mine;
+        let written = writer.join().unwrap();
+        assert!(
+            !has_read || written.is_none_or(|written| written > 90),
+            "read at 90, written at {written:?}"
+        );
+    });
+}
+
+#[test]
+fn a_write_is_after_a_late_read_that_has_set_the_distance() {
+    late_reads_come_before_the_next_write(Model::new().preemptions(3).needs(Part::UPDATES), false);
+}
+
+#[test]
+fn a_write_is_after_a_late_read_of_a_version_read_late_before() {
+    let model = Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER);
+    late_reads_come_before_the_next_write(model, true);
 }
 
 /// There are two observers, because one may find that the other has raised the timestamp.

@@ -1,12 +1,13 @@
 //! The word with two timestamps that `tictoc` keeps beside each value.
 
+use super::late_reads::LateReads;
 use crate::lock_wait::LockWait;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::profile;
 
-/// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that it overflows.
+/// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that reads are [late](LateReads).
 const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
 
 const LOCKED: u64 = 1;
@@ -33,9 +34,9 @@ impl Timestamps {
         self.0 >> WRITE_SHIFT
     }
 
-    /// Returns the read timestamp.
+    /// Returns the read timestamp, or a lower bound if the distance [is not known](Self::is_read_late).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn read(self) -> u64 {
+    pub(super) fn read(self) -> u64 {
         self.write() + ((self.0 >> 1) & DELTA_MAX)
     }
 
@@ -55,19 +56,29 @@ impl Timestamps {
         self.write() == other.write()
     }
 
-    /// Returns the same version with a later read timestamp.
-    ///
-    /// If the distance no longer fits, the write timestamp goes up until the distance's bits suffice, as if the
-    /// value had been written once more (TicToc §3.6).
+    /// True if the version may have been read later than its word has room for: then [`LateReads`] has the rest.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn is_read_late(self) -> bool {
+        (self.0 >> 1) & DELTA_MAX == DELTA_MAX
+    }
+
+    /// Checks that a version is the one in the word with these timestamps, and nobody is about to replace it.
+    fn check_latest(self, version: Self) -> Result<(), Reason> {
+        if !self.same_version(version) {
+            return Err(Reason::ReadChanged);
+        }
+        if self.is_locked() { Err(Reason::ReadLocked) } else { Ok(()) }
+    }
+
+    /// Returns the same version with a later read timestamp, up to the last one for which there is room.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read_at(self, commit_ts: u64) -> Self {
-        let distance = commit_ts - self.write();
-        let kept = distance & DELTA_MAX;
-        Self(((self.write() + (distance - kept)) << WRITE_SHIFT) | (kept << 1))
+        let distance = (commit_ts - self.write()).min(DELTA_MAX);
+        Self((self.write() << WRITE_SHIFT) | (distance << 1))
     }
 }
 
-/// A lock bit, the write timestamp and the read timestamp in one word (TicToc §3.6).
+/// A lock bit, the write timestamp and the distance to the read timestamp in one word (TicToc §3.6).
 ///
 /// # Orderings
 ///
@@ -76,9 +87,9 @@ impl Timestamps {
 /// again. An extension is a read-modify-write of an unlocked word, so whoever loads the word that it stored still
 /// synchronizes with the unlock before it.
 ///
-/// Nothing here needs a total order, because the timestamps themselves order commits. A check that loads an old word
+/// Nothing in the word needs a total order, because the timestamps themselves order commits. A check that loads an old word
 /// is right all the same: a writer that has locked the word since has found a read timestamp at least as large, and
-/// commits above it.
+/// commits above it. Late reads are noted beside the word, and do need one: see [`LateReads`].
 #[derive(Debug, Default)]
 pub struct TimestampWord(AtomicU64);
 
@@ -144,7 +155,7 @@ impl TimestampWord {
 
     /// Makes the version read valid at `commit_ts`, so that no other version is ever valid then.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn extend(&self, version: Timestamps, commit_ts: u64) -> Result<(), Reason> {
+    pub(super) fn extend(&self, version: Timestamps, commit_ts: u64, late: &LateReads) -> Result<(), Reason> {
         // Relaxed: the value has been read, and only timestamps are compared from now on.
         let mut seen = Timestamps(self.0.load(Ordering::Relaxed));
         loop {
@@ -157,9 +168,18 @@ impl TimestampWord {
             if seen.is_locked() {
                 return Err(Reason::ReadLocked);
             }
-            // No bound on the turns: whoever came first has locked the word or extended it.
-            let extended = seen.read_at(commit_ts).0;
-            match self.0.compare_exchange(seen.0, extended, Ordering::Relaxed, Ordering::Relaxed) {
+            let extended = seen.read_at(commit_ts);
+            if extended.is_read_late() {
+                late.note(self, commit_ts);
+                if seen.is_read_late() {
+                    // Sequentially consistent, after the note: see `LateReads`.
+                    let now = Timestamps(self.0.load(Ordering::SeqCst));
+                    return now.check_latest(version);
+                }
+            }
+            // No bound on the turns: whoever came first has locked the word or extended it. Release: pairs with the acquire in
+            // `try_lock`, so that a writer that finds the read late sees the note.
+            match self.0.compare_exchange(seen.0, extended.0, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(now) => seen = Timestamps(now),
             }
@@ -169,11 +189,7 @@ impl TimestampWord {
     /// Checks that a version is still the latest, and nobody is about to replace it.
     pub(super) fn check_latest(&self, version: Timestamps) -> Result<(), Reason> {
         // Relaxed: as in `extend`. The full fence after the stamp was drawn orders it.
-        let seen = Timestamps(self.0.load(Ordering::Relaxed));
-        if !seen.same_version(version) {
-            return Err(Reason::ReadChanged);
-        }
-        if seen.is_locked() { Err(Reason::ReadLocked) } else { Ok(()) }
+        Timestamps(self.0.load(Ordering::Relaxed)).check_latest(version)
     }
 
     /// Releases a lock under which nothing was changed. Only the lock's holder may call it.
@@ -196,42 +212,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_extended_and_keeps_its_write_timestamp_while_the_distance_fits() {
-        let word = TimestampWord::default();
+    fn a_version_keeps_its_write_timestamp_however_late_it_is_read() {
+        let (word, late) = (TimestampWord::default(), LateReads::new());
         word.lock(None).unwrap();
         word.unlock_as(Timestamps::written_at(7));
         let (version, ()) = word.stable(|| ()).unwrap();
-        word.extend(version, 7 + DELTA_MAX).unwrap();
-        word.extend(version, 9).unwrap();
-        let now = word.load();
-        assert_eq!((now.write(), now.read()), (7, 7 + DELTA_MAX));
-        word.extend(version, 8 + DELTA_MAX).unwrap();
-        let now = word.load();
-        assert_eq!((now.write(), now.read()), (8 + DELTA_MAX, 8 + DELTA_MAX));
-        assert_eq!(
-            word.extend(version, 9 + DELTA_MAX),
-            Err(Reason::ReadChanged),
-            "as if it had been written"
-        );
+        for (read_at, in_word) in [(7 + DELTA_MAX - 1, true), (9, true), (8 + DELTA_MAX, false), (900, false)]
+        {
+            word.extend(version, read_at, &late).unwrap();
+            let (now, ()) = word.stable(|| ()).unwrap();
+            assert_eq!(now.write(), 7);
+            assert_eq!(now.is_read_late(), !in_word);
+            assert_eq!(word.check_latest(version), Ok(()));
+        }
+        let below = word.lock(Some(version)).unwrap();
+        assert_eq!(late.last_read(&word, below), 900, "the next version is after that");
+        assert_eq!(word.extend(version, 7 + DELTA_MAX, &late), Ok(()));
+        assert_eq!(word.extend(version, 899, &late), Err(Reason::ReadLocked));
+        word.unlock_as(Timestamps::written_at(901));
+        assert_eq!(word.extend(version, 902, &late), Err(Reason::ReadChanged));
+        let (now, ()) = word.stable(|| ()).unwrap();
+        assert_eq!(late.last_read(&word, now), 901);
     }
 
     #[test]
     fn a_locked_version_is_valid_up_to_its_read_timestamp_and_no_further() {
-        let word = TimestampWord::default();
+        let (word, late) = (TimestampWord::default(), LateReads::new());
         let (version, ()) = word.stable(|| ()).unwrap();
-        word.extend(version, 3).unwrap();
+        word.extend(version, 3, &late).unwrap();
         assert_eq!(word.lock(Some(version)).unwrap().read(), 3);
-        assert_eq!(word.extend(version, 3), Ok(()));
-        assert_eq!(word.extend(version, 4), Err(Reason::ReadLocked));
+        assert_eq!(word.extend(version, 3, &late), Ok(()));
+        assert_eq!(word.extend(version, 4, &late), Err(Reason::ReadLocked));
         assert_eq!(word.stable(|| ()), Err(Reason::ReadLocked));
         assert_eq!(word.lock(None), Err(Reason::WriteLocked));
         word.unlock();
-        assert_eq!(word.extend(version, 4), Ok(()));
+        assert_eq!(word.extend(version, 4, &late), Ok(()));
     }
 
     #[test]
     fn an_extension_in_the_midst_of_a_read_does_not_disturb_it_and_a_write_does() {
-        let word = TimestampWord::default();
+        let (word, late) = (TimestampWord::default(), LateReads::new());
         let mut reads = 0;
         let (version, ()) = word
             .stable(|| {
@@ -241,7 +261,7 @@ mod tests {
                         word.lock(None).unwrap();
                         word.unlock_as(Timestamps::written_at(5));
                     }
-                    _ => word.extend(Timestamps::written_at(5), 6).unwrap(),
+                    _ => word.extend(Timestamps::written_at(5), 6, &late).unwrap(),
                 }
             })
             .unwrap();
