@@ -303,3 +303,31 @@ fn every_module_has_a_name_that_says_what_it_is() {
     }
     assert!(nameless.is_empty(), "{}", nameless.join("\n"));
 }
+
+/// Who prints an error with its chain of sources would read the cause twice.
+#[test]
+fn no_error_shows_in_its_text_what_it_has_as_its_source() {
+    let mut shown = 0;
+    for (path, text) in sources().iter().filter(|(path, _)| !is_in_tests(path)) {
+        for variant in text.split("#[error(").skip(1) {
+            let Some((format, fields)) = variant.split_once(")]\n") else { continue };
+            // The variant, or the struct, ends with a line that is not indented deeper than its attribute.
+            let end =
+                fields.find("\n    }").into_iter().chain(fields.find("),\n")).chain(fields.find("\n}")).min();
+            let fields = &fields[..end.unwrap_or(fields.len())];
+            let is_shown = |name: &str| {
+                format.contains(&format!("{{{name}}}")) || format.contains(&format!("{{{name}:"))
+            };
+            let sources = fields.split("#[source]").skip(1).chain(fields.split("#[from]").skip(1));
+            for source in sources.chain(fields.contains(" source: ").then_some("source: ")) {
+                let name = source.split(':').next().unwrap_or_default().trim();
+                let name = name.trim_start_matches("pub ").trim();
+                let is_named =
+                    !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+                assert!(!is_shown(if is_named { name } else { "0" }), "{}: {format}", path.display());
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 5, "the errors with sources are found");
+}

@@ -466,7 +466,9 @@ pub enum Error<E = Abort> {
 
 impl<E> Error<E> {
     /// True if the same transaction may succeed if it is run again. One that was told to end because it retained too
-    /// much memory would retain as much the next time, and one that was cancelled by a call is not wanted.
+    /// much memory would retain as much the next time, and one that was cancelled by a call is not wanted. A body's own error is
+    /// its answer: it was checked that it is none to a race that was lost (in a [`Session`](crate::Session), as far as
+    /// [`Session::run`](crate::Session::run) says).
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict(_) | Error::Timeout(_) | Error::RetryTimeout { .. } => true,
@@ -526,11 +528,11 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
+/// The error's text has its cause's text in it. So its [source](std::error::Error::source) is that of the cause.
 impl<E: RollbackReason> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Rollback(reason) => reason.error(),
-            Error::Misuse(misuse) => Some(misuse),
+            Error::Rollback(reason) => reason.error()?.source(),
             _ => None,
         }
     }

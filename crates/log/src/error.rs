@@ -212,5 +212,12 @@ pub enum DumpError {
     Open(#[from] OpenError),
     /// The output failed.
     #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
+    Output(io::Error),
+}
+
+// Not derived, because a cause that the text shows is no source.
+impl From<io::Error> for DumpError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
 }

@@ -179,12 +179,12 @@ pub enum MachineError {
         name: String,
     },
     /// The file could not be read.
-    #[error("cannot read the machine profile {path}: {source}")]
+    #[error("cannot read the machine profile {path}: {error}")]
     Unreadable {
         /// The file.
         path: String,
         /// The error of the operating system.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The file is not a machine profile.
     #[error("{origin} is not a machine profile: {problem}")]
@@ -224,7 +224,7 @@ impl Machine {
         let shown = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::from_toml(&text, &shown),
-            Err(source) => Err(MachineError::Unreadable { path: shown, source }),
+            Err(error) => Err(MachineError::Unreadable { path: shown, error }),
         }
     }
 

@@ -55,12 +55,12 @@ pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
 #[non_exhaustive]
 pub enum FileError {
     /// Reading failed.
-    #[error("reading failed at byte {offset}: {source}")]
+    #[error("reading failed at byte {offset}: {error}")]
     Io {
         /// Offset of the bytes to be read.
         offset: u64,
         /// Error of the reader.
-        source: io::Error,
+        error: io::Error,
     },
     /// It has no bytes.
     #[error("the file is empty (byte 0)")]

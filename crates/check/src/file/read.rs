@@ -81,7 +81,7 @@ impl<R: Read> Source<'_, R> {
                     self.offset += count as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(source) => return Err(FileError::Io { offset: self.offset, source }),
+                Err(error) => return Err(FileError::Io { offset: self.offset, error }),
             }
         }
         Ok(filled)

@@ -17,7 +17,6 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
         /// The system's reason.
-        #[source]
         reason: io::Error,
     },
     /// Log, checkpoint or catalogue cannot be read, or are damaged. No file was changed.
@@ -34,7 +33,7 @@ pub enum CheckpointError {
     NoLog,
     /// The rows could not be read: within a transaction, say, or because the protocol admits no other worker.
     #[error("the rows cannot be read: {0}")]
-    Rows(#[from] Error),
+    Rows(Error),
     /// A row could not be written as bytes.
     #[error("a row of {table} cannot be written: {reason}")]
     Row {
@@ -49,4 +48,11 @@ pub enum CheckpointError {
     /// The copy could not be written.
     #[error(transparent)]
     Backup(#[from] hotrow_log::BackupError),
+}
+
+// Not derived, because a cause that the text shows is no source.
+impl From<Error> for CheckpointError {
+    fn from(error: Error) -> Self {
+        Self::Rows(error)
+    }
 }
