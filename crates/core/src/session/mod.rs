@@ -133,7 +133,9 @@ impl<P: Protocol> Session<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rollback`] with the statement's own error: what the statement has written is undone, and the session goes on.
+    /// [`Error::Rollback`] with the statement's own error: what the statement has written is undone, and the session goes on. (If
+    /// a key has come that the session had found absent, it has lost instead: so a row that "exists already" was there before, or
+    /// the session had not asked. Rows that were read may have changed; that is found out at the commit.)
     /// So it does after [`Misuse::CaughtError`]. Any other error has ended the transaction, and later calls return the same:
     /// [`Error::Conflict`] or [`Error::Timeout`] if it has lost (run all statements again in a new session), and
     /// [`Error::Cancelled`], [`Error::MemoryLimit`], [`Error::Misuse`]. After a panic they return [`Error::Panicked`].

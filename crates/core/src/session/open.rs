@@ -62,6 +62,14 @@ impl<P: Protocol> OpenSession<'_, P> {
             })
         }));
         *result = ran?.ok();
+        // An error of the statement's own is told only if what the session has found absent is absent still: otherwise the session
+        // has lost, whatever the error says (of a key that exists, say).
+        if let Some(Err(StatementError::Own(_))) = result
+            && !self.transaction.is_stopped()
+            && let Err(lost) = self.transaction.attempt.check_structures()
+        {
+            let _ = self.transaction.lose(lost);
+        }
         Ok(())
     }
 

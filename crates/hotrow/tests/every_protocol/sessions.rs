@@ -1,12 +1,14 @@
 //! Sessions: transactions whose statements come one at a time, from any thread.
 
-use crate::support::{self, Refused, elsewhere, for_each_concurrent_protocol, for_each_protocol, steps};
+use crate::support::{
+    self, Refused, elsewhere, for_each_concurrent_protocol, for_each_protocol, overtake, steps,
+};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, CancelCause, Database, Engine, Error, HolderKind, Misuse, Profile, Protocol, RetryPolicy, Session,
-    SessionOptions, TArray, TBox, TCounter, Table,
+    Abort, CancelCause, Database, Engine, Error, HolderKind, KeyExists, Misuse, Profile, Protocol,
+    RetryPolicy, Session, SessionOptions, TArray, TBox, TCounter, Table,
 };
 use std::time::Duration;
 
@@ -649,5 +651,30 @@ fn the_history_of_sessions_among_ordinary_transactions_is_serializable() {
         });
         assert_eq!(total, Ok(100 * ACCOUNTS as i64));
         steps::judge(&recording.finish());
+    });
+}
+
+/// It has found the key absent, so that "exists already" is no answer.
+#[test]
+fn a_session_that_has_lost_a_race_for_a_key_is_told_so() {
+    for_each_concurrent_protocol!(3, |P| {
+        let engine = impatient::<P>();
+        let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
+        let mut session = engine.begin(SessionOptions::default()).unwrap();
+        assert_eq!(session.run(|tx| rows.get(tx, &7)), Ok(None));
+        if overtake(&engine, |tx| rows.insert(tx, 7, 1)) {
+            let lost = session.run(|tx| rows.insert(tx, 7, 2)).unwrap_err();
+            assert!(
+                matches!(lost, Error::Conflict(_) | Error::Timeout(_)) && lost.is_retryable(),
+                "{lost:?}"
+            );
+        } else {
+            session.roll_back();
+            engine.transact(|tx| rows.insert(tx, 7, 1)).unwrap();
+        }
+        let mut session = engine.begin(SessionOptions::default()).unwrap();
+        let exists = session.run(|tx| rows.insert(tx, 7, 3)).unwrap_err();
+        assert!(exists.downcast_ref::<KeyExists>().is_some() && !exists.is_retryable(), "{exists:?}");
+        assert_eq!(session.run(|tx| rows.get(tx, &7)), Ok(Some(1)), "the session goes on");
     });
 }
