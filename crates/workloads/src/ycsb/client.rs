@@ -93,8 +93,9 @@ impl YcsbClient {
 
     /// Draws a rank that is not in the transaction yet.
     ///
-    /// A rank that is in it already is drawn again, as DBx1000 does. With few records and a high theta, the likely
-    /// ranks may all be in it. After some draws, the hottest rank that is not in it is therefore taken.
+    /// A rank that is in it already is drawn again, so that each transaction has as many operations as the options say.
+    /// (DBx1000 drops such an operation: its transactions are shorter where few records are hot.) With few records and a high
+    /// theta, the likely ranks may all be in it. After some draws, the hottest rank that is not in it is therefore taken.
     fn draw_rank(&mut self, records: u64) -> u64 {
         const DRAWS_MAX: u32 = 100;
         for _ in 0..DRAWS_MAX {
