@@ -170,8 +170,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) end_hooks: Option<Box<EndHooks>>,
     /// True if there is a log or a watch.
     pub(crate) is_noted: bool,
-    /// True if observations of buckets and leaves are noted, or do not count.
-    pub(crate) observes_otherwise: bool,
+    /// True if reads and observations are noted, or are not kept: as long as the attempt is open.
+    pub(crate) reads_otherwise: bool,
     /// The buckets and leaves that it has changed while somebody watched any.
     pub(crate) changed_nodes: Vec<usize>,
     /// True if it has committed, and must tell those that watch.
@@ -257,7 +257,7 @@ impl<P: Protocol> Attempt<P> {
             watch: None,
             end_hooks: None,
             is_noted: false,
-            observes_otherwise: false,
+            reads_otherwise: false,
             changed_nodes: Vec::new(),
             wakes: false,
         }
@@ -399,7 +399,7 @@ impl<P: Protocol> Attempt<P> {
         }
         self.number = number;
         self.profile = profile;
-        self.profile.read_only |= profile.isolation.is_on_snapshot();
+        self.profile.read_only = profile.only_reads();
         self.operations.run_at_once = self.operations.has_lost || self.snapshot.is_some();
         if !self.piece.is_later() {
             self.stamp = None;
@@ -421,7 +421,14 @@ impl<P: Protocol> Attempt<P> {
             self.open_log(recorder);
         }
         self.read_path = if P::DEFERS { ReadPath::Item } else { self.logging() };
-        self.observes_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
+        self.reads_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
+    }
+
+    /// True if the attempt depends on what it reads: it is serializable, and in no part whose reads are
+    /// [untracked](crate::Transaction::untracked).
+    #[inline(always)]
+    pub fn keeps_reads(&self) -> bool {
+        !self.reads_otherwise || self.profile.isolation == Isolation::Serializable
     }
 
     /// Returns the path of reads that are logged where the protocol logs them.

@@ -386,7 +386,7 @@ where
         // SAFETY: `load` looks at the item's segment.
         let loaded = unsafe { if has_read { tx.read_beside_write(id, load) } else { tx.peek(id, load) } };
         let (found, holds) = loaded?;
-        if has_read {
+        if has_read || !tx.keeps_reads() {
             return Ok(note(found, &mut D::Condition::default()));
         }
         if !holds {
@@ -470,6 +470,11 @@ where
         let (_, kept) = self.kept()?;
         // SAFETY: as in `test`.
         Ok(look(unsafe { change_of(kept) }))
+    }
+
+    /// False if the transaction does not depend on what it reads, as [`ObjectAccess::keeps_reads`] says.
+    pub fn keeps_reads(&self) -> bool {
+        self.tx.keeps_reads()
     }
 
     /// Ends the transaction if it reads on a snapshot, for which this operation's data are not kept.

@@ -161,7 +161,7 @@ impl<P: Protocol> Worker<P> {
     /// True if a transaction that may write need not wait for room in the log.
     pub(crate) fn has_room_in_log<E>(&self, profile: &Profile) -> Result<bool, Error<E>> {
         match &self.attempt.logging {
-            Some(logging) if !profile.read_only => logging.log.has_room().map_err(Error::no_room),
+            Some(logging) if !profile.only_reads() => logging.log.has_room().map_err(Error::no_room),
             _ => Ok(true),
         }
     }
@@ -184,7 +184,7 @@ impl<P: Protocol> Worker<P> {
     #[inline(always)]
     pub(crate) fn admit_to_log<E>(&mut self, profile: &Profile) -> Result<(), Error<E>> {
         match &mut self.attempt.logging {
-            Some(logging) if !profile.read_only => wait_for_room(logging),
+            Some(logging) if !profile.only_reads() => wait_for_room(logging),
             _ => Ok(()),
         }
     }

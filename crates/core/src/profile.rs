@@ -8,7 +8,8 @@ pub struct Profile {
     /// It writes nothing; a write fails with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly). A protocol may then read in
     /// a cheaper way (plor §4.1.3).
     pub read_only: bool,
-    /// Its isolation from others.
+    /// Its isolation from others. One that is less than serializable is for transactions that only read, whether or not
+    /// [`read_only`](Self::read_only) says so.
     pub isolation: Isolation,
     /// The approximate number of records that it will touch; 0 if unknown. Some protocols give transactions with fewer
     /// records the right of way over those that began shortly before (plor §6.4); 0 counts as fewest.
@@ -23,15 +24,16 @@ pub enum Isolation {
     /// As if transactions ran one after the other.
     #[default]
     Serializable,
-    /// Each read sees a committed value. Two reads may see two states, and keys may come and go between them. A value
-    /// read in order to change it is still protected until the end.
+    /// A transaction that only reads, and of which each call returns one committed fact: a value, a row, the absence of a
+    /// key, the length of a queue. Two calls may see two states, and keys may come and go between them; a scan sees each row
+    /// by itself. It never aborts because what it has read has changed.
     ///
     /// Read locks are released at once, and versions not checked at commit (plor §6.1, Stock-Level). Reads of such
-    /// transactions are not recorded in histories, because nothing is promised about them. A row with column groups is read group
-    /// by group.
+    /// transactions are not recorded in histories, because nothing is promised about them together. A row with column groups is
+    /// read group by group: each group is a fact of its own.
     ReadCommitted,
     /// A transaction that only reads, on a [snapshot](crate::Engine::snapshot): it sees all commits up to a moment that may lie
-    /// a millisecond back, and never aborts. It writes nothing, whether or not its profile says so.
+    /// a millisecond back, and never aborts.
     Snapshot,
     /// As [`Snapshot`](Self::Snapshot), on one that has everything that was committed before the transaction began.
     StrictSnapshot,
@@ -46,6 +48,13 @@ impl Isolation {
 }
 
 impl Profile {
+    /// True if the transaction writes nothing: it says so, or it declares an isolation that only readers have. A write in it
+    /// fails with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly).
+    #[inline(always)]
+    pub const fn only_reads(&self) -> bool {
+        self.read_only || !matches!(self.isolation, Isolation::Serializable)
+    }
+
     /// A transaction that writes nothing.
     pub const READ_ONLY: Profile = Profile { read_only: true, ..Profile::UNKNOWN };
     /// A transaction about which nothing is known.

@@ -25,7 +25,6 @@ use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
 use crate::conflicts::DeadlockPart;
 use crate::object::{Object, ObjectMeta};
-use crate::profile::Isolation;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
 use crate::structure::{Observed, StructureChange, StructureVersion};
 use crate::transaction::ObjectAccess;
@@ -127,7 +126,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ) -> Result<bool, Abort> {
         // Whatever is kept after this belongs to this observation, if to any.
         self.attempt.end_observation();
-        if !P::TRACKS_READS || self.attempt.observes_otherwise {
+        if !P::TRACKS_READS || self.attempt.reads_otherwise {
             if self.attempt.is_noted() && !self.watch_node(observed) {
                 return Ok(false);
             }
@@ -151,9 +150,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if what is [observed](Self::observe) must hold until the attempt commits.
     #[inline]
     pub fn keeps_observations(&self) -> bool {
-        P::TRACKS_READS
-            && (!self.attempt.observes_otherwise
-                || self.attempt.profile().isolation == Isolation::Serializable)
+        P::TRACKS_READS && self.keeps_reads()
     }
 
     /// True if [`observe`](Self::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it

@@ -16,8 +16,8 @@ use std::ops::Bound;
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs a protocol's read of a segment for an attempt that watches, or is recorded: then it loads its key's version in the
-    /// same `load`.
+    /// Runs a protocol's read of a segment for an attempt that watches, that does not [keep its reads](Self::keeps_reads), or that is
+    /// recorded: then it loads its key's version in the same `load`.
     ///
     /// Takes `load` by value: a reference to it here would keep it in memory where nothing is recorded, too.
     #[cold]
@@ -37,6 +37,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn read_noted_by(&mut self, id: ItemId, look: Look, load: &mut dyn FnMut()) -> Result<(), ConflictCause> {
         // Before it is loaded.
         self.watch_item(id);
+        if !self.keeps_reads() {
+            return self.protocol.peek(self.attempt, id, load);
+        }
         if !self.attempt.is_recorded() {
             return match look {
                 Look::Read => self.protocol.read(self.attempt, id, load),

@@ -96,6 +96,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             ReadValue::Own(id) => {
                 // SAFETY: the caller's promise; a pending value of a segment has a payload of this type (`write`, `update`).
                 unsafe {
+                    if tx.tag(id) == tag::CHANGES && !tx.keeps_reads() {
+                        return Ok(look(&self.read_changed(tx, id, |_| true)?));
+                    }
                     self.settle_changes(tx, id)?;
                     Ok(look(T::Cell::pending(tx.payload::<Pending<T>>(id))))
                 }
@@ -312,20 +315,40 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         id: ItemId,
         holds: fn(&T) -> bool,
     ) -> Result<(), Abort> {
-        // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is, then and now.
+        debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
+        // SAFETY: the caller's promise; the tag says what the payload is, then and now.
+        unsafe {
+            let value = self.read_changed(tx, id, holds)?;
+            tx.save(id);
+            tx.set_tag(id, tag::VALUE);
+            tx.exchange_payload(id, T::Cell::pend(value));
+        }
+        Ok(())
+    }
+
+    /// Reads the value, and makes the item's pending changes to a copy of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`settle_changes_now`](Self::settle_changes_now).
+    #[cold]
+    unsafe fn read_changed(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        holds: fn(&T) -> bool,
+    ) -> Result<T, Abort> {
+        // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is.
         unsafe {
             let snapshot = tx.read_beside_write(id, || self.cell.load())?;
-            tx.save(id);
             let changes = *tx.payload::<CommitTimeChanges<T>>(id);
             let mut value = T::Cell::view(&snapshot, tx.pin()).clone();
             if !(holds(&value) && changes.hold_of(&value)) {
                 return Err(tx.conflict(Reason::PredicateFailed, id));
             }
             changes.apply(&mut value);
-            tx.set_tag(id, tag::VALUE);
-            tx.exchange_payload(id, T::Cell::pend(value));
+            Ok(value)
         }
-        Ok(())
     }
 
     /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.

@@ -12,8 +12,7 @@ use crate::hide_closure;
 use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
-use crate::profile::Isolation;
-use crate::protocol::{ConflictCause, Protocol};
+use crate::protocol::Protocol;
 use crate::read_log::LoggedReads;
 use crate::recorded::LOADED;
 use crate::retained::{Told, is_anybody_told, told_cause};
@@ -417,10 +416,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.note_read(id);
             id
         };
-        let result = if self.attempt.profile().isolation != Isolation::Serializable {
+        let result = if self.attempt.reads_otherwise {
             self.refuse_on_snapshot(touched.object().meta())?;
-            self.read_committed(id, load)
-        } else if self.attempt.is_noted() {
             self.read_noted(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
@@ -453,11 +450,12 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         }
     }
 
-    /// Takes `load` by value, as `read_recorded` does.
-    #[cold]
-    fn read_committed<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, ConflictCause> {
-        self.watch_item(id);
-        self.protocol.peek(self.attempt, id, load)
+    /// False at read committed and in an [untracked](Transaction::untracked) part: the transaction does not depend on what
+    /// it reads, so an object keeps no condition of it, and an operation that has to look at two segments finds by itself
+    /// what was true at one moment. False on a snapshot, too.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn keeps_reads(&self) -> bool {
+        self.attempt.keeps_reads()
     }
 
     #[cold]
@@ -465,7 +463,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         self.misuse(Misuse::ReadOnly { object: meta.name().to_owned() })
     }
 
-    /// Ends the attempt if its transaction was declared read-only. [`write`](Self::write) and
+    /// Ends the attempt if its transaction [only reads](crate::Profile::only_reads). [`write`](Self::write) and
     /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else first calls
     /// this before.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -506,7 +504,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return Ok((id, None));
         }
         self.note_read(id);
-        let result = if self.attempt.is_noted() {
+        let result = if self.attempt.reads_otherwise {
             self.read_noted(id, Look::ReadForUpdate, load)
         } else {
             self.protocol.read_for_update(self.attempt, id, load)
@@ -571,7 +569,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_read(&mut self, id: ItemId) {
-        if P::DEFERS {
+        if P::DEFERS && self.keeps_reads() {
             self.execution.note_read(id);
         }
     }
@@ -615,7 +613,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
-        let result = if self.attempt.is_noted() {
+        let result = if self.attempt.reads_otherwise {
             self.read_noted(id, Look::Peek, load)
         } else {
             self.protocol.peek(self.attempt, id, load)
@@ -637,7 +635,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
-        let result = if self.attempt.is_noted() {
+        let result = if self.attempt.reads_otherwise {
             if P::DEFERS && self.attempt.is_recorded() && self.attempt.items.get(id).is(Flags::WRITE) {
                 self.record_own_read(id);
             }

@@ -98,6 +98,16 @@ struct Boosted<M> {
     locks: Box<[AtomicU64]>,
 }
 
+/// An abstract lock that is released at the end.
+struct Freed<'l>(&'l AtomicU64);
+
+impl Drop for Freed<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the acquire in `take`.
+        self.0.store(0, Ordering::Release);
+    }
+}
+
 /// The default number of abstract locks.
 const LOCKS: usize = 1 << 12;
 
@@ -142,6 +152,11 @@ where
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     pub fn get(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Option<V>, Abort> {
+        if !tx.enter(&self.meta)?.keeps_reads() {
+            let (lock, is_new) = self.take(tx, key)?;
+            let _free = is_new.then(|| Freed(&self.shared.locks[lock]));
+            return Ok(self.shared.map.get(key));
+        }
         let lock = self.lock(tx, key)?;
         self.segments.enter(tx, lock)?.read(|()| ())?;
         Ok(self.shared.map.get(key))
@@ -186,8 +201,18 @@ where
         Ok(Some(result))
     }
 
-    /// Takes the abstract lock of a key, unless the transaction has it, and returns its number.
+    /// Takes the abstract lock of a key until the transaction ends, and returns its number.
     fn lock(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<usize, Abort> {
+        let (at, is_new) = self.take(tx, key)?;
+        if is_new {
+            let shared = self.shared.clone();
+            tx.enter(&self.meta)?.at_end(move |_| drop(Freed(&shared.locks[at])));
+        }
+        Ok(at)
+    }
+
+    /// Takes the abstract lock of a key, unless the transaction has it, and returns its number, and true if it was taken now.
+    fn take(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<(usize, bool), Abort> {
         let hash = self.hasher.hash_one(key);
         let tx = tx.enter(&self.meta)?;
         if tx.is_on_snapshot() {
@@ -197,11 +222,11 @@ where
         let (lock, owner) = (&self.shared.locks[at], tx.owner());
         let mut spin = Spin::new();
         loop {
-            // Acquire: pairs with the release below, so that what the holder before has done to the map is visible.
+            // Acquire: pairs with the release in `Freed`, so that what the holder before has done to the map is visible.
             match lock.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break,
+                Ok(_) => return Ok((at, true)),
                 // The attempt itself: no other one has this number.
-                Err(holder) if holder == owner => return Ok(at),
+                Err(holder) if holder == owner => return Ok((at, false)),
                 Err(_) if spin.turn() => {}
                 Err(_) => {
                     return Err(
@@ -210,10 +235,6 @@ where
                 }
             }
         }
-        let shared = self.shared.clone();
-        // Release: pairs with the acquire above.
-        tx.at_end(move |_| shared.locks[at].store(0, Ordering::Release));
-        Ok(at)
     }
 
     /// Locks a key, notes how it gets its present value again, and returns that.

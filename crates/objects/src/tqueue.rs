@@ -242,7 +242,14 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        let popped = self.popped(tx)?;
+        let (keeps_reads, popped) = (self.head.enter(tx)?.keeps_reads(), self.popped(tx)?);
+        if !keeps_reads && !self.head.enter(tx)?.access().is_on_snapshot() {
+            let own_pops = self.own_pops(tx)?;
+            return self.tail.enter(tx)?.read(|seen| {
+                let own = seen.change.map_or(0, Waiting::len);
+                (lock(&seen.datatype.0).elements.len() + own).saturating_sub(own_pops)
+            });
+        }
         let pushed =
             self.tail.enter(tx)?.read(|seen| *seen.value + seen.change.map_or(0, |own| own.len() as u64))?;
         // Fewer pushed than popped: they are of different moments, and the attempt cannot commit.
@@ -273,12 +280,26 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         self.head.enter(tx)?.read(|seen| *seen.value + seen.change.map_or(0, |own| *own as u64))
     }
 
+    /// Returns the number of elements that the attempt pops itself.
+    fn own_pops(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
+        self.head.enter(tx)?.own_change(|own| own.copied().unwrap_or_default())
+    }
+
+    /// Finds the element that comes next. If the attempt depends on what it reads, that is the one of the head's number.
+    /// Otherwise head and tail may have moved in between, so it is the first one of those that are there at one moment:
+    /// commits add and take elements under their lock.
     fn next(&self, tx: &mut Transaction<'_, P>) -> Result<Next<T>, Abort> {
         self.head.enter(tx)?.refuse_snapshot()?;
         let number = self.popped(tx)?;
+        let own_pops = (!self.head.enter(tx)?.keeps_reads()).then(|| self.own_pops(tx)).transpose()?;
         let look = |seen: Seen<'_, Tail<T>>| {
+            let own = || Some(Next::Own(seen.change.and_then(|own| own.first.clone())));
+            if let Some(own_pops) = own_pops {
+                let shared = lock(&seen.datatype.0).elements.get(own_pops).cloned();
+                return shared.map(Next::Shared).or_else(own);
+            }
             if *seen.value <= number {
-                return Some(Next::Own(seen.change.and_then(|own| own.first.clone())));
+                return own();
             }
             let shared = lock(&seen.datatype.0);
             let at = number.checked_sub(shared.first)?;

@@ -431,7 +431,8 @@ impl<T: Value, P: Protocol> TVector<T, P> {
                 return Err(self.length.enter(tx)?.conflict());
             }
             let place = self.test(tx, index)?;
-            let is_filled = matches!(place, Place::Shared(()));
+            // If the attempt does not depend on what it reads, it is enough that the place was empty just now.
+            let is_filled = matches!(place, Place::Shared(())) && self.length.enter(tx)?.keeps_reads();
             Ok((place, is_filled))
         })?;
         Ok(match (place, element) {

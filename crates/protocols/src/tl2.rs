@@ -183,7 +183,7 @@ unsafe impl Protocol for Tl2 {
     ) -> Result<V, ConflictCause> {
         for _ in 0..ROUNDS {
             let (version, value) = version::peek(attempt, item, &mut load)?;
-            if version.number() <= attempt.local.bound {
+            if version.number() <= attempt.local.bound || !attempt.keeps_reads() {
                 return Ok(value);
             }
             // The value is not kept, so it cannot be checked again: read again under the new bound.

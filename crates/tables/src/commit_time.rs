@@ -156,13 +156,30 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
     ) -> Result<(), Abort> {
+        debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
+        let row = self.changed_row(tx, record, id)?;
+        tx.save(id);
+        // SAFETY: the tag says what the payload is, then and now.
+        unsafe {
+            tx.set_tag(id, tag::UPDATE);
+            tx.exchange_payload(id, R::Cell::pend(row));
+        }
+        Ok(())
+    }
+
+    /// Reads a row, and makes the attempt's changes to a copy of it.
+    fn changed_row(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<R, Abort> {
         // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends. It has not made it: its
         // own rows are changed in place.
         let snapshot: Snapshot<R> = unsafe { tx.read_beside_write(id, || record.as_ref().load()) }?;
         if snapshot.state != State::Present {
             return Err(tx.conflict(Reason::PredicateFailed, id));
         }
-        tx.save(id);
         // SAFETY: stable and present.
         let mut row = unsafe { snapshot.row(tx.pin()) }.clone();
         let changes = Self::pending_changes(tx, id, true);
@@ -173,12 +190,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             changes.apply(&mut row);
         }
-        // SAFETY: the tag says what the payload is, then and now.
-        unsafe {
-            tx.set_tag(id, tag::UPDATE);
-            tx.exchange_payload(id, R::Cell::pend(row));
-        }
-        Ok(())
+        Ok(row)
     }
 
     /// Makes the pending changes of a row, at the commit. The row stays as it is if users' code panics.
@@ -277,15 +289,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         })
     }
 
-    /// The attempt's own pending write, as a row: changes become an update.
+    /// The attempt's own pending write, as a row: changes become an update, unless the read is not kept.
     #[inline(always)]
     pub(crate) fn own_row<S>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
-    ) -> Result<RowView<S>, Abort> {
+    ) -> Result<RowView<S, R>, Abort> {
         if tx.tag(id) == tag::CHANGES {
+            if !tx.keeps_reads() {
+                return self.changed_row(tx, record, id).map(RowView::Changed);
+            }
             self.settle_changes(tx, record, id)?;
         }
         Ok(RowView::Own(id))

@@ -390,7 +390,7 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         let worker = &mut *worker.named(procedure.name());
-        if P::DEFERS && !procedure.profile().read_only {
+        if P::DEFERS && !procedure.profile().only_reads() {
             return worker.try_transact_deferred(procedure.profile(), |tx| {
                 if !tx.defers() {
                     let output = procedure.run(&mut Eager::new(self, tx))?;
@@ -402,7 +402,7 @@ impl<P: Protocol> Database<P> {
             });
         }
         // The constant comes first, so that other protocols do not compile the procedure for this context.
-        if P::ALLOWS_STEALING && self.allows_stealing() && !procedure.profile().read_only {
+        if P::ALLOWS_STEALING && self.allows_stealing() && !procedure.profile().only_reads() {
             return worker.try_transact_deferred(procedure.profile(), |tx| {
                 let mut context = Graph::sole_user(self, tx);
                 let output = procedure.run(&mut context)?;

@@ -33,7 +33,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             match self.read_record(tx, record)? {
                 RowView::Dead => self.unlink_dead(tx, record),
-                RowView::Present(_) => {
+                RowView::Present(_) | RowView::Changed(_) => {
                     // The operation reads the row when it runs, in its place in program order.
                     tx.read_as_condition();
                     return Ok(Some(record));
@@ -104,6 +104,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             match table.read_record(tx, record)? {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Changed(row) => Ok(Some(look(&row))),
                 RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
                 RowView::Dead => Err(table.died(tx, record)),
             }

@@ -85,7 +85,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             };
             match self.read_record(tx, existing)? {
-                RowView::Present(_) => return Ok(Some(existing)),
+                RowView::Present(_) | RowView::Changed(_) => return Ok(Some(existing)),
                 RowView::Own(id) => {
                     let inserted = self.insert_again(tx, existing, id, fresh.row())?;
                     return Ok((!inserted).then_some(existing));

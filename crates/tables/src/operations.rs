@@ -13,9 +13,11 @@ use std::ops::Bound;
 use std::ptr::NonNull;
 
 /// A row as an attempt sees it.
-pub(crate) enum RowView<S> {
+pub(crate) enum RowView<S, R> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
+    /// A present row with the attempt's own pending changes, for a read that is not kept.
+    Changed(R),
     /// The part of a present row that was loaded.
     Present(S),
     /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
@@ -28,7 +30,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<RowView<Snapshot<R>>, Abort> {
+    ) -> Result<RowView<Snapshot<R>, R>, Abort> {
         self.read_record_by(tx, record, Record::load, |snapshot| snapshot.state)
     }
 
@@ -40,7 +42,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         mut load: impl FnMut(&Record<K, R, P>) -> S,
         state: impl Fn(&S) -> State,
-    ) -> Result<RowView<S>, Abort> {
+    ) -> Result<RowView<S, R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; `tx` is of this table's operation.
         let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
@@ -181,6 +183,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             match self.read_record(tx, record)? {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 RowView::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Changed(row) => return Ok(Some(look(&row))),
                 RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
                 RowView::Dead => self.unlink_dead(tx, record),
             }
@@ -213,6 +216,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // SAFETY: stable and present, loaded while the attempt was pinned.
                     return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
                 }
+                RowView::Changed(row) => return Ok(Some(columns.of(&row))),
                 RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, |row| columns.of(row))),
                 RowView::Dead => self.unlink_dead(tx, record),
             }

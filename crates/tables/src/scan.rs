@@ -209,6 +209,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(match self.read_record(tx, record)? {
             // SAFETY: stable and present.
             RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
+            RowView::Changed(row) => Some(visit(key, &row)),
             RowView::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
             // The observation of the leaf covers the absence of this row.
             RowView::Dead => None,

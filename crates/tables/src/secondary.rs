@@ -74,7 +74,7 @@ type Entries<S, K, P> = Shared<(S, K), (), P>;
 /// The index itself, shared by the table and by the handles.
 pub(crate) struct SecondaryInner<S: Key, K: Key, R: Value, P: Protocol> {
     entries: EpochBox<Entries<S, K, P>>,
-    key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+    key_of: Box<KeyOf<S, K, R>>,
     part: OnceLock<PartId>,
 }
 
@@ -105,7 +105,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         name: String,
         immutable: bool,
         table: TableSlot<K, R, P>,
-        key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+        key_of: Box<KeyOf<S, K, R>>,
     ) -> Self {
         let entries = EpochBox::new(Shared::new(engine, name, Index::ordered(), immutable));
         Self { kept: Arc::new(SecondaryInner { entries, key_of, part: OnceLock::new() }), table }
@@ -193,45 +193,85 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let table = table_of(tx, &self.table, &self.kept.entries.meta)?;
-        let (entries, range) = (&*self.kept.entries, images::<S, K>(&range));
-        scan_rows(tx, entries, range, direction, |entry, ()| (&entry.0, &entry.1), table, &mut visit)
+        self.scan_images(tx, images::<S, K>(&range), direction, &mut visit)
+    }
+
+    pub(crate) fn scan_images(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, (S, K)>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let kept = &*self.kept;
+        let table = table_of(tx, &self.table, &kept.entries.meta)?;
+        let indexed = Indexed { entries: &kept.entries, key_of: &*kept.key_of, table };
+        indexed.scan_rows(tx, range, direction, |entry, ()| (&entry.0, &entry.1), visit)
     }
 }
 
-/// Visits the rows of the entries in a range, a few entries at a time. `names` tells the secondary and the primary key of
-/// an entry.
-pub(crate) fn scan_rows<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol>(
-    tx: &mut Transaction<'_, P>,
-    entries: &Shared<E, V, P>,
-    (mut low, mut high): ImageRange<'_, E>,
-    direction: Direction,
-    names: for<'e> fn(&'e E, &'e V) -> (&'e S, &'e K),
-    table: &Table<K, R, P>,
-    visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
-) -> Result<(), Abort> {
-    let mut found: Vec<(E, V)> = Vec::with_capacity(BATCH);
-    loop {
-        found.clear();
-        entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, row| {
-            found.push((entry.clone(), row.clone()));
-            if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        for (entry, row) in &found {
-            let (secondary, key) = names(entry, row);
-            let flow = table.read(tx, key, |row| visit(secondary, key, row))?;
-            if flow.is_some_and(|flow| flow.is_break()) {
+/// A table with the entries of one of its indexes.
+pub(crate) struct Indexed<'t, E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> {
+    pub(crate) entries: &'t Shared<E, V, P>,
+    pub(crate) key_of: &'t KeyOf<S, K, R>,
+    pub(crate) table: &'t Table<K, R, P>,
+}
+
+/// The function that makes secondary keys.
+pub(crate) type KeyOf<S, K, R> = dyn Fn(&K, &R) -> S + Send + Sync;
+
+impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, S, K, R, P> {
+    /// Looks at the row that an entry names, whose secondary key is told by `is_named`. If the attempt does not depend on what it reads, the row may have got another
+    /// secondary key since its entry was read; then it is not the entry's any more, and not shown.
+    pub(crate) fn read_row<O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        is_named: impl FnOnce(&S) -> bool,
+        look: impl FnOnce(&R) -> O,
+    ) -> Result<Option<O>, Abort> {
+        let access = tx.enter(&self.entries.meta)?;
+        if access.keeps_reads() || access.is_on_snapshot() {
+            return self.table.read(tx, key, look);
+        }
+        let looked = self.table.read(tx, key, |row| is_named(&(self.key_of)(key, row)).then(|| look(row)))?;
+        Ok(looked.flatten())
+    }
+
+    /// Visits the rows of the entries in a range, a few entries at a time. `names` tells the secondary and the primary key of
+    /// an entry.
+    pub(crate) fn scan_rows(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        (mut low, mut high): ImageRange<'_, E>,
+        direction: Direction,
+        names: for<'e> fn(&'e E, &'e V) -> (&'e S, &'e K),
+        visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let mut found: Vec<(E, V)> = Vec::with_capacity(BATCH);
+        loop {
+            found.clear();
+            self.entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, row| {
+                found.push((entry.clone(), row.clone()));
+                if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            for (entry, row) in &found {
+                let (secondary, key) = names(entry, row);
+                let flow =
+                    self.read_row(tx, key, |now| now == secondary, |row| visit(secondary, key, row))?;
+                if flow.is_some_and(|flow| flow.is_break()) {
+                    return Ok(());
+                }
+            }
+            let Some((last, _)) = found.last() else { return Ok(()) };
+            if found.len() < BATCH {
                 return Ok(());
             }
-        }
-        let Some((last, _)) = found.last() else { return Ok(()) };
-        if found.len() < BATCH {
-            return Ok(());
-        }
-        let behind = Bound::Excluded(E::Image::own(&last.image()));
-        match direction {
-            Direction::Ascending => low = behind,
-            Direction::Descending => high = behind,
+            let behind = Bound::Excluded(E::Image::own(&last.image()));
+            match direction {
+                Direction::Ascending => low = behind,
+                Direction::Descending => high = behind,
+            }
         }
     }
 }
@@ -241,7 +281,7 @@ pub(crate) fn scan_rows<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol>
 const BATCH: usize = if cfg!(test) { 3 } else { 16 };
 
 /// The entries in a range of secondary keys.
-fn images<'k, S: Key, K: Key>(range: &'k impl KeyBounds<S>) -> ImageRange<'k, (S, K)> {
+pub(crate) fn images<'k, S: Key, K: Key>(range: &'k impl KeyBounds<S>) -> ImageRange<'k, (S, K)> {
     // An image that is not above any entry of a secondary key, or one behind all of them.
     let edge = S::Image::edge::<K::Image>;
     let (low, high) = range.images();

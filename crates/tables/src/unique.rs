@@ -8,15 +8,19 @@
 
 use crate::errors::DuplicateKey;
 use crate::index::{Direction, Keyed};
-use crate::key::{AsKey, Key, KeyBounds};
+use crate::key::{AsKey, ImageRange, Key, KeyBounds};
 use crate::scan::first_rows;
-use crate::secondary::{MaintainedIndex, TableSlot, scan_rows, table_of};
+use crate::secondary::{Indexed, KeyOf, MaintainedIndex, TableSlot, table_of};
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, Boxed, Engine, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
 use std::ops::ControlFlow;
+
+/// The number of looks after which a lookup that is not kept finds nothing, because its secondary key moves from row to row all
+/// the time (or the user's function does not make the same key twice).
+const LOOKS_MAX: u32 = 64;
 
 /// The primary key of the row that has a secondary key.
 #[derive(Clone)]
@@ -32,7 +36,7 @@ impl<K: Key> Value for Owner<K> {
 /// The index itself, shared by the table and by the handles.
 pub(crate) struct UniqueInner<S: Key, K: Key, R: Value, P: Protocol> {
     entries: EpochBox<Shared<S, Owner<K>, P>>,
-    key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+    key_of: Box<KeyOf<S, K, R>>,
 }
 
 /// A unique index of a [`Table`](crate::Table): finds the row that has a key made from key and row. No two rows have the
@@ -83,7 +87,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         engine: &Engine<P>,
         name: String,
         table: TableSlot<K, R, P>,
-        key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+        key_of: Box<KeyOf<S, K, R>>,
     ) -> Self {
         let entries = EpochBox::new(Shared::new(engine, name, Index::ordered(), false));
         Self { inner: Arc::new(UniqueInner { entries, key_of }), table }
@@ -105,10 +109,17 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         tx: &mut Transaction<'_, P>,
         secondary: &(impl AsKey<S> + ?Sized),
     ) -> Result<Option<(K, R)>, Abort> {
-        let table = table_of(tx, &self.table, &self.inner.entries.meta)?;
-        let Some(key) = self.get_key(tx, secondary)? else { return Ok(None) };
-        // Both are of one state if the attempt commits, so the row is there.
-        Ok(table.get(tx, &key)?.map(|row| (key, row)))
+        let indexed = self.indexed(tx)?;
+        for _ in 0..LOOKS_MAX {
+            let Some(key) = self.get_key(tx, secondary)? else { return Ok(None) };
+            let row = indexed.read_row(tx, &key, |now| *now == secondary.to_key(), R::clone)?;
+            // Entry and row are of one state if the attempt depends on what it reads, and commits. Otherwise the secondary key has
+            // moved to another row in between, or to none.
+            if row.is_some() || tx.enter(&self.inner.entries.meta)?.keeps_reads() {
+                return Ok(row.map(|row| (key, row)));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns a copy of the primary key of the row that has a secondary key, without reading the row. A change of the
@@ -178,9 +189,24 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let table = table_of(tx, &self.table, &self.inner.entries.meta)?;
-        let (entries, range) = (&*self.inner.entries, range.images());
-        scan_rows(tx, entries, range, direction, |secondary, owner| (secondary, &owner.0), table, &mut visit)
+        self.scan_images(tx, range.images(), direction, &mut visit)
+    }
+
+    pub(crate) fn scan_images(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, S>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let indexed = self.indexed(tx)?;
+        indexed.scan_rows(tx, range, direction, |secondary, owner| (secondary, &owner.0), visit)
+    }
+
+    fn indexed(&self, tx: &mut Transaction<'_, P>) -> Result<Indexed<'_, S, Owner<K>, S, K, R, P>, Abort> {
+        let inner = &*self.inner;
+        let table = table_of(tx, &self.table, &inner.entries.meta)?;
+        Ok(Indexed { entries: &inner.entries, key_of: &*inner.key_of, table })
     }
 }
 

@@ -89,7 +89,7 @@ impl Limit {
     #[inline(never)]
     fn wait(&self, profile: &Profile, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
         let Some(bytes_max) = self.get() else { return Ok(()) };
-        if profile.read_only || thread::is_simulated() {
+        if profile.only_reads() || thread::is_simulated() {
             return Ok(());
         }
         let begin = clock::now();

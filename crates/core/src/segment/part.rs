@@ -12,7 +12,6 @@ use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
 use crate::item::{Flags, Item, ItemId};
 use crate::object::Object;
 use crate::pin::Pin;
-use crate::profile::Isolation;
 use crate::protocol::Protocol;
 use crate::savepoint::SavedWrite;
 use crate::transaction::{ObjectAccess, ReadValue};
@@ -62,6 +61,9 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         // SAFETY: the caller's promise; payloads are as their tags say; the snapshot is stable.
         unsafe {
             match tx.read(object, self.address(), || self.cell.load())? {
+                ReadValue::Own(id) if tx.tag(id) == tag::CHANGES && !tx.keeps_reads() => {
+                    Ok(Presence::Present(look(&self.read_changed(tx, id, Part::is_present)?)))
+                }
                 ReadValue::Own(id) => {
                     self.settle_part(tx, id)?;
                     let part = <Part<W> as crate::Value>::Cell::pending(tx.payload::<Pending<Part<W>>>(id));
@@ -384,9 +386,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         object: &O,
         segment: NonNull<P::Header>,
     ) -> Result<(), Abort> {
-        let keeps_reads = self.attempt.profile().isolation == Isolation::Serializable;
         // At its turns an attempt has each other one before it or behind it at all segments.
-        if P::OPAQUE || !P::TRACKS_READS || !keeps_reads || self.is_at_turn() {
+        if P::OPAQUE || !P::TRACKS_READS || !self.keeps_reads() || self.is_at_turn() {
             return Ok(());
         }
         // SAFETY: the caller's promise.

@@ -10,7 +10,7 @@ struct Untracked<'a, 'w, P: Protocol> {
     access: &'a mut ObjectAccess<'w, P>,
     profile: Profile,
     read_path: ReadPath,
-    observes_otherwise: bool,
+    reads_otherwise: bool,
 }
 
 impl<P: Protocol> Drop for Untracked<'_, '_, P> {
@@ -18,7 +18,7 @@ impl<P: Protocol> Drop for Untracked<'_, '_, P> {
         let attempt = &mut self.access.attempt;
         attempt.profile = self.profile;
         attempt.read_path = self.read_path;
-        attempt.observes_otherwise = self.observes_otherwise;
+        attempt.reads_otherwise = self.reads_otherwise;
     }
 }
 
@@ -26,10 +26,11 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Runs a part of the body that only reads, and on whose reads the transaction does not depend: it neither aborts nor waits
     /// because something changes that was read there. For hints: which row to try, how full a queue was.
     ///
-    /// This gives up serializability for these reads, as [`Isolation::ReadCommitted`] does for a whole transaction. Each sees a
-    /// committed value, or one that the transaction itself has written; two reads may see two states; a key that was absent may have
-    /// come. What the body decides by them must be right whatever they say, or be read again outside of the part. A
+    /// This gives up serializability for these reads, as [`Isolation::ReadCommitted`] does for a whole transaction. Each call
+    /// returns one committed fact, or one that the transaction itself has made; two calls may see two states; a key that was absent may
+    /// have come. What the body decides by them must be right whatever they say, or be read again outside of the part. A
     /// [`retry`](Self::retry) is woken by their changes, too. Histories do not show them. On a snapshot, reads are as elsewhere.
+    /// Deferred operations that are waiting run before the part.
     ///
     /// A write in the part is [`Misuse::ReadOnly`](crate::Misuse::ReadOnly).
     ///
@@ -41,12 +42,15 @@ impl<P: Protocol> Transaction<'_, P> {
         if attempt.profile.isolation.is_on_snapshot() {
             return part(self);
         }
+        // What was deferred is no part of this part. If it fails, so does each operation from here on.
+        let _ = self.0.settle();
+        let attempt = &mut self.0.attempt;
         let (profile, read_path) = (attempt.profile, attempt.read_path);
-        let observes_otherwise = attempt.observes_otherwise;
+        let reads_otherwise = attempt.reads_otherwise;
         attempt.profile = Profile { read_only: true, isolation: Isolation::ReadCommitted, ..profile };
         attempt.read_path = ReadPath::Item;
-        attempt.observes_otherwise = true;
-        let running = Untracked { access: &mut self.0, profile, read_path, observes_otherwise };
+        attempt.reads_otherwise = true;
+        let running = Untracked { access: &mut self.0, profile, read_path, reads_otherwise };
         part(running.access)
     }
 }

@@ -3,6 +3,7 @@
 use super::{Waiter, Waiting};
 use crate::attempt::Attempt;
 use crate::item::{Flags, ItemId};
+use crate::profile::Isolation;
 use crate::protocol::Protocol;
 use crate::structure::{Observed, StructureChange};
 use crate::transaction::ObjectAccess;
@@ -83,9 +84,10 @@ impl<P: Protocol> Attempt<P> {
         self.is_noted
     }
 
-    /// Called when the log or the watch has come or gone.
+    /// Called when the log or the watch has come or gone, and when the profile has changed.
     pub(crate) fn note_or_not(&mut self) {
         self.is_noted = self.log.is_some() || self.watch.is_some();
+        self.reads_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
     }
 }
 

@@ -1,7 +1,7 @@
 //! # Guarantees, rules for bodies, limits
 //!
-//! - **Serializability**, under every protocol, unless a transaction declares that it needs less
-//!   ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies the results, of some
+//! - **Serializability**, under every protocol, of all transactions that write, and of those that only read unless they declare that
+//!   they need less ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies the results, of some
 //!   serial order. Failed lookups and scanned ranges are included.
 //! - **That order agrees with real time** (strict serializability) where [`Protocol::STRICT`] is true, that is,
 //!   everywhere but under `tictoc`. There a transaction may precede, in the order, another one that ended before it

@@ -5,9 +5,10 @@
 //!
 //! - The transaction *only reads*. `plor` then reads without registering as a reader, except a transaction that has
 //!   lost three times; the other protocols treat it as any other. A write in it is [`Misuse::ReadOnly`].
-//! - *[Read committed](Isolation::ReadCommitted)* is enough: each read sees committed data, and no more is
-//!   guaranteed. This is for large reports that need not be exact. Under every protocol, they then never abort
-//!   because a row that they have read changed, and they block others only during a single read.
+//! - It only reads, and *[read committed](Isolation::ReadCommitted)* is enough: each call returns one committed fact (a row, the
+//!   absence of a key, the length of a queue), and two calls may see two states. This is for large reports that need not be exact.
+//!   Under every protocol, they then never abort because something that they have read changed, and they block others only during a
+//!   single read. A transaction that writes is always serializable: a write in this one is [`Misuse::ReadOnly`].
 //! - It reads on a *[snapshot](crate::guide::snapshots)*.
 //! - The approximate number of *records* that it touches: under `plor+deadline` small transactions go before large
 //!   ones for a while.
@@ -36,7 +37,7 @@
 //! | wanted | how | what it gives up |
 //! |---|---|---|
 //! | *for update*: nobody else may take the row from now on | an update that changes nothing: `table.update(tx, &key, \|row\| row.clone())` | a version more for each such read; under optimistic protocols others learn of it at the commit, as of any write |
-//! | *untracked*: a hint that may be out of date | [`tx.untracked(…)`](Transaction::untracked) around it | the transaction does not depend on it: no serializability for this read |
+//! | *untracked*: a hint that may be out of date | [`tx.untracked(…)`](Transaction::untracked) around it | the transaction does not depend on it: no serializability for this read, which is for what the result does not depend on |
 //! | *on a snapshot*: many rows of one moment | a transaction of its own, on a [snapshot](crate::guide::snapshots) | it cannot write |
 //! | *a test*: only the outcome of a condition counts | [`subtract_if_enough`](Table::subtract_if_enough), conditions of objects ([hot rows](crate::guide::hot_rows)) | the value itself is not known |
 //!

@@ -12,4 +12,6 @@ mod conflicts;
 mod edges;
 mod elements;
 mod hostile;
+mod iterators;
 mod tree;
+mod unkept;

@@ -435,13 +435,15 @@ unsafe impl Protocol for Drp {
             if item.is(Flags::LOCKED) {
                 return self.load_at_turn(attempt, id, load);
             }
-            if attempt.local.is_early && (item.mark.ticket != 0 || attempt.local.is_tamed) {
+            let keeps_reads = attempt.keeps_reads();
+            let waits = item.mark.ticket != 0 || attempt.local.is_tamed && keeps_reads;
+            if attempt.local.is_early && waits {
                 self.take_early_turn(attempt, id, false)?;
                 continue;
             }
             let (_, value) =
                 item.header().stable(&mut load).map_err(|reason| ConflictCause::item(reason, id))?;
-            if self.keep_opaque(attempt, id)? {
+            if !keeps_reads || self.keep_opaque(attempt, id)? {
                 return Ok(value);
             }
             // The value is not kept, so it cannot be checked: read again.

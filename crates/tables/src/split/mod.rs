@@ -226,6 +226,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 self.unlink_dead(tx, record);
                 Ok(())
             }
+            _ if !tx.keeps_reads() => Ok(()),
             // The attempt has seen the row before its deletion.
             _ => {
                 let split = self.split().expect("it has parts");

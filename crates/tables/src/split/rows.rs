@@ -136,11 +136,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
         record: NonNull<Record<K, R, P>>,
-        found: RowView<Snapshot<R>>,
+        found: RowView<Snapshot<R>, R>,
     ) -> Result<Option<R>, Abort> {
         let row = match found {
             // SAFETY: stable and present, loaded while the attempt was pinned.
             RowView::Present(snapshot) => Some(unsafe { snapshot.row(tx.pin()) }.clone()),
+            RowView::Changed(row) => Some(row),
             RowView::Own(id) => self.look_at_own(tx, record, id, R::clone),
             RowView::Dead => None,
         };
@@ -151,6 +152,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let part = record.as_ref().part(group).segment();
                 match part.read_part(tx, split, |part| put::<R>(part, &mut row, group))? {
                     Presence::Present(()) => {}
+                    // Its deletion has been committed since.
+                    Presence::Absent if !tx.keeps_reads() => return Ok(None),
                     Presence::Deleted | Presence::Absent => return Err(self.vanished(tx, split, part)),
                 }
             }
