@@ -21,6 +21,7 @@ mod graveyard;
 mod groups;
 mod index;
 mod insertion;
+mod iterator;
 pub mod key;
 mod logging;
 mod map;

@@ -40,8 +40,7 @@
 //!   change copies the row. Use it for large rows, strings, vectors, anything that is `Clone + Send + Sync`.
 //!
 //! ```
-//! use hotrow::{Database, Direction, Key, Text, Value};
-//! use std::ops::ControlFlow;
+//! use hotrow::{Database, Key, Text, Value};
 //!
 //! /// Ordered by the first field, then the second.
 //! #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
@@ -75,17 +74,18 @@
 //! let twice = db.transact(|tx| orders.insert(tx, first, ben)).unwrap_err();
 //! assert_eq!(twice.to_string(), "rolled back: orders has a row with key OrderKey { district: 1, order: 1 } already");
 //!
-//! // The newest order of district 1: a scan downwards that stops at the first row.
-//! let newest = db.transact(|tx| {
+//! // The newest order of district 1, and the sum of its orders.
+//! let (newest, sum) = db.transact(|tx| {
 //!     let district = OrderKey { district: 1, order: 0 }..=OrderKey { district: 1, order: u32::MAX };
-//!     let mut newest = None;
-//!     orders.scan(tx, district, Direction::Descending, |key, order| {
-//!         newest = Some((key.order, order.amount));
-//!         ControlFlow::Break(())
-//!     })?;
-//!     Ok(newest)
+//!     let newest = orders.last(tx, district)?;
+//!     let mut sum = 0;
+//!     for order in orders.iter(tx, district) {
+//!         let (_key, order) = order?;
+//!         sum += order.amount;
+//!     }
+//!     Ok((newest.map(|(key, _)| key.order), sum))
 //! })?;
-//! assert_eq!(newest, Some((2, 51)));
+//! assert_eq!((newest, sum), (Some(2), 81));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -97,7 +97,8 @@
 //!
 //! A failed lookup reads a fact: the key is missing. A scan reads one, too: the range holds no other keys than those
 //! visited. If another transaction inserts or deletes there, the commit fails and the body runs again, so neither
-//! index admits phantoms. Only an ordered table can be scanned ([`Table::scan`], or [`Table::collect`] with a limit).
+//! index admits phantoms. Only an ordered table can be scanned: [`Table::scan`] with a
+//! visitor, which copies nothing, [`Table::iter`], [`Table::first`] and [`Table::last`], or [`Table::collect`] with a limit.
 //! Such facts are checked per bucket or leaf, so the insertion of a neighbouring key may also abort a transaction
 //! whose lookup found nothing. Where several keys of a large hash table are known beforehand, [`Table::prefetch`]
 //! fetches them together; it changes no result.
