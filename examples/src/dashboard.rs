@@ -22,7 +22,7 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use hotrow::metrics::Publisher;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, HotKey, Occ, RetainedMemory, Statistics, Table, Value, column};
+use hotrow::{Database, Error, HotKey, Occ, RetainedMemory, Statistics, Table, Value, column_of};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +94,8 @@ impl Shop {
     fn buy(&self, article: u32) -> Result<u64, Error> {
         self.db.with_worker(|worker| {
             worker.named("buy").transact(|tx| {
-                let price = self.articles.read_columns(tx, &article, column!(Article, price))?.unwrap_or(0);
+                let price =
+                    self.articles.read_columns(tx, &article, column_of!(Article, price))?.unwrap_or(0);
                 self.articles.update(tx, &article, |row| row.pieces -= 1)?;
                 Ok(price)
             })

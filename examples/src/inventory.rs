@@ -14,7 +14,7 @@ use crate::Store;
 use crate::load::{self, Scenario};
 use crate::rivals::inventory as rivals;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Direction, Error, Sequence, Table, Value, column};
+use hotrow::{Database, Direction, Error, Sequence, Table, Value, column_of};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -77,12 +77,12 @@ impl Inventory {
     fn reserve(&self, item: u64, pieces: u64) -> Result<Option<ReservationKey>, Error> {
         let expires = self.now() + TIME_TO_CONFIRM.as_micros() as u64;
         self.db.transact(|tx| {
-            if !self.stock.subtract_if_enough(tx, &item, column!(Stock, free), pieces)? {
+            if !self.stock.subtract_if_enough(tx, &item, column_of!(Stock, free), pieces)? {
                 return Ok(None);
             }
             let key = (expires, self.numbers.next(tx));
             self.reservations.insert(tx, key, Reservation { item, pieces })?;
-            self.stock.add(tx, &item, column!(Stock, reserved), pieces)?;
+            self.stock.add(tx, &item, column_of!(Stock, reserved), pieces)?;
             Ok(Some(key))
         })
     }
@@ -94,8 +94,9 @@ impl Inventory {
                 return Ok(false);
             };
             self.reservations.delete(tx, key)?;
-            self.stock.add(tx, &item, column!(Stock, sold), pieces)?;
-            let was_reserved = self.stock.subtract_if_enough(tx, &item, column!(Stock, reserved), pieces)?;
+            self.stock.add(tx, &item, column_of!(Stock, sold), pieces)?;
+            let was_reserved =
+                self.stock.subtract_if_enough(tx, &item, column_of!(Stock, reserved), pieces)?;
             tx.ensure(was_reserved, "more is reserved than the item says")?;
             Ok(true)
         })
@@ -110,9 +111,9 @@ impl Inventory {
                 let expired = self.reservations.collect(tx, ..until, Direction::Ascending, 16)?;
                 for (key, Reservation { item, pieces }) in &expired {
                     self.reservations.delete(tx, key)?;
-                    self.stock.add(tx, item, column!(Stock, free), *pieces)?;
+                    self.stock.add(tx, item, column_of!(Stock, free), *pieces)?;
                     let enough =
-                        self.stock.subtract_if_enough(tx, item, column!(Stock, reserved), *pieces)?;
+                        self.stock.subtract_if_enough(tx, item, column_of!(Stock, reserved), *pieces)?;
                     tx.ensure(enough, "more is reserved than the item says")?;
                 }
                 Ok(expired.len())

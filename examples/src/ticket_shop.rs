@@ -27,7 +27,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 pub(crate) use client::Client;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Direction, Error, MissingRow, Sequence, Snapshot, Table, Value, column};
+use hotrow::{Database, Direction, Error, MissingRow, Sequence, Snapshot, Table, Value, column_of};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,10 +130,10 @@ impl Shop for OverHotrow {
     fn buy(&self, event: u32, email: &str) -> Result<u64, Refused> {
         let email = email.to_owned(); // Outside of the transaction, which may run more than once.
         Ok(self.db.transact(|tx| {
-            let price = self.events.read_columns(tx, &event, column!(Event, price))?.unwrap_or(0);
+            let price = self.events.read_columns(tx, &event, column_of!(Event, price))?.unwrap_or(0);
             let number = self.numbers.next(tx);
             self.tickets.insert(tx, number, Ticket { event, price, email: email.clone() })?;
-            let seat = self.events.subtract_if_enough(tx, &event, column!(Event, free), 1)?;
+            let seat = self.events.subtract_if_enough(tx, &event, column_of!(Event, free), 1)?;
             tx.ensure(seat, SoldOut)?;
             Ok(number)
         })?)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A field of a row type: `column!(Stock, quantity)`.
+/// A field of a row type: `column_of!(Stock, quantity)`.
 pub struct Column<R, F> {
     offset: usize,
     _field: PhantomData<fn(&R) -> &F>,
@@ -25,7 +25,7 @@ impl<R, F> fmt::Debug for Column<R, F> {
 }
 
 impl<R, F: Plain> Column<R, F> {
-    /// For the macro [`column!`](crate::column), which knows both.
+    /// For the macro [`column_of!`](crate::column), which knows both.
     ///
     /// # Safety
     ///
@@ -62,49 +62,49 @@ impl<R: Plain> Column<R, R> {
     }
 }
 
-/// Names a field of a row, for reads of [some columns only](Columns): `column!(Stock, quantity)`. A field of a field is
-/// named like `column!(Stock, place.shelf)`. The field's type is [`Plain`].
+/// Names a field of a row, for reads of [some columns only](Columns): `column_of!(Stock, quantity)`. A field of a field is
+/// named like `column_of!(Stock, place.shelf)`. The field's type is [`Plain`].
 ///
 /// ```
-/// # use hotrow_core::{Column, column};
+/// # use hotrow_core::{Column, column_of};
 /// # #[derive(Clone, Copy)]
 /// struct Stock {
 ///     quantity: u32,
 ///     name: [u8; 60],
 /// }
-/// let quantity: Column<Stock, u32> = column!(Stock, quantity);
+/// let quantity: Column<Stock, u32> = column_of!(Stock, quantity);
 /// ```
 ///
 /// The content of a box is not a field, and neither is a member of a union:
 ///
 /// ```compile_fail,E0308
-/// # use hotrow_core::{Column, column};
+/// # use hotrow_core::{Column, column_of};
 /// struct Row {
 ///     boxed: Box<u64>,
 /// }
-/// let of_the_box: Column<Row, u64> = column!(Row, boxed);
+/// let of_the_box: Column<Row, u64> = column_of!(Row, boxed);
 /// ```
 ///
 /// ```compile_fail,E0133
-/// # use hotrow_core::column;
+/// # use hotrow_core::column_of;
 /// union Either {
 ///     number: u8,
 ///     truth: bool,
 /// }
-/// let truth = column!(Either, truth);
+/// let truth = column_of!(Either, truth);
 /// ```
 ///
 /// ```compile_fail,E0793
-/// # use hotrow_core::column;
+/// # use hotrow_core::column_of;
 /// #[repr(C, packed)]
 /// struct Packed {
 ///     byte: u8,
 ///     number: u64,
 /// }
-/// let number = column!(Packed, number);
+/// let number = column_of!(Packed, number);
 /// ```
 #[macro_export]
-macro_rules! column {
+macro_rules! column_of {
     ($row:ty, $($field:tt).+) => {
         {
             // The raw pointer is of the field's own type: a reference could be coerced to one of what the field leads to.

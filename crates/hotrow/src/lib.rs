@@ -85,7 +85,7 @@ pub use hotrow_core::{
     HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable,
     OpenSnapshot, OpenTransaction, Origin, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy,
     Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics, TransactFuture, Value,
-    Variant, Variants, WorkerId, WorkerLog, column, retained_bytes,
+    Variant, Variants, WorkerId, WorkerLog, column_of, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -6,7 +6,7 @@ use super::twins::OnTwins;
 use super::values::{Boxed, GROUPS, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
-use hotrow::{Abort, Deferred, Direction, Protocol, Transaction, column};
+use hotrow::{Abort, Deferred, Direction, Protocol, Transaction, column_of};
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
@@ -174,13 +174,13 @@ impl Operation {
             }
             What::GetGauge => seen.number(on.gauges[place].get(tx)?.cast_unsigned()),
             What::GetHash if value % 2 == 0 => {
-                let columns = (column!(Inline, value), column!(Inline, complement));
+                let columns = (column_of!(Inline, value), column_of!(Inline, complement));
                 if let Some((value, complement)) = on.hash.read_columns(tx, &key, columns)? {
                     seen.inline(&Inline { value, complement, count: 0 });
                 }
             }
             What::GetCount => {
-                let count = on.hash.read_columns(tx, &key, column!(Inline, count))?;
+                let count = on.hash.read_columns(tx, &key, column_of!(Inline, count))?;
                 seen.number(count.unwrap_or(u64::MAX));
             }
             What::GetHash => drop(on.hash.read(tx, &key, |row| seen.inline(row))?),
@@ -243,14 +243,14 @@ impl Operation {
             What::InsertHash => seen.number(on.hash.insert_if_absent(tx, key, Inline::new(new))?.into()),
             What::UpsertHash => seen.number(on.hash.upsert(tx, key, Inline::new(new))?.into()),
             What::ChangeCount => {
-                let count = column!(Inline, count);
+                let count = column_of!(Inline, count);
                 let old = on
                     .hash
                     .update_columns_if_present(tx, &key, count, |count| std::mem::replace(count, new))?;
                 seen.number(old.unwrap_or(u64::MAX));
             }
             What::AddToCount => {
-                seen.number(on.hash.add_if_present(tx, &key, column!(Inline, count), new)?.into());
+                seen.number(on.hash.add_if_present(tx, &key, column_of!(Inline, count), new)?.into());
             }
             What::ChangeHash => drop(on.hash.update_if_present(tx, &key, |row| {
                 seen.inline(row);

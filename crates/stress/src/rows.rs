@@ -3,7 +3,7 @@
 use super::objects::Objects;
 use super::values::{Boxed, Inline, ReadDigest};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Deferred, Protocol, Transaction, column};
+use hotrow::{Abort, Deferred, Protocol, Transaction, column_of};
 
 /// A deferred operation on one row or on several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,11 +87,11 @@ impl RowLater {
         let flag = |tx: &mut Transaction<'_, P>, done: Deferred<bool>| tx.compute(done, u64::from);
         let found = match self {
             RowLater::ReadHash => on.hash.defer_read(tx, &key, Inline::whole)?,
-            RowLater::ReadCount => on.hash.defer_read_columns(tx, &key, column!(Inline, count))?,
+            RowLater::ReadCount => on.hash.defer_read_columns(tx, &key, column_of!(Inline, count))?,
             RowLater::ChangeCount => on.hash.defer_update_columns(
                 tx,
                 &key,
-                column!(Inline, count),
+                column_of!(Inline, count),
                 before,
                 move |count, sum| std::mem::replace(count, sum.wrapping_add(new)),
             )?,

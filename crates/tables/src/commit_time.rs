@@ -324,7 +324,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Adds an amount (which may be negative) to a column of a row without reading it: `column!(Account, balance)`, or
+    /// Adds an amount (which may be negative) to a column of a row without reading it: `column_of!(Account, balance)`, or
     /// [`Column::whole`] for a row that is a number. It wraps around at the ends of the column's range.
     ///
     /// Transactions that only add to a row never abort each other: the amounts are added at the commit. A transaction

@@ -206,7 +206,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         self
     }
 
-    /// As [`secondary`](Self::secondary), for a key that is made from some columns of the row: `column!(Person, age)`, or a tuple of them.
+    /// As [`secondary`](Self::secondary), for a key that is made from some columns of the row: `column_of!(Person, age)`, or a tuple of them.
     ///
     /// If the row has [column groups](trait@hotrow_core::Value), those of other columns conflict apart. An index by a key that is made from the
     /// whole row makes the row one segment, as a [constraint](Self::check) does.
@@ -483,7 +483,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.read(tx, key, look)
     }
 
-    /// Reads some columns of a row: `column!(Stock, quantity)`, or a tuple of columns. Of an inline row only their words
+    /// Reads some columns of a row: `column_of!(Stock, quantity)`, or a tuple of columns. Of an inline row only their words
     /// are copied, and only their cache lines fetched.
     ///
     /// # Errors

@@ -57,7 +57,7 @@
 //! who reads the tax. In two, it is not:
 //!
 //! ```
-//! use hotrow::{Database, Value, column};
+//! use hotrow::{Database, Value, column_of};
 //!
 //! #[derive(Debug, Clone, Copy, PartialEq, Value)]
 //! #[value(inline)]
@@ -71,9 +71,9 @@
 //! let warehouses = db.table::<u16, Warehouse>("warehouses").hash(1).create()?;
 //! warehouses.bulk_insert(1, Warehouse { tax: 7, year_to_date: 0 });
 //! let tax = db.transact(|tx| {
-//!     let tax = warehouses.read_columns(tx, &1, column!(Warehouse, tax))?;
+//!     let tax = warehouses.read_columns(tx, &1, column_of!(Warehouse, tax))?;
 //!     // Another thread's payment is not in the way.
-//!     let pay = || db.transact(|tx| warehouses.add(tx, &1, column!(Warehouse, year_to_date), 100));
+//!     let pay = || db.transact(|tx| warehouses.add(tx, &1, column_of!(Warehouse, year_to_date), 100));
 //!     std::thread::scope(|scope| scope.spawn(pay).join().unwrap()).unwrap();
 //!     Ok((tax, tx.attempt_number()))
 //! })?;

@@ -106,7 +106,7 @@
 //! Where a transaction needs a few fields of a large inline row, [`Table::read_columns`] copies these only:
 //!
 //! ```
-//! use hotrow::{Database, Text, Value, column};
+//! use hotrow::{Database, Text, Value, column_of};
 //!
 //! #[derive(Debug, Clone, Copy, Value)]
 //! #[value(inline)]
@@ -120,7 +120,7 @@
 //! let items = db.table::<u32, Item>("items").hash(1_000).create()?;
 //! let row = Item { price: 300, sold: 7, description: "a lamp".try_into()? };
 //! assert!(items.bulk_insert(1, row));
-//! let columns = (column!(Item, price), column!(Item, sold));
+//! let columns = (column_of!(Item, price), column_of!(Item, sold));
 //! assert_eq!(db.transact(|tx| items.read_columns(tx, &1, columns))?, Some((300, 7)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

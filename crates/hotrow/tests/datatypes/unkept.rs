@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{
     Abort, Column, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol, SecondaryIndex,
     SessionOptions, TArray, TBoostedMap, TBox, TCounter, TCounters, THashMap, TList, TListSet, TOrderedMap,
-    TPriorityQueue, TQueue, TTreeMap, TVector, TWords, Table, Transaction, UniqueIndex, Value, column,
+    TPriorityQueue, TQueue, TTreeMap, TVector, TWords, Table, Transaction, UniqueIndex, Value, column_of,
 };
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -167,8 +167,8 @@ impl<P: Protocol> Everything<P> {
             52 => drop(self.ordered.defer_insert(tx, 8u64, 8u64)?),
             53 => drop(self.ordered.defer_delete(tx, &5)?),
             54 => drop(self.queued.defer_take_first(tx, 1, (1, 0)..)?),
-            55 => self.halves.add(tx, &5, column!(Halves, apart), 1)?,
-            56 => drop(self.halves.subtract_if_enough(tx, &5, column!(Halves, apart), 1)?),
+            55 => self.halves.add(tx, &5, column_of!(Halves, apart), 1)?,
+            56 => drop(self.halves.subtract_if_enough(tx, &5, column_of!(Halves, apart), 1)?),
             57 => self.halves.update(tx, &5, |row| row.main += 1)?,
             58 => self.indexed.update(tx, &5, |row| *row += 10)?,
             59 => drop(self.indexed.delete(tx, &5)?),
@@ -214,7 +214,7 @@ impl<P: Protocol> Everything<P> {
         }
         see(&self.queued.collect(tx, .., Direction::Ascending, 9)?);
         see(&(self.halves.get(tx, &5)?, self.halves.get(tx, &6)?, self.halves.get(tx, &9)?));
-        see(&self.halves.read_columns(tx, &5, column!(Halves, apart))?);
+        see(&self.halves.read_columns(tx, &5, column_of!(Halves, apart))?);
         see(&self.halves.collect(tx, .., Direction::Ascending, 9)?);
         see(&(self.by_value.get(tx, &5)?, self.by_value.get_key(tx, &6)?, self.by_value.get(tx, &9)?));
         see(&self.by_value.collect(tx, .., Direction::Ascending, 9)?);
@@ -376,7 +376,7 @@ fn an_untracked_part_sees_what_the_transaction_will_do_and_depends_on_nothing() 
                 everything.boxed.get(tx)?,
                 everything.counter.get(tx)?.cast_unsigned(),
                 everything.ordered.get(tx, &5)?.unwrap(),
-                everything.halves.read_columns(tx, &5, column!(Halves, apart))?.unwrap(),
+                everything.halves.read_columns(tx, &5, column_of!(Halves, apart))?.unwrap(),
                 everything.queue.len(tx)? as u64,
             ])
         };
@@ -384,7 +384,7 @@ fn an_untracked_part_sees_what_the_transaction_will_do_and_depends_on_nothing() 
             everything.boxed.add(tx, 1)?;
             everything.counter.defer_add(tx, 1)?;
             everything.ordered.add(tx, &5, Column::whole(), 1)?;
-            everything.halves.add(tx, &5, column!(Halves, apart), 1)?;
+            everything.halves.add(tx, &5, column_of!(Halves, apart), 1)?;
             everything.queue.push(tx, 1)
         };
         engine

@@ -8,7 +8,7 @@ use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
     Abort, Database, Direction, Protocol, TArray, TBox, TCounter, Table, Transaction, UniqueIndex, Value,
-    Worker, column,
+    Worker, column_of,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -101,7 +101,7 @@ impl<P: Protocol> Ledger<P> {
             *number += 1;
             *number
         })?;
-        let balance = column!(Account, balance);
+        let balance = column_of!(Account, balance);
         self.accounts.add(tx, &from, balance, -amount)?;
         match random.below(3) {
             0 => self.accounts.add(tx, &to, balance, amount)?,
@@ -111,7 +111,7 @@ impl<P: Protocol> Ledger<P> {
                 self.accounts.update_columns(tx, &to, balance, |now| *now = before + amount)?;
             }
         }
-        self.accounts.add(tx, &to, column!(Account, visits), 1)?;
+        self.accounts.add(tx, &to, column_of!(Account, visits), 1)?;
         self.accounts.update(tx, &from, |account| account.last = sequence)?;
         self.commits.add(tx, 1)?;
         match random.below(2) {

@@ -7,7 +7,7 @@ use hotrow::durable::storage::Faulty;
 use hotrow::durable::{CheckpointError, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Durability, Misuse, Occ, Profile, Protocol, Value, column};
+use hotrow::{Database, Durability, Misuse, Occ, Profile, Protocol, Value, column_of};
 use serde::{Deserialize, Serialize};
 use std::future::IntoFuture;
 use std::pin::pin;
@@ -49,7 +49,7 @@ fn tables_that_the_program_does_not_make_keep_their_rows() {
         if round == 0 {
             let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
             db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
-            db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 5)).unwrap();
+            db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 5)).unwrap();
         }
         db.transact(|tx| other.insert(tx, round, round)).unwrap();
         db.checkpoint().unwrap();
@@ -65,7 +65,7 @@ fn a_checkpoint_keeps_changes_of_rows_that_the_program_does_not_read() {
     let db: Database<Occ> = reopened(&storage);
     let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
-    db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 500)).unwrap();
+    db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 500)).unwrap();
     drop((rows, db));
     let db: Database<Occ> = reopened(&storage);
     db.checkpoint().unwrap();
@@ -97,7 +97,7 @@ fn column_groups_may_be_changed() {
     let db: Database<Occ> = reopened(&storage);
     let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
-    db.transact(|tx| rows.add(tx, &1, column!(Counted, count), 5)).unwrap();
+    db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 5)).unwrap();
     drop((rows, db));
     let db: Database<Occ> = reopened(&storage);
     let rows = db.table::<u64, Plain>("rows").durable().create().unwrap();

@@ -8,7 +8,7 @@ use crate::support::{
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Column, ConstraintViolated, Database, Direction, Engine, MissingRow, Protocol, Table, Transaction,
-    Value, column,
+    Value, column_of,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -36,8 +36,8 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
             let table = if hash { builder.hash(4).create().unwrap() } else { builder.create().unwrap() };
             assert!(table.bulk_insert(1, account(100)));
             let add = |tx: &mut Transaction<'_, P>, amount| {
-                table.add(tx, &1, column!(Account, balance), amount)?;
-                table.add(tx, &1, column!(Account, visits), 1)
+                table.add(tx, &1, column_of!(Account, balance), amount)?;
+                table.add(tx, &1, column_of!(Account, visits), 1)
             };
             let made = attempts(&engine, |tx| add(tx, 5), |tx| add(tx, -7));
             assert!(made.is_none_or(|made| made == 1), "{made:?}");
@@ -94,20 +94,20 @@ fn additions_wrap_around_within_their_column() {
         let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
         assert!(table.bulk_insert(1, account(i64::MAX)));
         let added = engine.transact(|tx| {
-            table.add(tx, &1, column!(Account, balance), 1)?;
-            table.add(tx, &1, column!(Account, flags), 9)?;
-            table.add(tx, &1, column!(Account, level), 50)?;
-            table.add(tx, &1, column!(Account, limit), -8)?;
-            table.add(tx, &1, column!(Account, flags), 2)?;
-            assert!(!table.add_if_present(tx, &2, column!(Account, limit), 1)?);
+            table.add(tx, &1, column_of!(Account, balance), 1)?;
+            table.add(tx, &1, column_of!(Account, flags), 9)?;
+            table.add(tx, &1, column_of!(Account, level), 50)?;
+            table.add(tx, &1, column_of!(Account, limit), -8)?;
+            table.add(tx, &1, column_of!(Account, flags), 2)?;
+            assert!(!table.add_if_present(tx, &2, column_of!(Account, limit), 1)?);
             Ok(())
         });
         assert_eq!(added, Ok(()));
         let expected = Account { balance: i64::MIN, visits: 0, flags: 5, level: -106, limit: -1 };
         assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
         let missing = engine.transact(|tx| {
-            table.add(tx, &1, column!(Account, limit), 1)?;
-            table.add(tx, &2, column!(Account, limit), 1)
+            table.add(tx, &1, column_of!(Account, limit), 1)?;
+            table.add(tx, &2, column_of!(Account, limit), 1)
         });
         assert!(missing.unwrap_err().downcast_ref::<MissingRow>().is_some());
         assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
@@ -208,7 +208,7 @@ fn no_addition_of_threads_is_lost() {
             for round in 0..300u64 {
                 let (from, to) = ((round + thread) % 2, (round + thread + 1) % 2);
                 let ended = worker.transact(|tx| {
-                    table.add(tx, &from, column!(Account, balance), -3)?;
+                    table.add(tx, &from, column_of!(Account, balance), -3)?;
                     if round % 5 == 0 {
                         let mut sum = 0;
                         table.scan(tx, .., Direction::Ascending, |_, row| {
@@ -220,9 +220,9 @@ fn no_addition_of_threads_is_lost() {
                     if round % 7 == 0 {
                         table.update(tx, &to, |row| row.balance += 3)?;
                     } else {
-                        table.add(tx, &to, column!(Account, balance), 3)?;
+                        table.add(tx, &to, column_of!(Account, balance), 3)?;
                     }
-                    table.add(tx, &to, column!(Account, visits), 1)
+                    table.add(tx, &to, column_of!(Account, visits), 1)
                 });
                 ended.unwrap();
             }
@@ -276,7 +276,7 @@ struct Named {
 fn rows_that_indexes_and_constraints_look_at_are_added_to_as_well() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let points = column!(Named, points);
+        let points = column_of!(Named, points);
         let plain = Database::on(&engine).table::<u64, Named>("boxed").create().unwrap();
         let mut builder = Database::on(&engine).table::<u64, i64>("rows");
         let by_row = builder.unique("by_row", |_, row| *row);

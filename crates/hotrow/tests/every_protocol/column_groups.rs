@@ -7,7 +7,7 @@ use crate::support::{
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Database, Deferred, Direction, Engine, MissingRow, Protocol, TBox, Table, Transaction, Value,
-    column,
+    column_of,
 };
 use std::collections::BTreeMap;
 
@@ -50,8 +50,9 @@ pub(crate) fn operate_on_columns<K: hotrow::Key, P: Protocol>(
     random: &mut Random,
 ) -> Result<(), Abort> {
     let new = Warehouse::new(random.bits());
-    let (tax, next, total) = (column!(Warehouse, tax), column!(Warehouse, next), column!(Warehouse, total));
-    let (last, open) = (column!(Warehouse, last), column!(Warehouse, open));
+    let (tax, next, total) =
+        (column_of!(Warehouse, tax), column_of!(Warehouse, next), column_of!(Warehouse, total));
+    let (last, open) = (column_of!(Warehouse, last), column_of!(Warehouse, open));
     let mut absent = new;
     let is_there = row.is_some();
     let row = row.unwrap_or(&mut absent);
@@ -137,19 +138,19 @@ fn touch<P: Protocol>(
     group: usize,
     what: usize,
 ) -> Result<bool, Abort> {
-    let column = [column!(Warehouse, next), column!(Warehouse, tax)];
+    let column = [column_of!(Warehouse, next), column_of!(Warehouse, tax)];
     let column = column[group % 2];
     match (group, what) {
-        (2, 0) => Ok(table.read_columns(tx, &1, column!(Warehouse, total))?.is_some()),
+        (2, 0) => Ok(table.read_columns(tx, &1, column_of!(Warehouse, total))?.is_some()),
         (_, 0) => Ok(table.read_columns(tx, &1, column)?.is_some()),
-        (2, 1) => table.add_if_present(tx, &1, column!(Warehouse, total), 1),
+        (2, 1) => table.add_if_present(tx, &1, column_of!(Warehouse, total), 1),
         (_, 1) => table.add_if_present(tx, &1, column, 1),
         (2, 2) => {
-            let columns = (column!(Warehouse, total), column!(Warehouse, last));
+            let columns = (column_of!(Warehouse, total), column_of!(Warehouse, last));
             Ok(table.update_columns_if_present(tx, &1, columns, |(total, _)| *total += 1)?.is_some())
         }
         (_, 2) => Ok(table.update_columns_if_present(tx, &1, column, |value| *value += 1)?.is_some()),
-        (2, _) => table.apply_columns_if_present(tx, &1, column!(Warehouse, total), |total| *total += 1),
+        (2, _) => table.apply_columns_if_present(tx, &1, column_of!(Warehouse, total), |total| *total += 1),
         _ => table.apply_columns_if_present(tx, &1, column, |value| *value += 1),
     }
 }
@@ -247,14 +248,14 @@ fn a_row_is_seen_whole_though_its_groups_change_apart() {
         let made = attempts(
             &engine,
             |tx| {
-                let next = table.read_columns(tx, &1, column!(Warehouse, next))?;
+                let next = table.read_columns(tx, &1, column_of!(Warehouse, next))?;
                 let row = table.get(tx, &1)?.unwrap();
                 assert_eq!(next, Some(row.next));
                 note.set(tx, Some(row.total))
             },
             |tx| {
                 assert_eq!(note.get(tx)?, None);
-                table.add(tx, &1, column!(Warehouse, total), 5)
+                table.add(tx, &1, column_of!(Warehouse, total), 5)
             },
         );
         let total = Warehouse::new(7).total + if made.is_some() { 5 } else { 0 };
@@ -269,7 +270,7 @@ fn indexes_and_constraints_see_what_they_are_made_of() {
         let database = Database::on(&engine);
         let mut builder = database.table::<u64, Warehouse>("indexed");
         // The key is made of columns of the record and of one group; the other group conflicts apart.
-        let columns = (column!(Warehouse, next), column!(Warehouse, tax));
+        let columns = (column_of!(Warehouse, next), column_of!(Warehouse, tax));
         let by_next = builder.secondary_on("by_next", columns, |_, (next, tax)| (next, tax));
         let indexed = builder.create().unwrap();
         let mut builder = database.table::<u64, Warehouse>("unique").hash(1);
@@ -285,9 +286,9 @@ fn indexes_and_constraints_see_what_they_are_made_of() {
         engine
             .transact(|tx| {
                 for table in [&indexed, &unique, &checked] {
-                    table.add(tx, &1, column!(Warehouse, next), 4)?;
-                    table.set(tx, &1, column!(Warehouse, tax), 9)?;
-                    table.add(tx, &1, column!(Warehouse, total), 40)?;
+                    table.add(tx, &1, column_of!(Warehouse, next), 4)?;
+                    table.set(tx, &1, column_of!(Warehouse, tax), 9)?;
+                    table.add(tx, &1, column_of!(Warehouse, total), 40)?;
                 }
                 Ok(())
             })
@@ -298,7 +299,7 @@ fn indexes_and_constraints_see_what_they_are_made_of() {
         let entry = engine.transact(|tx| by_next.count(tx, (5, 9)..=(5, 9)));
         assert_eq!(entry, Ok(1));
         assert_eq!(engine.transact(|tx| by_total.get(tx, &43)), Ok(Some((1, expected))));
-        let refused = engine.transact(|tx| checked.add(tx, &1, column!(Warehouse, next), 38));
+        let refused = engine.transact(|tx| checked.add(tx, &1, column_of!(Warehouse, next), 38));
         assert!(refused.unwrap_err().downcast_ref::<hotrow::ConstraintViolated>().is_some());
         let missing = engine.transact(|tx| checked.update_columns(tx, &2, columns, |_| ()));
         assert!(missing.unwrap_err().downcast_ref::<MissingRow>().is_some());
@@ -314,7 +315,7 @@ fn defer<P: Protocol>(
     random: &mut Random,
 ) -> Result<(Deferred<u64>, u64), Abort> {
     let (key, new) = (random.below(3), Warehouse::new(random.bits()));
-    let columns = (column!(Warehouse, total), column!(Warehouse, last));
+    let columns = (column_of!(Warehouse, total), column_of!(Warehouse, last));
     let row = model.get_mut(&key);
     let found = |found: Option<u64>| found.unwrap_or(u64::MAX);
     let digest = |row: &Warehouse| row.total ^ u64::from(row.next) << 32 ^ u64::from(row.tax);

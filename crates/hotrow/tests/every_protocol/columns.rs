@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{for_each_protocol, impatient, overtake, whatever_time_it_takes};
-use hotrow::{Database, Engine, Protocol, Table, Value, column};
+use hotrow::{Database, Engine, Protocol, Table, Value, column_of};
 
 /// An inline row: no field has the size of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Value)]
@@ -54,13 +54,13 @@ fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         for table in tables::<Stock, P>(&engine) {
-            let quantity = column!(Stock, quantity);
+            let quantity = column_of!(Stock, quantity);
             let rest = (
-                column!(Stock, sold),
-                column!(Stock, flag),
-                column!(Stock, place.shelf),
-                column!(Stock, place.row),
-                column!(Stock, tail),
+                column_of!(Stock, sold),
+                column_of!(Stock, flag),
+                column_of!(Stock, place.shelf),
+                column_of!(Stock, place.row),
+                column_of!(Stock, tail),
             );
             let expected = |seed| {
                 let row = Stock::new(seed);
@@ -96,12 +96,15 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
         let engine = support::engine::<P>();
         for table in tables::<Note, P>(&engine) {
             assert!(table.bulk_insert(1, Note { number: 7, text: "seven".to_owned() }));
-            assert_eq!(engine.transact(|tx| table.read_columns(tx, &1, column!(Note, number))), Ok(Some(7)));
+            assert_eq!(
+                engine.transact(|tx| table.read_columns(tx, &1, column_of!(Note, number))),
+                Ok(Some(7))
+            );
         }
         let table: Table<u64, Stock, P> =
             Database::on(&engine).table("immutable").hash(1).immutable().create().unwrap();
         assert!(table.bulk_insert(1, Stock::new(5)));
-        let tail = engine.transact(|tx| table.read_columns(tx, &1, column!(Stock, tail)));
+        let tail = engine.transact(|tx| table.read_columns(tx, &1, column_of!(Stock, tail)));
         assert_eq!(tail, Ok(Some(Stock::new(5).tail)));
     });
 }
@@ -112,7 +115,7 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
         let engine = impatient::<P>();
         let table: Table<u64, Stock, P> = Database::on(&engine).table("stock").hash(4).create().unwrap();
         assert!(table.bulk_insert(1, Stock::new(0)));
-        let quantity = column!(Stock, quantity);
+        let quantity = column_of!(Stock, quantity);
         let mut others = 0;
         let taken = whatever_time_it_takes(|| {
             engine.transact(|tx| {
@@ -132,4 +135,27 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
         let left = engine.transact(|tx| table.read_columns(tx, &1, quantity)).unwrap();
         assert_eq!(left, Some(others + 1), "no change is lost");
     });
+}
+
+mod by_glob {
+    use hotrow::*;
+
+    #[derive(Clone, Copy, Value)]
+    #[value(inline)]
+    struct Row {
+        number: u64,
+    }
+
+    /// A name that the standard library's prelude has as well would be ambiguous here.
+    #[test]
+    fn the_macro_of_columns_has_a_name_of_its_own() {
+        let db = Database::open().unwrap();
+        let rows = db.table::<u64, Row>("rows").create().unwrap();
+        let number = db.transact(|tx| {
+            rows.insert(tx, 1, Row { number: 2 })?;
+            rows.add(tx, &1, column_of!(Row, number), 3)?;
+            rows.read_columns(tx, &1, column_of!(Row, number))
+        });
+        assert_eq!(number, Ok(Some(5)));
+    }
 }

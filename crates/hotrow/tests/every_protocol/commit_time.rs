@@ -3,7 +3,7 @@
 use crate::support::steps::judge;
 use crate::support::{self, Census, attempts, for_each_concurrent_protocol, for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Column, Database, Engine, Protocol, TArray, TBox, Table, Transaction, Value, column};
+use hotrow::{Abort, Column, Database, Engine, Protocol, TArray, TBox, Table, Transaction, Value, column_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
@@ -298,10 +298,10 @@ fn nothing_is_sold_twice_and_nothing_is_lost_by_threads() {
                         places.add(tx, place, 1)?;
                     }
                     let last = round as u32 + 1;
-                    if stocks.subtract_if_enough(tx, &1, column!(Stock, left), 1)? {
-                        stocks.add(tx, &1, column!(Stock, sold), 1)?;
-                        stocks.max(tx, &1, column!(Stock, best), round as i16)?;
-                        stocks.set(tx, &1, column!(Stock, last), last)?;
+                    if stocks.subtract_if_enough(tx, &1, column_of!(Stock, left), 1)? {
+                        stocks.add(tx, &1, column_of!(Stock, sold), 1)?;
+                        stocks.max(tx, &1, column_of!(Stock, best), round as i16)?;
+                        stocks.set(tx, &1, column_of!(Stock, last), last)?;
                     }
                     Ok(taken && !gives_back)
                 });

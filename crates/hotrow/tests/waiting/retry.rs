@@ -6,7 +6,7 @@ use hotrow::sync::{clock, thread};
 use hotrow::{
     Abort, BlockedForever, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol,
     RetryPolicy, Serial, SessionOptions, TBox, TCounter, THashMap, TPriorityQueue, TQueue, Transaction,
-    Value, column,
+    Value, column_of,
 };
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -166,12 +166,12 @@ fn rows_wake_those_that_wait_for_their_update_insertion_and_deletion() {
         woken(
             &engine,
             |tx| {
-                let is_enough = stocks.subtract_if_enough(tx, &1, column!(Stock, left), 5)?;
+                let is_enough = stocks.subtract_if_enough(tx, &1, column_of!(Stock, left), 5)?;
                 if is_enough { Ok(()) } else { tx.retry() }
             },
             || {
                 for _ in 0..3 {
-                    engine.transact(|tx| stocks.add(tx, &1, column!(Stock, left), 1)).unwrap();
+                    engine.transact(|tx| stocks.add(tx, &1, column_of!(Stock, left), 1)).unwrap();
                 }
             },
         );

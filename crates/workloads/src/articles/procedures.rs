@@ -1,7 +1,7 @@
 //! The transactions as procedures.
 
 use super::rows::{Article, Comment, CommentKey, User, text};
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, TableRef, column};
+use hotrow::{Context, Direction, KeyRange, Procedure, Profile, TableRef, column_of};
 use std::ops::ControlFlow;
 
 /// The number of comments that a reader gets.
@@ -71,7 +71,7 @@ impl Procedure for GetComments {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
         let Self { tables, article, comments_max } = *self;
         let key = cx.value(article);
-        let stated = cx.read_columns(tables.articles, key, column!(Article, comments))?;
+        let stated = cx.read_columns(tables.articles, key, column_of!(Article, comments))?;
         let range = cx.value(KeyRange::from((article, 0)..=(article, u64::MAX)));
         let fold = |(found, last): &mut (u64, u64), (article, number): &CommentKey, comment: &Comment| {
             // The newest one has the highest number, and there are no gaps.
@@ -122,11 +122,16 @@ impl Procedure for AddComment {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
         let Self { tables, article, user, comments_max } = *self;
         let (key, nothing) = (cx.value(article), cx.value(()));
-        let number =
-            cx.update_columns(tables.articles, key, column!(Article, comments), nothing, |comments, ()| {
+        let number = cx.update_columns(
+            tables.articles,
+            key,
+            column_of!(Article, comments),
+            nothing,
+            |comments, ()| {
                 *comments += 1;
                 *comments - 1
-            })?;
+            },
+        )?;
         let exists = cx.map(number.clone(), |number| number.is_some());
         let number = cx.map(number, Option::unwrap_or_default);
         let key = cx.map(number.clone(), move |number| (article, number));
@@ -166,7 +171,9 @@ impl Procedure for UpdateUser {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
         let (key, name) = (cx.value(self.user), cx.value(text("Last", self.name.into())));
         let changed =
-            cx.update_columns(self.tables.users, key, column!(User, last), name, |last, name| *last = name)?;
+            cx.update_columns(self.tables.users, key, column_of!(User, last), name, |last, name| {
+                *last = name
+            })?;
         Ok(cx.map(changed, |changed| changed.is_some()))
     }
 }

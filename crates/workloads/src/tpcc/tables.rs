@@ -7,7 +7,7 @@ use super::schema::{
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
 use super::{Caches, Ranks, TpccOptions};
-use hotrow::{Database, IndexRef, Key, Protocol, Table, TableBuilder, TableRef, Value, column};
+use hotrow::{Database, IndexRef, Key, Protocol, Table, TableBuilder, TableRef, Value, column_of};
 use hotrow_driver::{BenchError, Observer, load_parts};
 
 /// The tables and secondary indexes, by their references in procedures.
@@ -69,7 +69,7 @@ pub(super) fn create<P: Protocol>(database: &Database<P>, options: &TpccOptions)
         cached(database.table("ORDER-LINE").rank(rank(4)), options, OrderLineKey::ORDER_TAIL_BITS);
     let order_line = order_line.durable().create().expect("a new name");
     let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
-    let name = (column!(Customer, last), column!(Customer, first));
+    let name = (column_of!(Customer, last), column_of!(Customer, first));
     let by_name = customer.immutable_secondary_on("by_name", name, CustomerByNameKey::of);
     let customer = customer.durable().create().expect("a new name");
     let history = cached(database.table("HISTORY").hash(customers), options, 0);

@@ -5,7 +5,7 @@
 //! others; its values are boxed and never copied to be read. In all, the value itself carries the stamp of its last writer and the number of changes since it was last
 //! replaced.
 
-use hotrow::{Context, Data, TableRef, Value, column};
+use hotrow::{Context, Data, TableRef, Value, column_of};
 
 /// Size of the largest inline value, in bytes.
 pub const SHORT_BYTES_MAX: u32 = 16;
@@ -131,7 +131,7 @@ impl Row for Standard {
         table: TableRef<u64, Self>,
         key: C::Val<u64>,
     ) -> Result<C::Val<Option<u64>>, C::Stop> {
-        let ends = cx.read_columns(table, key, (column!(Self, stamp), column!(Self, tail)))?;
+        let ends = cx.read_columns(table, key, (column_of!(Self, stamp), column_of!(Self, tail)))?;
         Ok(cx.map(ends, |ends| ends.map(|(stamp, tail)| Self::seen(stamp, tail))))
     }
 

@@ -7,7 +7,7 @@ use hotrow::sync::event::Event;
 use hotrow::sync::thread;
 use hotrow::{
     Abort, Database, Direction, Engine, Error, Protocol, RetryPolicy, TBox, TCounter, TQueue, Table,
-    Transaction, Value, Worker, column,
+    Transaction, Value, Worker, column_of,
 };
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -201,13 +201,13 @@ fn alternatives_and_conditions_are_woken_by_whatever_makes_them_hold() {
                         transact(engine, worker, seed, |tx| tx.or_else(|tx| take(tx, 0), |tx| take(tx, 1)))
                     }),
                     1 => transact(engine, worker, seed, |tx| {
-                        let is_enough = stocks.subtract_if_enough(tx, &0, column!(Stock, left), 4)?;
+                        let is_enough = stocks.subtract_if_enough(tx, &0, column_of!(Stock, left), 4)?;
                         if is_enough { Ok(()) } else { tx.retry() }
                     }),
                     _ => (0..2).try_for_each(|_| {
                         transact(engine, worker, seed, |tx| {
                             flags[core - 2].update(tx, |flag| *flag += 1)?;
-                            stocks.add(tx, &0, column!(Stock, left), 1)
+                            stocks.add(tx, &0, column_of!(Stock, left), 1)
                         })
                     }),
                 };

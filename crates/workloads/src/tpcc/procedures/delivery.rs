@@ -5,7 +5,7 @@ use crate::tpcc::schema::{
     Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, column};
+use hotrow::{Context, Procedure, Profile, column_of};
 
 /// The Delivery transaction (clause 2.7.4), or its part in some of the districts: an implementation may deliver the ten orders
 /// in one to ten database transactions (clause 2.7). It returns the order delivered in each district, by position; 0 if there was
@@ -88,7 +88,7 @@ impl DeliveryProcedure {
         let customer = cx.map(ordered, move |ordered| {
             ordered.map(|(customer, _)| CustomerKey { warehouse, district, customer })
         });
-        let account = (column!(Customer, balance), column!(Customer, delivery_count));
+        let account = (column_of!(Customer, balance), column_of!(Customer, delivery_count));
         cx.commute_columns_each(tables.customer, customer, account, sum, |(balance, deliveries), sum| {
             *balance += sum;
             *deliveries += 1;

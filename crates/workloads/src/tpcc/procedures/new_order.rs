@@ -6,7 +6,7 @@ use crate::tpcc::schema::{
     OrderLine, OrderLineKey, StockKey, Warehouse, WarehouseKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, column};
+use hotrow::{Context, Procedure, Profile, column_of};
 
 /// The New-Order transaction (clause 2.4.2).
 #[derive(Debug, Clone, Copy)]
@@ -49,13 +49,13 @@ impl Procedure for NewOrderProcedure {
         let stock = lines.clone().map(|line| StockKey { warehouse: line.supply_warehouse, item: line.item });
         cx.prefetch(tables.stock, stock);
         let items = lines.map(|line| ItemKey { item: line.item });
-        cx.prefetch_columns(tables.item, items, column!(Item, price));
-        cx.prefetch_columns(tables.customer, std::iter::once(input.customer), column!(Customer, discount));
+        cx.prefetch_columns(tables.item, items, column_of!(Item, price));
+        cx.prefetch_columns(tables.customer, std::iter::once(input.customer), column_of!(Customer, discount));
 
         let key = cx.value(WarehouseKey { warehouse });
-        let warehouse_tax = cx.read_columns(tables.warehouse, key, column!(Warehouse, tax))?;
+        let warehouse_tax = cx.read_columns(tables.warehouse, key, column_of!(Warehouse, tax))?;
         let (key, nothing) = (cx.value(district_key), cx.value(()));
-        let columns = (column!(District, next_order), column!(District, tax));
+        let columns = (column_of!(District, next_order), column_of!(District, tax));
         let taken = cx.update_columns(tables.district, key, columns, nothing, |(next, tax), ()| {
             let order = *next;
             *next += 1;
@@ -63,7 +63,7 @@ impl Procedure for NewOrderProcedure {
         })?;
         let taken = cx.map(taken, Option::unwrap_or_default);
         let key = cx.value(input.customer);
-        let discount = cx.read_columns(tables.customer, key, column!(Customer, discount))?;
+        let discount = cx.read_columns(tables.customer, key, column_of!(Customer, discount))?;
 
         // The orders of one district form a group: only within it can order numbers, and so keys, collide.
         let group = district_key.group();
@@ -84,7 +84,7 @@ impl Procedure for NewOrderProcedure {
         let mut total = cx.value(0i64);
         for (number, line) in input.lines.iter().copied().enumerate() {
             let key = cx.value(ItemKey { item: line.item });
-            let price = cx.read_columns(tables.item, key, column!(Item, price))?;
+            let price = cx.read_columns(tables.item, key, column_of!(Item, price))?;
             // An item that does not exist rolls the order back, after everything before it has run (clause
             // 2.4.2.3).
             let exists = cx.map(price.clone(), |price| price.is_some());

@@ -4,7 +4,7 @@ use super::customer;
 use crate::tpcc::input::OrderStatusInput;
 use crate::tpcc::schema::{Customer, OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, column};
+use hotrow::{Context, Direction, KeyRange, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 
 /// The Order-Status transaction (clause 2.6.2).
@@ -45,8 +45,8 @@ impl Procedure for OrderStatusProcedure {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<OrderSummary>, C::Stop> {
         let Self { tables, input } = self;
         let customer = customer::find(cx, tables, input.district, input.customer)?;
-        let balance = cx.read_columns(tables.customer, customer.clone(), column!(Customer, balance))?;
-        let name = (column!(Customer, first), column!(Customer, middle), column!(Customer, last));
+        let balance = cx.read_columns(tables.customer, customer.clone(), column_of!(Customer, balance))?;
+        let name = (column_of!(Customer, first), column_of!(Customer, middle), column_of!(Customer, last));
         cx.read_columns(tables.customer, customer.clone(), name)?;
         let range = cx.map(customer, |customer| {
             let key = OrderByCustomerKey::of_customer(&customer);

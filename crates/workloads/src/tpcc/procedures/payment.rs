@@ -6,7 +6,7 @@ use crate::tpcc::schema::{
     CUSTOMER_DATA_MAX, Customer, CustomerKey, District, History, HistoryKey, Warehouse, WarehouseKey, is_bad,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, Text, column};
+use hotrow::{Context, Procedure, Profile, Text, column_of};
 use std::fmt::Write;
 
 /// The Payment transaction (clause 2.5.2). It returns the customer's new balance, in cents.
@@ -37,18 +37,18 @@ impl Procedure for PaymentProcedure {
 
         let warehouse = WarehouseKey { warehouse: district.warehouse };
         let key = cx.value(warehouse);
-        let warehouse_name = cx.read_columns(tables.warehouse, key, column!(Warehouse, name))?;
+        let warehouse_name = cx.read_columns(tables.warehouse, key, column_of!(Warehouse, name))?;
         let key = cx.value(district);
-        let district_name = cx.read_columns(tables.district, key, column!(District, name))?;
+        let district_name = cx.read_columns(tables.district, key, column_of!(District, name))?;
 
         let key = customer::find(cx, tables, input.customer_district, input.customer)?;
         let paid = cx.map(key.clone(), move |key| (key, amount));
         let account = (
-            column!(Customer, balance),
-            column!(Customer, year_to_date_payment),
-            column!(Customer, payment_count),
-            column!(Customer, credit),
-            column!(Customer, data),
+            column_of!(Customer, balance),
+            column_of!(Customer, year_to_date_payment),
+            column_of!(Customer, payment_count),
+            column_of!(Customer, credit),
+            column_of!(Customer, data),
         );
         let balance = cx.update_columns(
             tables.customer,
@@ -83,9 +83,9 @@ impl Procedure for PaymentProcedure {
 
         // Nobody needs the totals here. They are what all payments want, so they come last, and are locked for the shortest time.
         let (key, paid) = (cx.value(district), cx.value(amount));
-        cx.add(tables.district, key, column!(District, year_to_date), paid)?;
+        cx.add(tables.district, key, column_of!(District, year_to_date), paid)?;
         let (key, paid) = (cx.value(warehouse), cx.value(amount));
-        cx.add(tables.warehouse, key, column!(Warehouse, year_to_date), paid)?;
+        cx.add(tables.warehouse, key, column_of!(Warehouse, year_to_date), paid)?;
         Ok(cx.map(balance, Option::unwrap_or_default))
     }
 }

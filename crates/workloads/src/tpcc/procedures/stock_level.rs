@@ -3,7 +3,7 @@
 use crate::tpcc::input::StockLevelInput;
 use crate::tpcc::schema::{District, OrderLine, OrderLineKey, Stock, StockKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, Isolation, Procedure, Profile, column};
+use hotrow::{Context, Direction, Isolation, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 
 /// The Stock-Level transaction (clause 2.8.2). It returns the number of distinct items below the threshold.
@@ -40,7 +40,7 @@ impl Procedure for StockLevelProcedure {
         let Self { tables, input, .. } = self;
         let StockLevelInput { district, threshold } = *input;
         let key = cx.value(district);
-        let next = cx.read_columns(tables.district, key, column!(District, next_order))?;
+        let next = cx.read_columns(tables.district, key, column_of!(District, next_order))?;
         let range = cx.map(next, move |next| {
             let next = next.unwrap_or(1);
             let orders = next.saturating_sub(LAST_ORDERS)..=next.saturating_sub(1);
@@ -64,10 +64,10 @@ impl Procedure for StockLevelProcedure {
         let mut low = cx.value(0u32);
         let stock_key = |item: &u32| StockKey { warehouse: district.warehouse, item: *item };
         for items in cx.force(items)?.chunks(FETCHED_TOGETHER) {
-            cx.prefetch_columns(tables.stock, items.iter().map(stock_key), column!(Stock, quantity));
+            cx.prefetch_columns(tables.stock, items.iter().map(stock_key), column_of!(Stock, quantity));
             for item in items {
                 let key = cx.value(stock_key(item));
-                let quantity = cx.read_columns(tables.stock, key, column!(Stock, quantity))?;
+                let quantity = cx.read_columns(tables.stock, key, column_of!(Stock, quantity))?;
                 let both = cx.zip(low, quantity);
                 low = cx.map(both, move |(low, quantity)| {
                     low + u32::from(quantity.is_some_and(|quantity| quantity < threshold))
