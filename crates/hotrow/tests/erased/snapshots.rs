@@ -142,7 +142,7 @@ fn the_versions_of_a_hot_row_are_no_more_than_the_snapshots_that_see_them() {
 }
 
 #[test]
-fn nothing_is_written_on_a_snapshot() {
+fn nothing_is_written_on_a_snapshot_or_at_read_committed() {
     for_each_protocol(1, |db| {
         for (table, _) in tables(db) {
             db.bulk_insert(&table, key(0), row(0, 8)).unwrap();
@@ -158,9 +158,11 @@ fn nothing_is_written_on_a_snapshot() {
                     snapshot.transact(|tx| write(tx)),
                     Err(Error::Misuse(Misuse::ReadOnly { .. }))
                 ));
-                let profile = Profile { isolation: Isolation::Snapshot, ..Profile::UNKNOWN };
-                let written = db.transact_as(profile, |tx| write(tx));
-                assert!(matches!(written, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
+                for isolation in [Isolation::Snapshot, Isolation::ReadCommitted] {
+                    let profile = Profile { isolation, ..Profile::UNKNOWN };
+                    let written = db.transact_as(profile, |tx| write(tx));
+                    assert!(matches!(written, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
+                }
             }
             let opened = db.transact(|_| Ok(db.snapshot_strict().is_err() && db.snapshot().is_err()));
             assert_eq!(opened, Ok(true), "a transaction cannot wait for itself");
