@@ -278,31 +278,30 @@ fn each_write_at_read_committed_or_in_an_untracked_part_is_a_misuse() {
         let engine = support::engine::<P>();
         let everything = Everything::new(&engine);
         let before = engine.transact(|tx| everything.read(tx)).unwrap();
-        let mut worker = engine.worker().unwrap();
         for number in 0.. {
             let mut is_any = true;
             let mut write = |tx: &mut Transaction<'_, P>| {
                 is_any = everything.write(tx, number)?;
                 Ok(())
             };
-            let at_read_committed = is_refused(worker.try_transact_as(READ_COMMITTED, &mut write));
-            let in_a_part = is_refused(worker.try_transact_as(READ_COMMITTED, |tx| {
+            let at_read_committed = is_refused(engine.try_transact_as(READ_COMMITTED, &mut write));
+            let in_a_part = is_refused(engine.try_transact_as(READ_COMMITTED, |tx| {
                 tx.or_else(|tx| tx.savepoint(&mut write)?, |_| Ok::<_, Abort>(()))
             }));
-            let untracked = is_refused(worker.transact(|tx| tx.untracked(&mut write)));
+            let untracked = is_refused(engine.transact(|tx| tx.untracked(&mut write)));
             if !is_any {
                 assert_eq!(number, 60, "all were tried");
                 break;
             }
             assert!(at_read_committed && in_a_part && untracked, "write {number}");
         }
-        assert_eq!(worker.transact(|tx| everything.read(tx)), Ok(before));
+        assert_eq!(engine.transact(|tx| everything.read(tx)), Ok(before));
     });
 }
 
 #[test]
 fn a_session_at_read_committed_reads_and_ends_at_its_first_write() {
-    for_each_protocol!(1, |P| {
+    for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let everything = Everything::new(&engine);
         let expected = engine.transact(|tx| everything.read(tx)).unwrap();
