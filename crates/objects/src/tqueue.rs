@@ -238,22 +238,21 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     /// Returns the number of elements. Any push or pop of another transaction is then a conflict: prefer
     /// [`is_empty`](Self::is_empty).
     ///
+    /// At read committed it is the length of one moment. Under `plor` that may be one at which another transaction, which pops and
+    /// pushes, is installing its commit.
+    ///
     /// # Errors
     ///
     /// As [`push`](Self::push).
     pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        let (keeps_reads, popped) = (self.head.enter(tx)?.keeps_reads(), self.popped(tx)?);
-        if !keeps_reads && !self.head.enter(tx)?.access().is_on_snapshot() {
-            let own_pops = self.own_pops(tx)?;
-            return self.tail.enter(tx)?.read(|seen| {
-                let own = seen.change.map_or(0, Waiting::len);
-                (lock(&seen.datatype.0).elements.len() + own).saturating_sub(own_pops)
-            });
-        }
-        let pushed =
-            self.tail.enter(tx)?.read(|seen| *seen.value + seen.change.map_or(0, |own| own.len() as u64))?;
-        // Fewer pushed than popped: they are of different moments, and the attempt cannot commit.
-        Ok(pushed.saturating_sub(popped) as usize)
+        self.with_popped(tx, |tx, popped| {
+            let pushed = self
+                .tail
+                .enter(tx)?
+                .read(|seen| *seen.value + seen.change.map_or(0, |own| own.len() as u64))?;
+            // Fewer pushed than popped: they are of different moments, and the attempt cannot commit.
+            Ok(pushed.saturating_sub(popped) as usize)
+        })
     }
 
     /// Adds an element at the tail when the transaction commits. It may become known only then.
@@ -280,44 +279,54 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         self.head.enter(tx)?.read(|seen| *seen.value + seen.change.map_or(0, |own| *own as u64))
     }
 
-    /// Returns the number of elements that the attempt pops itself.
-    fn own_pops(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        self.head.enter(tx)?.own_change(|own| own.copied().unwrap_or_default())
+    /// Looks at the tail for a number of elements popped, which is that of the same moment. An attempt that does not depend on what
+    /// it reads finds out by itself: it looks again if somebody has popped meanwhile.
+    fn with_popped<R>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        mut look: impl FnMut(&mut Transaction<'_, P>, u64) -> Result<R, Abort>,
+    ) -> Result<R, Abort> {
+        loop {
+            let popped = self.popped(tx)?;
+            let seen = look(tx, popped)?;
+            if self.head.enter(tx)?.keeps_reads() || self.popped(tx)? == popped {
+                return Ok(seen);
+            }
+        }
     }
 
-    /// Finds the element that comes next. If the attempt depends on what it reads, that is the one of the head's number.
-    /// Otherwise head and tail may have moved in between, so it is the first one of those that are there at one moment:
-    /// commits add and take elements under their lock.
     fn next(&self, tx: &mut Transaction<'_, P>) -> Result<Next<T>, Abort> {
         self.head.enter(tx)?.refuse_snapshot()?;
-        let number = self.popped(tx)?;
-        let own_pops = (!self.head.enter(tx)?.keeps_reads()).then(|| self.own_pops(tx)).transpose()?;
-        let look = |seen: Seen<'_, Tail<T>>| {
-            let own = || Some(Next::Own(seen.change.and_then(|own| own.first.clone())));
-            if let Some(own_pops) = own_pops {
-                let shared = lock(&seen.datatype.0).elements.get(own_pops).cloned();
-                return shared.map(Next::Shared).or_else(own);
+        loop {
+            if let Some(next) = self.with_popped(tx, |tx, popped| self.next_of(tx, popped))? {
+                return Ok(next);
             }
+            // Somebody else has popped it, so the head has changed since it was read.
+            let head = self.head.enter(tx)?;
+            if head.keeps_reads() {
+                return Err(head.conflict());
+            }
+        }
+    }
+
+    /// Finds the element of this number. There is none if others have popped it.
+    fn next_of(&self, tx: &mut Transaction<'_, P>, number: u64) -> Result<Option<Next<T>>, Abort> {
+        let look = |seen: Seen<'_, Tail<T>>| {
             if *seen.value <= number {
-                return own();
+                return Some(Next::Own(seen.change.and_then(|own| own.first.clone())));
             }
             let shared = lock(&seen.datatype.0);
             let at = number.checked_sub(shared.first)?;
             shared.elements.get(at as usize).cloned().map(Next::Shared)
         };
-        let next = self.tail.enter(tx)?.test(look, |next, pushed| {
+        self.tail.enter(tx)?.test(look, |next, pushed| {
             let popped = number.cast_signed();
             match next {
                 Some(Next::Own(_)) => pushed.narrow(i64::MIN, popped),
                 _ => pushed.narrow(popped + 1, i64::MAX),
             }
             next
-        })?;
-        match next {
-            Some(next) => Ok(next),
-            // Somebody else has popped it, so the head has changed since it was read.
-            None => Err(self.head.enter(tx)?.conflict()),
-        }
+        })
     }
 }
 

