@@ -1,6 +1,7 @@
 //! Latencies: recorded in nanoseconds, reported in microseconds.
 
 use hdrhistogram::Histogram;
+use hotrow::sync::clock;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl Latencies {
     /// Adds the latency of one transaction.
     #[inline]
     pub(crate) fn record(&mut self, latency: Duration) {
-        self.nanoseconds.saturating_record(latency.as_nanos() as u64);
+        self.nanoseconds.saturating_record(clock::whole_nanoseconds(latency));
     }
 
     /// Adds all latencies of another histogram.

@@ -379,7 +379,7 @@ type Observe<'a> = dyn Fn(&Control, Duration, Duration) -> Option<String> + 'a;
 /// Advances the phases in time. Returns how long was measured.
 fn conduct(control: &Control, settings: &Settings, observe: &Observe<'_>) -> Duration {
     let begin = clock::now();
-    let total = settings.warmup + settings.measured;
+    let total = settings.warmup.saturating_add(settings.measured);
     let pass = |from: Instant, duration: Duration| {
         loop {
             let left = duration.saturating_sub(from.elapsed());

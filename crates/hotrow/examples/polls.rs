@@ -36,7 +36,7 @@ fn polls<'a>(
         for task in &mut tasks {
             let began = clock::now();
             let polled = task.as_mut().poll(&mut context);
-            times.push(began.elapsed().as_nanos() as u64);
+            times.push(clock::whole_nanoseconds(began.elapsed()));
             if polled.map(|result| result.expect("it has no limit")).is_ready() {
                 *task = begin();
                 is_idle = false;

@@ -1,5 +1,6 @@
 //! Backoff between two attempts of a transaction.
 
+use crate::clock::whole_nanoseconds;
 use crate::{random::Random, spin, thread};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Backoff {
             thread::yield_now();
         } else {
             let doublings = (round - SPIN_ROUNDS - YIELD_ROUNDS).min(20);
-            let ceiling = (1_000u64 << doublings).min(self.sleep_max.as_nanos() as u64).max(1);
+            let ceiling = (1_000u64 << doublings).min(whole_nanoseconds(self.sleep_max)).max(1);
             thread::sleep(Duration::from_nanos(random.below(ceiling) + 1));
         }
     }

@@ -1,6 +1,7 @@
 //! Waiting for a condition: spin, then park.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::clock::{Instant, now};
 use crate::{Condvar, Mutex, lock, spin::Spin};
 use std::time::Duration;
 
@@ -56,18 +57,19 @@ impl Event {
     /// Waits until `condition` holds or `timeout`, if given, has passed, without spinning. Returns the last value of
     /// `condition`.
     pub fn park_until(&self, timeout: Option<Duration>, mut condition: impl FnMut() -> bool) -> bool {
-        let deadline = timeout.map(|timeout| crate::clock::now() + timeout);
+        let deadline = timeout.map(|timeout| now() + timeout).filter(|deadline| *deadline != Instant::NEVER);
         let mut guard = lock(&self.mutex);
         // The fence below orders it before the check of the condition. Release: pairs with `has_parked`.
         self.waiters.fetch_add(1, Ordering::Release);
         // Pairs with the fence in `notify_all`.
         fence(Ordering::SeqCst);
+        let _announced = Announced(&self.waiters);
         let mut met = condition();
         while !met {
             guard = match deadline {
                 None => self.condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner),
                 Some(deadline) => {
-                    let left = deadline.saturating_duration_since(crate::clock::now());
+                    let left = deadline.saturating_duration_since(now());
                     if left.is_zero() {
                         break;
                     }
@@ -79,9 +81,6 @@ impl Event {
             };
             met = condition();
         }
-        // Relaxed: a notifier that still counts this waiter makes a needless wake-up, nothing else.
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
-        drop(guard);
         met
     }
 
@@ -106,6 +105,16 @@ impl Event {
     }
 }
 
+/// A waiter that counts, until its wait ends, be it by a panic of its condition.
+struct Announced<'a>(&'a AtomicU32);
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        // Relaxed: a notifier that still counts this waiter makes a needless wake-up, nothing else.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(all(test, loom))]
 mod models;
 
@@ -123,6 +132,28 @@ mod tests {
     #[test]
     fn a_timeout_ends_a_wait() {
         assert!(!Event::new().wait_timeout(Duration::from_millis(1), || false));
+    }
+
+    #[test]
+    fn the_longest_timeout_is_none() {
+        let open = AtomicU64::new(0);
+        let event = Event::new();
+        thread::scope(|scope| {
+            let waits = || event.park_until(Some(Duration::MAX), || open.load(Ordering::Acquire) == 1);
+            let waiter = scope.spawn(waits);
+            open.store(1, Ordering::Release);
+            event.notify_all();
+            assert!(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_condition_that_panics_leaves_nobody_who_counts_as_waiting() {
+        let event = Event::new();
+        let wait = std::panic::AssertUnwindSafe(|| event.park_until(None, || panic!("planned")));
+        std::panic::catch_unwind(wait).unwrap_err();
+        assert!(!event.has_parked());
+        assert!(event.park_until(None, || true), "the mutex is free");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) fn spin_for(ns: u64) {
     if hotrow_sim::is_active() {
         return hotrow_sim::pause_for(ns);
     }
-    let end = crate::clock::nanoseconds() + ns;
+    let end = crate::clock::nanoseconds().saturating_add(ns);
     while crate::clock::nanoseconds() < end {
         spin_loop();
     }
@@ -58,7 +58,7 @@ pub fn yield_now() {
 #[cfg(all(feature = "sim", not(loom)))]
 pub fn sleep(duration: std::time::Duration) {
     if hotrow_sim::is_active() {
-        hotrow_sim::sleep(duration.as_nanos() as u64);
+        hotrow_sim::sleep(crate::clock::whole_nanoseconds(duration));
     } else {
         std::thread::sleep(duration);
     }

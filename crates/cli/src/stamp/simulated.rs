@@ -170,7 +170,7 @@ fn run_once(
     cores: usize,
 ) -> Result<StampRun, BenchError> {
     let virtual_ns = Cell::new(0);
-    let limit_ns = plan.virtual_time_max.as_nanos() as u64;
+    let limit_ns = hotrow::sync::clock::whole_nanoseconds(plan.virtual_time_max);
     let runner = Spawning::new(cores, |cores, job: &(dyn Fn(usize) + Sync)| {
         let mut config = Config::new(plan.machine.clone(), cores);
         config.until_ns_hard = Some(limit_ns.saturating_sub(virtual_ns.get()));

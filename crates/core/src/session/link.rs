@@ -32,9 +32,6 @@ const ASKED: u32 = 2;
 const ENDING: u32 = 3;
 const ENDED: u32 = 4;
 
-/// The longest wait that the clock can add to a moment.
-const IDLE_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
-
 /// The outcome of work on the session's thread: the payload of its panic, if it panicked.
 pub(super) type Answer = Result<(), Box<dyn Any + Send>>;
 
@@ -270,9 +267,8 @@ impl<P: Protocol> Link<P> {
 
     /// Waits for the next request, for the thread.
     pub(super) fn next(&self, holder: &'static Holder) -> Next<P> {
-        let idle_max = self.idle_max.min(IDLE_MAX);
         let is_over = || self.phase() == ASKED || self.switch.is_cancelled() || holder.is_told();
-        self.switch.idles_at.wait_timeout(idle_max, is_over);
+        self.switch.idles_at.wait_timeout(self.idle_max, is_over);
         let ends = self.phase.compare_exchange(READY, ENDING, Ordering::AcqRel, Ordering::Acquire).is_ok();
         let is_cancelled = self.switch.is_cancelled();
         if ends {

@@ -7,7 +7,7 @@ use super::{Counts, Measurement};
 use crate::error::BenchError;
 use crate::report::WorkingSet;
 use crate::workload::Workload;
-use hotrow::sync::clock::Duration;
+use hotrow::sync::clock::{Duration, whole_nanoseconds};
 use hotrow::{Engine, Protocol, Worker};
 use hotrow_sim::htm::{RegionLines, Regions};
 use hotrow_sim::profile::ProfileReport;
@@ -46,12 +46,12 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
 ) -> Result<Profiled<P, W>, BenchError> {
     let VirtualSettings { machine, cores, warmup, measured, seed, profiles } = settings;
     let mut config = Config::new(machine.clone(), *cores);
-    let end = *warmup + *measured;
+    let end = warmup.saturating_add(*measured);
     config.seed = *seed;
-    config.until_ns = Some(end.as_nanos() as u64);
-    config.profile_from_ns = profiles.then_some(warmup.as_nanos() as u64);
+    config.until_ns = Some(whole_nanoseconds(end));
+    config.profile_from_ns = profiles.then_some(whole_nanoseconds(*warmup));
     // A transaction that began in time may finish; the hard limit leaves it 19 times the length of the run.
-    config.until_ns_hard = Some((end * 20).as_nanos() as u64);
+    config.until_ns_hard = Some(whole_nanoseconds(end.saturating_mul(20)));
     let simulation = Simulation::new(config).map_err(|error| BenchError::Simulation(error.to_string()))?;
 
     let kinds = workload.kinds();

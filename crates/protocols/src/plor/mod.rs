@@ -268,7 +268,7 @@ unsafe impl Protocol for Plor {
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         let profile = attempt.profile();
-        let slack = self.options.slack.map_or(0, |slack| slack.as_nanos() as u64);
+        let slack = self.options.slack.map_or(0, clock::whole_nanoseconds);
         let behind_ns = slack.saturating_mul(profile.records.into());
         let optimistic =
             (profile.read_only || self.options.optimistic) && attempt.number() < OPTIMISTIC_ATTEMPTS;

@@ -3,7 +3,6 @@
 //! the check.
 
 pub(crate) mod atomic;
-pub(crate) mod clock;
 mod mutex;
 
 pub use mutex::{Condvar, Mutex, MutexGuard};

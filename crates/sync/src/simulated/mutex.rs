@@ -180,7 +180,7 @@ impl Condvar {
         }
         // Relaxed: all cores run on one thread.
         let seen = self.notified.load(Ordering::Relaxed);
-        let deadline = timeout.map(|timeout| (super::clock::now() + timeout).nanoseconds());
+        let deadline = timeout.map(|timeout| (crate::clock::now() + timeout).nanoseconds());
         drop(guard);
         hotrow_sim::park_if(key(self), deadline, || self.notified.load(Ordering::Relaxed) == seen);
         match mutex.lock() {
