@@ -11,6 +11,7 @@ mod mocc;
 mod occ;
 mod per_worker;
 mod plor;
+mod queue_place;
 mod reads;
 mod registry;
 mod removals;

@@ -109,6 +109,7 @@ impl StarvationGate {
         Elder {
             gate: self,
             ticket: state.tickets,
+            waits: false,
             window: None,
             length: WINDOW_MIN,
             none_before: None,
@@ -195,6 +196,8 @@ impl State {
 pub(crate) struct Elder<'a> {
     gate: &'a StarvationGate,
     ticket: u64,
+    /// True while it is in the queue, or may be.
+    waits: bool,
     /// The last window that it opened, until that is known to have been too short.
     window: Option<Window>,
     /// The length of its next window.
@@ -231,7 +234,9 @@ impl Elder<'_> {
             self.gate.event.wait_timeout(rest, || false);
         }
         let time_max = time_max.map(|time_max| time_max.saturating_sub(rest));
+        self.waits = true;
         self.window = self.gate.open(self.ticket, self.length, time_max);
+        self.waits = false;
         // From the begin of the window, even if the thread has slept since: the proof adds attempts up to its length.
         self.began = self.window.map(|window| window.since);
         self.window.is_some()
@@ -250,6 +255,12 @@ impl Drop for Elder<'_> {
     fn drop(&mut self) {
         if let Some(window) = self.window {
             self.gate.end(window);
+        }
+        // After a panic in its wait.
+        if self.waits {
+            let mut state = lock(&self.gate.state);
+            state.queue.retain(|waiting| *waiting != self.ticket);
+            self.gate.publish(state);
         }
     }
 }

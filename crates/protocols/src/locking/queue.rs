@@ -30,6 +30,7 @@
 
 use super::Policy;
 use super::lock::LockWords;
+use crate::queue_place::QueuePlace;
 use crate::striped::Striped;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
 use hotrow_core::WaitLimit;
@@ -147,10 +148,12 @@ impl Queues {
             entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
             drop(entries);
             let granted = || states.is_granted(worker, segment);
+            let place = QueuePlace::new(|| self.leave(word, request, policy, states));
             let waited = {
                 let _waiting = waiting("its lock", segment);
                 states.wait_for_turn(wait_max(), stamp, &mut naps, granted, granted)
             };
+            place.keep();
             if granted() {
                 return Ok(());
             }
@@ -159,9 +162,7 @@ impl Queues {
                 // Granted at the last moment: the attempt holds it, so the request has succeeded.
                 return Ok(());
             }
-            let is_mine =
-                |entry: &Entry| entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter();
-            entries.retain(|entry| !is_mine(entry));
+            entries.retain(|entry| !entry.is_waiter_of(segment, stamp));
             let refused = match waited {
                 // It was called, or looks by itself.
                 Waited::Over => continue,
@@ -171,6 +172,26 @@ impl Queues {
             hand_on(&mut entries, word, segment, policy, states);
             return Err(refused);
         }
+    }
+
+    /// Leaves the queue because of a panic, and gives a lock back that was granted at the last moment.
+    #[cold]
+    fn leave(&self, word: &LockWords, request: LockRequest, policy: Policy, states: &WorkerStates) {
+        let LockRequest { segment, stamp, exclusive, shares } = request;
+        let worker = stamp.worker();
+        let mut entries = self.entries.lock(segment);
+        entries.retain(|entry| !entry.is_waiter_of(segment, stamp));
+        if states.is_granted(worker, segment) {
+            match exclusive {
+                true => drop(word.release_exclusive(worker)),
+                false if word.release_shared(worker).is_some() => {}
+                false => entries.retain(|entry| !entry.is_holder_of(segment, worker)),
+            }
+            if shares {
+                give(&mut entries, word, LockRequest { exclusive: false, ..request });
+            }
+        }
+        hand_on(&mut entries, word, segment, policy, states);
     }
 
     /// Releases a shared lock that has no bit in the word.
@@ -197,6 +218,10 @@ impl Queues {
 impl Entry {
     fn is_waiter(&self) -> bool {
         matches!(self.role, Role::Waiter { .. })
+    }
+
+    fn is_waiter_of(&self, segment: usize, stamp: AttemptStamp) -> bool {
+        self.is_waiter() && self.segment == segment && self.stamp.id == stamp.id
     }
 
     fn is_noted_at(&self, segment: usize) -> bool {
@@ -397,3 +422,47 @@ fn hand_on(
 
 #[cfg(all(test, loom))]
 mod models;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::worker_states::SpinPolicy;
+    use hotrow_core::WaitLimit;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_wait_that_panics_leaves_the_queue_and_gives_back_what_it_was_granted() {
+        for (policy, exclusive, is_granted) in [
+            (Policy::WoundWait, true, false),
+            (Policy::WoundWait, true, true),
+            (Policy::WaitDie, true, true),
+            (Policy::WaitDie, false, true),
+        ] {
+            let (queues, states) = (Queues::new(), WorkerStates::new(SpinPolicy::FAIR));
+            let word = LockWords::default();
+            let segment = 64;
+            // The one that waits is younger where younger ones wait.
+            let ages = if policy == Policy::WoundWait { [1, 2] } else { [2, 1] };
+            let [holder, waiter] = [0, 1]
+                .map(|worker: u32| states.enter_next(AttemptStamp::default(), worker, ages[worker as usize]));
+            assert!(word.try_exclusive(holder.worker(), false).is_ok());
+            let release = || {
+                drop(word.release_exclusive(holder.worker()));
+                queues.hand_on(&word, segment, policy, &states);
+            };
+            let wait_max = || -> WaitLimit {
+                if is_granted {
+                    release();
+                }
+                panic!("planned")
+            };
+            let request = LockRequest { segment, stamp: waiter, exclusive, shares: false };
+            let wait = AssertUnwindSafe(|| queues.acquire(wait_max, &word, request, policy, &states));
+            catch_unwind(wait).unwrap_err();
+            if !is_granted {
+                release();
+            }
+            assert!(word.try_exclusive(holder.worker(), false).is_ok(), "{policy:?}, granted: {is_granted}");
+        }
+    }
+}

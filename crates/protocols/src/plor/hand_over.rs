@@ -19,6 +19,7 @@
 
 use super::Plor;
 use super::locker::{Locker, Set, Writer};
+use crate::queue_place::QueuePlace;
 use crate::worker_states::AttemptStamp;
 
 impl Plor {
@@ -31,7 +32,15 @@ impl Plor {
     ) -> Result<(), E> {
         self.states.clear_grant(stamp.worker());
         locker.enter(Set::Waiters, stamp.worker(), &self.overflow);
-        let taken = loop {
+        let place = QueuePlace::new(|| {
+            // Before it leaves; see the head of this file. (It may have waited too long without being wounded.)
+            self.states.wound(stamp.id, locker.address());
+            locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
+            // The right may have been handed over at the last moment.
+            locker.release_if_held(stamp.id);
+            self.hand_over(locker);
+        });
+        loop {
             let seen = locker.writer();
             let mine = match seen.holder() {
                 // The right was handed over to this attempt.
@@ -49,25 +58,16 @@ impl Plor {
                             self.granted(locker, oldest);
                         }
                     }
-                    _ => break Ok(()),
+                    _ => {
+                        place.keep();
+                        locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
+                        return Ok(());
+                    }
                 }
-            } else if locker.writer() == seen
-                && let Err(lost) = wait(seen)
-            {
-                break Err(lost);
+            } else if locker.writer() == seen {
+                wait(seen)?;
             }
-        };
-        if taken.is_err() {
-            // Before it leaves; see the head of this file. (It may have waited too long without being wounded.)
-            self.states.wound(stamp.id, locker.address());
         }
-        locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
-        if taken.is_err() {
-            // The right may have been handed over at the last moment.
-            locker.release_if_held(stamp.id);
-            self.hand_over(locker);
-        }
-        taken
     }
 
     /// Returns the oldest attempt that waits for the right to write and may still commit.

@@ -17,6 +17,7 @@
 //! A release that leaves the waking to an earlier one finds [`TOLD`] set: the head has not looked since, and looks
 //! again, because it clears [`TOLD`] with the same operation by which it finds the lock taken.
 
+use crate::queue_place::QueuePlace;
 use crate::worker_states::{AttemptStamp, SpinPolicy, Waited, WorkerStates};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Attempt, Protocol, WaitLimit};
@@ -167,6 +168,7 @@ impl EngineLock {
         // Relaxed: it only has to come before the looks below in the word's order.
         self.word.fetch_or(QUEUED, Ordering::Relaxed);
         drop(waiting);
+        let place = QueuePlace::new(|| self.leave(lock(workers), worker));
         let mut passed = 0;
         loop {
             let is_head = || head.load(Ordering::Acquire) == worker;
@@ -175,9 +177,11 @@ impl EngineLock {
             let waited = states.wait_at_most(wait_max(), worker, stamp, hint, over);
             let mut waiting = lock(workers);
             if waiting.front() == Some(&worker) && self.take_as_head(&mut waiting, holder) {
+                place.keep();
                 return true;
             }
             if waited == Waited::TimedOut {
+                place.keep();
                 self.leave(waiting, worker);
                 return false;
             }
@@ -302,6 +306,24 @@ mod tests {
             assert!(!lock.wait(stamp, other, || Some(limit).into()));
             assert_eq!(lock.word.load(Ordering::SeqCst), MAIN.0);
         }
+        lock.unlock(MAIN);
+        assert!(lock.try_lock(MAIN));
+    }
+
+    #[test]
+    fn a_wait_that_panics_leaves_nothing_behind() {
+        let lock = EngineLock::new();
+        assert!(lock.try_lock(MAIN));
+        let stamp = lock.queue.states.enter_next(AttemptStamp::default(), 0, 0);
+        let mut asked = 0;
+        let wait_max = || {
+            asked += 1;
+            assert!(asked == 1, "planned");
+            WaitLimit::NONE
+        };
+        let wait = std::panic::AssertUnwindSafe(|| lock.wait(stamp, Holder::on_thread(7), wait_max));
+        std::panic::catch_unwind(wait).unwrap_err();
+        assert_eq!(lock.word.load(Ordering::SeqCst), MAIN.0);
         lock.unlock(MAIN);
         assert!(lock.try_lock(MAIN));
     }

@@ -42,6 +42,7 @@ use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::StealingMode;
 use super::stealing::Thieves;
 use super::word::Word;
+use crate::queue_place::QueuePlace;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates};
 use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::Ordering;
@@ -206,6 +207,12 @@ impl Queues {
         let may_hold = || holds || self.thieves.has_run_ahead(worker);
         let is_victim = || (may_hold() || !word.is_last(id)) && self.is_victim(stamp, address, states);
         let is_head = || self.is_head(id);
+        let place = QueuePlace::new(|| {
+            self.nodes.wait_is_over(worker);
+            // Before another worker becomes the head.
+            word.await_readers_no_more(worker);
+            self.abandon(word, id, states);
+        });
         let mut waited = match () {
             () if is_head() => Waited::Over,
             () if is_victim() => Waited::Wounded,
@@ -217,6 +224,7 @@ impl Queues {
         };
         while waited == Waited::Over {
             if self.check_acquired(word, id, exclusive, states) {
+                place.keep();
                 self.nodes.wait_is_over(worker);
                 return Ok(());
             }
@@ -244,10 +252,6 @@ impl Queues {
                 }
             };
         }
-        self.nodes.wait_is_over(worker);
-        // Before another worker becomes the head.
-        word.await_readers_no_more(worker);
-        self.abandon(word, id, states);
         Err(refused(waited))
     }
 
@@ -330,11 +334,19 @@ impl Queues {
             return Err(Refused::Unavailable);
         };
         self.nodes.of(id).set_blocked_by(BlockedBy::Readers);
-        let result = loop {
+        let place = QueuePlace::new(|| {
+            self.nodes.wait_is_over(worker);
+            self.nodes.free(id);
+            self.released(word.cancel_upgrade(worker), states);
+        });
+        loop {
             match word.upgrade(worker) {
                 Upgraded::Taken(head) => {
                     self.released(head, states);
-                    break Ok(());
+                    place.keep();
+                    self.nodes.wait_is_over(worker);
+                    self.nodes.free(id);
+                    return Ok(());
                 }
                 Upgraded::Rival(rival) => {
                     let other = states.stamp(rival);
@@ -345,7 +357,7 @@ impl Queues {
                     let dies = states.is_running(other.id) && other.is_older_than(stamp);
                     self.deadlocks.note(&[stamp, other], usize::from(!dies));
                     if dies {
-                        break Err(Refused::Victim);
+                        return Err(Refused::Victim);
                     }
                     // The other one waits for this worker to leave, so it has not got the lock.
                     states.wound(other.id, address);
@@ -365,17 +377,11 @@ impl Queues {
                         }
                     };
                     if waited != Waited::Over {
-                        break Err(refused(waited));
+                        return Err(refused(waited));
                     }
                 }
             }
-        };
-        self.nodes.wait_is_over(worker);
-        self.nodes.free(id);
-        if result.is_err() {
-            self.released(word.cancel_upgrade(worker), states);
         }
-        result
     }
 
     /// Shares the lock if nobody is in the way and nobody waits.

@@ -322,3 +322,33 @@ fn threads_that_lock_in_any_order_all_get_through() {
     assert!(scene.words.iter().all(|word| word.try_exclusive(0, false)));
     assert!(scene.nodes_are_free(THREADS));
 }
+
+#[test]
+fn a_wait_that_panics_leaves_neither_the_queue_nor_an_upgrade_behind() {
+    let scene = Scene::new(3);
+    let [holder, panicking, other] = [0, 1, 2].map(|worker| scene.begin(worker, worker.into()));
+    let word = &scene.words[0];
+    let panics = |wait: &dyn Fn() -> Result<(), Refused>| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait)).unwrap_err();
+    };
+    // In the queue.
+    scene.takes(holder, 0);
+    panics(&|| {
+        let request = Scene::request(panicking, 0, true);
+        scene.queues.acquire(|| panic!("planned"), word, request, &scene.states)
+    });
+    let waits = scene.queue(other, 0, true);
+    assert!(!scene.acquires(waits, 0, true));
+    scene.queues.released(word.release_exclusive(), &scene.states);
+    assert!(scene.acquires(waits, 0, true), "nobody is before it");
+    scene.queues.released(word.release_exclusive(), &scene.states);
+    // Upgrading beside another reader.
+    scene.share(panicking, 0);
+    scene.share(other, 0);
+    panics(&|| {
+        let request = Scene::request(panicking, 0, true);
+        scene.queues.upgrade(|| panic!("planned"), word, request, &scene.states)
+    });
+    scene.share(holder, 0);
+    assert!(scene.nodes_are_free(3));
+}
