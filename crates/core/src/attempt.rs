@@ -173,7 +173,7 @@ pub struct Attempt<P: Protocol> {
     /// True if reads and observations are noted, or are not kept: as long as the attempt is open.
     pub(crate) reads_otherwise: bool,
     /// The buckets and leaves that it has changed while somebody watched any.
-    pub(crate) changed_nodes: Vec<usize>,
+    pub(crate) changed_nodes: Vec<(usize, bool)>,
     /// True if it has committed, and must tell those that watch.
     pub(crate) wakes: bool,
 }

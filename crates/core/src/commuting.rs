@@ -114,6 +114,18 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     /// it has one, which is not in the value yet.
     fn holds(&self, condition: &Self::Condition, change: Option<&Self::Change>, value: &Self::Value) -> bool;
 
+    /// True if a transaction with this condition that [waits](Transaction::retry) for a change would find the same again, and so
+    /// need not be woken. The default is what its commit would ask: [`holds`](Self::holds). A datatype that can say more spares
+    /// wake-ups: a queue is empty again once its new element is taken, although its numbers are others.
+    fn still_waits(
+        &self,
+        condition: &Self::Condition,
+        change: Option<&Self::Change>,
+        value: &Self::Value,
+    ) -> bool {
+        self.holds(condition, change, value)
+    }
+
     /// Applies a transaction's change. Called when it commits: one call at a time, in the order of the commits.
     fn apply(&self, change: Self::Change, value: &mut Self::Value);
 }
@@ -484,6 +496,16 @@ where
     /// [`Abort`] then.
     pub fn refuse_snapshot(self) -> Result<(), Abort> {
         if self.tx.is_on_snapshot() { Err(self.tx.no_snapshots(&self.object.meta)) } else { Ok(()) }
+    }
+
+    /// Takes the last [read](Self::read) of the value back as far as [waiting](Transaction::retry) goes: what the operation has
+    /// found in another segment changes whenever this one matters. The transaction depends on it all the same.
+    pub fn matters_not_to_wait(mut self) -> Result<(), Abort> {
+        if self.tx.is_watching() {
+            let (id, _) = self.kept()?;
+            self.tx.read_matters_not_to_wait(id);
+        }
+        Ok(())
     }
 
     /// Ends the attempt over a conflict that only the datatype can see: what it found has been removed since.

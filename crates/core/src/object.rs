@@ -10,6 +10,7 @@ use crate::savepoint::{SavedWrite, Saver};
 use crate::snapshot::{Keeper, Redo};
 use crate::structure::{KeySpan, StructureVersion};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use std::any::Any;
 use std::ptr::NonNull;
 
 /// The identity of an object: its engine, its number, its name, its rank.
@@ -269,6 +270,26 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item has a predicate of this object.
     unsafe fn predicate_holds(&self, _item: &Item<P>) -> bool {
         true
+    }
+
+    /// Copies the facts on which an attempt depends that has a predicate of the item's segment and is going to wait for a change.
+    /// Others judge by them if it would find the same again. `None`: nobody can judge, so that it looks again at every change.
+    ///
+    /// # Safety
+    ///
+    /// The item has a predicate of this object.
+    unsafe fn facts(&self, _item: &Item<P>) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
+    /// True if an attempt that has seen these [facts](Self::facts) of a segment, and waits, would find the same again. The value may
+    /// change meanwhile; then the commit that changes it asks again.
+    ///
+    /// # Safety
+    ///
+    /// The segment is one of this object's, and in memory.
+    unsafe fn facts_hold(&self, _segment: NonNull<P::Header>, _facts: &dyn Any) -> bool {
+        false
     }
 
     /// Looks again at the part of a bucket or leaf that was observed, because the node has changed since. True if no key

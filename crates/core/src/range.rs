@@ -222,6 +222,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ) -> Result<(), Abort> {
         // SAFETY: the caller's promise.
         unsafe { self.follow(object, change) };
+        if self.is_watching() {
+            self.watch_insertion(change);
+        }
         if let Some(locks) = P::RangeLocks::of(self.protocol)
             && let StructureChange::Split { before, node, version, .. } = change
         {

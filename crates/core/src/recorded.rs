@@ -36,8 +36,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline(never)]
     fn read_noted_by(&mut self, id: ItemId, look: Look, load: &mut dyn FnMut()) -> Result<(), ConflictCause> {
         // Before it is loaded.
-        self.watch_item(id);
-        if !self.keeps_reads() {
+        let keeps_reads = self.keeps_reads();
+        self.watch_item(id, look != Look::Peek || !keeps_reads);
+        if !keeps_reads {
             return self.protocol.peek(self.attempt, id, load);
         }
         if !self.attempt.is_recorded() {
@@ -161,7 +162,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
     ) -> V {
-        self.watch_segment(touched.address());
+        self.watch_segment(touched.address(), true);
         let value = load();
         // SAFETY: the caller's promise.
         if let Some(recorded) = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) } {

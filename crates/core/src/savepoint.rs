@@ -35,7 +35,6 @@ use crate::protocol::Protocol;
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
 use crate::worker;
-use std::time::Duration;
 
 /// An item's pending write as it was when a part of the body began, with the item's tag.
 ///
@@ -168,8 +167,6 @@ pub(crate) struct Savepoints {
     pub(crate) any: bool,
     /// The hooks that take back effects which are no pending writes.
     pub(crate) hooks: Hooks,
-    /// The shortest time for which a part that called `retry` would have waited.
-    pub(crate) wait_max: Option<Duration>,
 }
 
 /// A running part: the number of writes, of saved writes, and of other effects when it began.
@@ -183,7 +180,7 @@ struct Part {
 
 impl Savepoints {
     pub(crate) fn new() -> Self {
-        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default(), wait_max: None }
+        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default() }
     }
 
     /// True if a part is running.
@@ -197,7 +194,6 @@ impl Savepoints {
     pub(crate) fn clear(&mut self, pin: Option<&Pin>) {
         if self.any {
             self.any = false;
-            self.wait_max = None;
             self.parts.clear();
             for (_, saved) in self.saved.drain(..) {
                 // Without a pin the attempt was leaked, and its payloads with it.
@@ -357,7 +353,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Runs the second part if the first one fails, or waits for a change ([`retry`](Self::retry)); the first one is then undone.
     /// Both may pass up any error, as bodies do. If the second one waits, the transaction waits for a change of what either has
-    /// read.
+    /// read, for as long as the second one says.
     ///
     /// # Errors
     ///

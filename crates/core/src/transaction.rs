@@ -215,7 +215,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// The engine's waiters.
     #[inline(always)]
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub(crate) fn waiting(&self) -> &'w Waiting {
         &self.slot.waiting
     }
 

@@ -20,6 +20,11 @@ impl Range {
         self.low <= value && value <= self.high
     }
 
+    /// True if no number is too small.
+    pub(crate) fn is_unbounded_below(&self) -> bool {
+        self.low == i64::MIN
+    }
+
     /// True if `base` with the attempt's own `delta` is in the range `wanted`. The range becomes that of the bases for which
     /// this test has the same outcome, too.
     pub(crate) fn test(&mut self, base: i64, delta: i64, wanted: Range) -> bool {

@@ -113,6 +113,14 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Tail<T> {
         shared.elements.extend(change.first);
         shared.elements.extend(change.others);
     }
+
+    /// One that has found the queue empty finds it so until there is an element.
+    fn still_waits(&self, condition: &Range, change: Option<&Self::Change>, pushed: &u64) -> bool {
+        if condition.is_unbounded_below() {
+            return lock(&self.0).elements.is_empty();
+        }
+        self.holds(condition, change, pushed)
+    }
 }
 
 impl<T: Clone + Send + Sync + 'static> Commuting for Head<T> {
@@ -299,6 +307,10 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         self.head.enter(tx)?.refuse_snapshot()?;
         loop {
             if let Some(next) = self.with_popped(tx, |tx, popped| self.next_of(tx, popped))? {
+                if let Next::Own(_) = next {
+                    // Nothing is popped from an empty queue before something is pushed.
+                    self.head.enter(tx)?.matters_not_to_wait()?;
+                }
                 return Ok(next);
             }
             // Somebody else has popped it, so the head has changed since it was read.

@@ -47,7 +47,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if pending && access.tag(id) != tag::CHANGES {
                 return Ok(self.update_own(access, record, id, |row| change.change(row))?.is_some());
             }
-            if !pending && !self.seems_present(record) && !self.is_present(access, record, id)? {
+            if !pending && !self.seems_present(access, record) && !self.is_present(access, record, id)? {
                 continue;
             }
             match change.append(Self::pending_changes(access, id, pending), access) {

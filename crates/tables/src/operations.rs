@@ -476,9 +476,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// that waits for nobody: where many change a row, it is mostly locked. Never under a protocol whose attempts see one
     /// consistent state.
     #[inline(always)]
-    pub(crate) fn seems_present(&self, record: NonNull<Record<K, R, P>>) -> bool {
+    pub(crate) fn seems_present(&self, tx: &ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) -> bool {
         // SAFETY: found in the index under the attempt's pinned epoch.
-        !self.is_opaque && unsafe { record.as_ref() }.state() == State::Present
+        !self.is_opaque && !tx.is_watching() && unsafe { record.as_ref() }.state() == State::Present
     }
 
     /// True if a record, a write of which was announced, is present. If not, it is out of the index now.

@@ -13,6 +13,7 @@ use crate::snapshot::Keeper;
 use crate::transaction::ObjectAccess;
 use crate::users_code::contained;
 use hotrow_sync::OnceLock;
+use std::any::Any;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
@@ -205,4 +206,22 @@ where
         let holds = |value: &_| self.datatype.holds(&kept.condition, kept.change.as_ref(), value);
         contained(|| look_at::<D, P, _>(segment, holds)).unwrap_or(false)
     }
+
+    unsafe fn facts(&self, item: &Item<P>) -> Option<Box<dyn Any + Send>> {
+        // SAFETY: the item has a predicate of this object.
+        let kept = unsafe { &*item.payload::<Kept<D>>() };
+        let facts: Facts<D> = contained(|| (kept.condition.clone(), kept.change.clone()))?;
+        Some(Box::new(facts))
+    }
+
+    unsafe fn facts_hold(&self, segment: NonNull<P::Header>, facts: &dyn Any) -> bool {
+        let Some((condition, change)) = facts.downcast_ref::<Facts<D>>() else { return false };
+        // SAFETY: the segment is one of this object's.
+        let segment = unsafe { Segment::<D::Value, P>::from_address(segment) };
+        let holds = |value: &_| self.datatype.still_waits(condition, change.as_ref(), value);
+        contained(|| look_at::<D, P, _>(segment, holds)).unwrap_or(false)
+    }
 }
+
+/// The facts of a transaction that waits.
+type Facts<D> = (<D as Commuting>::Condition, Option<<D as Commuting>::Change>);

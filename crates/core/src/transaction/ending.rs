@@ -27,11 +27,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline(always)]
     pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
         let taken = take(self.attempt);
-        let changed = self.attempt.wakes.then(|| self.take_changed());
+        // An attempt that watches counts as a watcher itself.
+        let told = self.attempt.wakes.then(|| self.choose_after_commit());
         self.attempt.close(&mut Panics::default());
-        if let Some(changed) = changed {
-            self.waiting().tell(changed.into_iter());
-        }
+        drop(told);
         profile::attempt_ends(true);
         label("between attempts");
         taken
@@ -223,6 +222,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn roll_back(&mut self, panics: &mut Panics) {
         label("abort");
         self.open = false;
+        let waits = matches!(self.stop, Some(Stop::Retry { .. })) && self.is_watching();
+        if waits {
+            self.show_what_it_has_seen();
+        }
         self.attempt.undo();
         if !self.is_on_snapshot() {
             self.protocol.abort(self.attempt);
@@ -240,11 +243,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         self.attempt.cleanup(false, panics);
         self.after_cleanup();
-        let changed = std::mem::take(&mut self.attempt.changed_nodes);
+        let tells = waits || !self.attempt.changed_nodes.is_empty();
+        let told = tells.then(|| self.choose_after_rollback(waits));
         self.attempt.close(panics);
-        if !changed.is_empty() {
-            self.waiting().tell(changed.into_iter());
-        }
+        drop(told);
         profile::attempt_ends(false);
         label("between attempts");
     }

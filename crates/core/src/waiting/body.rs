@@ -32,8 +32,9 @@ impl<P: Protocol> Transaction<'_, P> {
         Err(self.0.stop_to_wait(None))
     }
 
-    /// As [`retry`](Self::retry), but the transaction waits no longer than this in all, from the first time that it waits. Where
-    /// several such limits are in force, the shortest counts.
+    /// As [`retry`](Self::retry), but the transaction waits no longer than this in all, from the first time that it waits. The
+    /// limit is that of this call: where [`or_else`](Self::or_else) goes on with its second part, the limit of the first one is
+    /// over, as is all else that it has done.
     ///
     /// # Errors
     ///
@@ -47,8 +48,6 @@ impl<P: Protocol> Transaction<'_, P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     fn stop_to_wait(&mut self, time_max: Option<Duration>) -> Abort {
         let engine = self.engine;
-        let earlier = self.attempt.savepoints.wait_max;
-        let time_max = time_max.into_iter().chain(earlier).min();
         self.stop(Stop::Retry { engine, time_max })
     }
 
@@ -56,8 +55,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// ended for another reason.
     #[cold]
     pub(crate) fn go_on_after_retry(&mut self, around: usize, is_half_changed: bool) -> bool {
-        let Some(Stop::Retry { engine, time_max }) = self.stop else { return false };
-        self.attempt.savepoints.wait_max = time_max;
+        let Some(Stop::Retry { engine, .. }) = self.stop else { return false };
         (self.stop, self.engine) = (None, engine);
         self.attempt.is_half_changed = is_half_changed;
         self.end_marks(around, false);

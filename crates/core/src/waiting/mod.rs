@@ -10,7 +10,12 @@
 //!
 //! An attempt watches a segment, or a bucket or leaf (a *node*), by an entry in the engine's [registry](Waiting): the address, and
 //! the transaction's [`Waiter`]. A commit that finds that anybody watches looks its written segments up there, and the nodes that
-//! its insertions have changed, and tells the waiters. The lists are striped by address.
+//! its insertions have changed, and tells a waiter. The lists are striped by address.
+//!
+//! An attempt that watches has an entry for all on which its body depends, because all of it comes from the operations here: every
+//! segment of which it has loaded anything, be it a value, a condition or the presence of a row that it changes at the commit; every
+//! node that it has observed; and every node into which it has inserted, because it depends on the key's having been free. (An
+//! insertion that is refused has read the row that is in its way.) What it only writes is no matter.
 //!
 //! # No lost wake-up
 //!
@@ -27,14 +32,30 @@
 //! installed. A commit that is one region looks in the region, or behind it. For nodes, the latch is the lock, and an attempt
 //! looks when it has changed one.
 //!
-//! Nodes are split, replaced and unlinked. Whoever retires one tells those that watch it at once. The attempt that has changed or
-//! split one tells them when it ends, committed or not: a part of its range may be elsewhere by then.
+//! Nodes are split, replaced and unlinked. Whoever retires one tells those that watch it at once. The attempt that has changed one
+//! tells them when it has committed, and one that has split it also when it has not: a part of its range may be elsewhere by then.
 //!
-//! # Waking
+//! # Waking one, and passing on
 //!
-//! Entries stay until the waiter takes them out, so a waiter that is told twice is woken once. It runs its body again, and may
-//! retry again: the wake-up was *in vain*, which is counted. Addresses are only compared, never followed, so it does not matter
-//! that a segment's memory may be used again.
+//! Most of those that wait for the same thing are alike: one new element of a queue is for one of a thousand. So a change wakes one
+//! waiter, the first that needs it, and that one passes the change on when its run is over, to the next one. Entries have
+//! numbers in the order in which they were made. The change is *owed* to all entries of its address whose number is below that of the
+//! next one at the time of the change; later ones were made before a load that finds the new value.
+//!
+//! - *Need.* The conditions of a waiter's predicates are beside its entry ([`Object::facts`](crate::Object::facts)). An attempt that
+//!   chooses and has the object at hand asks if they still hold; then the waiter would find the same again, and is not woken. That is no loss: each
+//!   later commit asks again, after it has installed. Of values that were read exactly nobody judges, so such waiters need each change.
+//! - *Passing on.* A waiter that was told owes the change to those behind it. It pays when it is about to sleep again, when it has
+//!   committed, and in any case when its [`Watch`] is dropped: after an error, a panic, a timeout, with a future that is dropped.
+//! - *Invariant.* If an entry is owed a change and its waiter needs it, then it is told, or somebody who was told owes the change to a
+//!   number above its own and has not paid. A waiter that pays, or a commit that makes a change, looks at the entries in their order: it tells the first
+//!   that needs it and was not told, who takes the debt over; one that was told before takes it over, too. A new change goes past
+//!   those that were told, so that as many waiters run at a time as there were changes.
+//! - *End.* A waiter that goes back to sleep has a number above its debt, so a change visits each waiter once at most.
+//!
+//! A waiter runs its body again, and may retry again: the wake-up was *in vain*, which is counted. Addresses are only compared, never
+//! followed, so it does not matter that a segment's memory may be used again. Facts are looked at by the object alone that has made
+//! them.
 
 mod body;
 mod registry;

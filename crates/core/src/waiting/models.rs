@@ -1,5 +1,7 @@
-//! Models of the handshake between a commit and an attempt that watches (docs/memory-model.md, W4 and W5).
+//! Models of the handshake between a commit and an attempt that watches (docs/memory-model.md, W4 and W5), and of the passing on of
+//! wake-ups (W6).
 
+use super::registry::Told;
 use super::{Waiter, Waiting};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU32, Ordering};
@@ -29,8 +31,12 @@ impl Segment {
         self.lock.store(0, Ordering::Release);
         is_watched |= !looks_before && self.waiting.has_watchers_now();
         if is_watched {
-            self.waiting.tell(std::iter::once(ADDRESS));
+            self.tell();
         }
+    }
+
+    fn tell(&self) {
+        Told::nobody(&self.waiting).of_change(ADDRESS, None, |_| false);
     }
 
     /// Waits until the value is 1, as a transaction does. `respects_lock`: a load does not pass the lock.
@@ -39,26 +45,74 @@ impl Segment {
         self.waiting.begin_watching();
         loop {
             let enters_first = !step_is_left_out();
-            if enters_first {
-                self.waiting.enter(ADDRESS, &waiter);
-            }
+            let mut number = if enters_first { self.waiting.enter(ADDRESS, &waiter) } else { 0 };
             while respects_lock && self.lock.load(Ordering::SeqCst) != 0 {
                 yield_now();
             }
             let value = self.value.load(Ordering::Acquire);
             if !enters_first {
-                self.waiting.enter(ADDRESS, &waiter);
+                number = self.waiting.enter(ADDRESS, &waiter);
             }
             if value == 0 {
                 waiter.park(None);
             }
-            self.waiting.take_out(ADDRESS, &waiter);
+            self.waiting.take_out(ADDRESS, number);
             waiter.begin();
             if value == 1 {
                 break;
             }
         }
         self.waiting.end_watching();
+    }
+
+    /// Watches the value, and ends whatever happens: as a future that is dropped, or a wait that is too long. `passes_on`: what it
+    /// was told of.
+    fn give_up(&self, passes_on: bool) {
+        let waiter = Arc::new(Waiter::default());
+        self.waiting.begin_watching();
+        let number = self.waiting.enter(ADDRESS, &waiter);
+        let owed = self.waiting.take_out(ADDRESS, number);
+        self.waiting.end_watching();
+        if passes_on && let Some(owed) = owed {
+            Told::nobody(&self.waiting).of_owed(owed, &waiter, |_| false);
+        }
+    }
+
+    /// Takes one of what the value counts, and waits until there is one. `passes_on`: what it was told of, when it waits again and
+    /// when it ends.
+    fn take_one(&self, passes_on: bool) {
+        let waiter = Arc::new(Waiter::default());
+        self.waiting.begin_watching();
+        let mut all_owed = None;
+        loop {
+            let number = self.waiting.enter(ADDRESS, &waiter);
+            while self.lock.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                yield_now();
+            }
+            let value = self.value.load(Ordering::Acquire);
+            let taken = value.min(1);
+            self.value.store(value - taken, Ordering::Release);
+            self.lock.store(0, Ordering::Release);
+            if taken == 0 {
+                self.pass_on(all_owed.take().filter(|_| passes_on), &waiter);
+                waiter.park(None);
+            }
+            // Only ever of this address, so that the last one is for all.
+            all_owed = self.waiting.take_out(ADDRESS, number).or(all_owed);
+            waiter.begin();
+            if taken == 1 {
+                break;
+            }
+        }
+        // Its commit is a change, too, of which nobody needs to hear.
+        self.pass_on(all_owed.filter(|_| passes_on), &waiter);
+        self.waiting.end_watching();
+    }
+
+    fn pass_on(&self, owed: Option<super::registry::Owed>, waiter: &Arc<Waiter>) {
+        if let Some(owed) = owed {
+            Told::nobody(&self.waiting).of_owed(owed, waiter, |_| false);
+        }
     }
 }
 
@@ -83,6 +137,42 @@ fn a_commit_that_looks_behind_its_installation_misses_nobody() {
         let committer = spawn(move || committer.commit(false));
         segment.wait(false);
         committer.join().unwrap();
+        assert!(!segment.waiting.has_watchers());
+    });
+}
+
+#[test]
+fn a_wake_up_of_one_that_gives_up_reaches_another() {
+    Model::totally_ordered().preemptions(2).needs(Part::STEP).check(|| {
+        let segment = Segment::new();
+        let (committer, quitter) = (segment.clone(), segment.clone());
+        let passes_on = !step_is_left_out();
+        let quitter = spawn(move || quitter.give_up(passes_on));
+        let committer = spawn(move || committer.commit(true));
+        segment.wait(true);
+        committer.join().unwrap();
+        quitter.join().unwrap();
+        assert!(!segment.waiting.has_watchers());
+    });
+}
+
+#[test]
+fn two_that_take_one_each_both_end_when_two_have_come_at_once() {
+    Model::totally_ordered().preemptions(2).needs(Part::STEP).check(|| {
+        let segment = Segment::new();
+        let passes_on = !step_is_left_out();
+        let takers = [segment.clone(), segment.clone()].map(|taker| spawn(move || taker.take_one(passes_on)));
+        // One commit, which wakes one of them.
+        while segment.lock.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            yield_now();
+        }
+        let is_watched = segment.waiting.has_watchers();
+        segment.value.store(2, Ordering::Release);
+        segment.lock.store(0, Ordering::Release);
+        if is_watched {
+            segment.tell();
+        }
+        takers.into_iter().for_each(|taker| taker.join().unwrap());
         assert!(!segment.waiting.has_watchers());
     });
 }

@@ -1,4 +1,4 @@
-//! The registry of an engine's waiters.
+//! The registry of an engine's waiters, and who is woken by a change.
 
 use super::Waiter;
 use crate::region::UNFIT;
@@ -6,6 +6,8 @@ use crate::structure::StructureVersion;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, Ordering, fence};
 use hotrow_sync::{Arc, Mutex, lock, region};
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -21,7 +23,8 @@ pub(crate) struct Waiting {
     /// watch, or ends.
     watchers: CachePadded<AtomicU32>,
     lists: Box<[List]>,
-    /// The number of transactions that are parked.
+    /// The number of transactions that are parked and were not told. Below zero for a moment, so to speak, where one is told before it
+    /// has counted itself.
     parked: AtomicU32,
 }
 
@@ -30,7 +33,127 @@ pub(crate) struct Waiting {
 struct List {
     /// The number of entries.
     length: AtomicU32,
-    entries: Mutex<Vec<(usize, Arc<Waiter>)>>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// By address, and then in the order in which they were made.
+    by_age: BTreeMap<(usize, u64), Entry>,
+    /// The number of entries so far.
+    made: u64,
+}
+
+struct Entry {
+    waiter: Arc<Waiter>,
+    seen: Option<Arc<Seen>>,
+    /// The waiter was told of a change, and owes it to all entries whose number is below this one; 0 if it was not told.
+    told_below: u64,
+}
+
+/// The facts that a waiting transaction has found at an address, by which others judge if it would find the same again.
+pub(crate) struct Seen {
+    /// The number of the object that made it.
+    pub(super) object: u32,
+    pub(super) facts: Mutex<Box<dyn Any + Send>>,
+}
+
+/// A change at an address that a transaction was told of and passes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owed {
+    pub(super) address: usize,
+    below: u64,
+}
+
+/// Transactions that are chosen to be woken. They are told when it is dropped, and nothing must be held then.
+#[must_use]
+pub(crate) struct Told<'a> {
+    waiting: &'a Waiting,
+    waiters: Vec<Arc<Waiter>>,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        for waiter in self.waiters.drain(..) {
+            waiter.tell(|| drop(self.waiting.parked.fetch_sub(1, Ordering::SeqCst)));
+        }
+    }
+}
+
+impl<'a> Told<'a> {
+    pub(crate) fn nobody(waiting: &'a Waiting) -> Self {
+        Self { waiting, waiters: Vec::new() }
+    }
+
+    /// Chooses one of those that watch an address at which something has changed just now. `is_same` judges by what a waiter
+    /// has seen there; `own` is a waiter that is not meant.
+    pub(super) fn of_change(
+        &mut self,
+        address: usize,
+        own: Option<&Arc<Waiter>>,
+        is_same: impl FnMut(&Seen) -> bool,
+    ) {
+        self.choose(address, None, own, is_same);
+    }
+
+    /// Chooses one of those to which a change is owed.
+    pub(super) fn of_owed(&mut self, owed: Owed, own: &Arc<Waiter>, is_same: impl FnMut(&Seen) -> bool) {
+        self.choose(owed.address, Some(owed.below), Some(own), is_same);
+    }
+
+    /// Looks for the first entry with a number below this one (of a new change: of all) whose waiter needs the change.
+    ///
+    /// One that was told of an earlier change passes this one on, too, when it ends. If it is an owed one, that is enough. A new one
+    /// wakes another waiter besides, so that as many can go on at a time as there are changes.
+    fn choose(
+        &mut self,
+        address: usize,
+        owed_below: Option<u64>,
+        own: Option<&Arc<Waiter>>,
+        mut is_same: impl FnMut(&Seen) -> bool,
+    ) {
+        let list = self.waiting.list(address);
+        if list.length.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let below = owed_below.unwrap_or_else(|| lock(&list.entries).made);
+        let mut from = 0;
+        while from < below {
+            let mut entries = lock(&list.entries);
+            let Some((&(_, number), entry)) =
+                entries.by_age.range_mut((address, from)..(address, below)).next()
+            else {
+                return;
+            };
+            from = number + 1;
+            if own.is_some_and(|own| Arc::ptr_eq(own, &entry.waiter)) {
+                continue;
+            }
+            if entry.told_below == 0 {
+                if let Some(seen) = entry.seen.clone() {
+                    // It may run users' code.
+                    drop(entries);
+                    if is_same(&seen) {
+                        continue;
+                    }
+                    entries = lock(&list.entries);
+                }
+                // It may be gone meanwhile, and has looked again then, or been told by somebody else.
+                let Some(entry) = entries.by_age.get_mut(&(address, number)) else { continue };
+                let is_first = entry.told_below == 0;
+                entry.told_below = entry.told_below.max(below);
+                if is_first {
+                    self.waiters.push(entry.waiter.clone());
+                    return;
+                }
+            } else {
+                entry.told_below = entry.told_below.max(below);
+            }
+            if owed_below.is_some() {
+                return;
+            }
+        }
+    }
 }
 
 impl Waiting {
@@ -65,15 +188,18 @@ impl Waiting {
         self.watchers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Counts a transaction as parked until the guard is dropped.
-    pub(crate) fn park(&self) -> Parked<'_> {
-        self.parked.fetch_add(1, Ordering::SeqCst);
-        Parked(self)
+    /// Counts a transaction as parked until it is told, or the guard is dropped. `None` if it was told.
+    pub(crate) fn park<'a>(&'a self, waiter: &'a Waiter) -> Option<Parked<'a>> {
+        let parks = waiter.begin_parking();
+        parks.then(|| {
+            self.parked.fetch_add(1, Ordering::SeqCst);
+            Parked { waiting: self, waiter }
+        })
     }
 
-    /// The number of transactions that are parked.
+    /// The number of transactions that are parked, and will stay so unless somebody else goes on.
     pub(crate) fn parked(&self) -> usize {
-        self.parked.load(Ordering::SeqCst) as usize
+        self.parked.load(Ordering::SeqCst).cast_signed().max(0) as usize
     }
 
     fn list(&self, address: usize) -> &List {
@@ -81,50 +207,52 @@ impl Waiting {
     }
 
     /// Enters that a waiter watches what is at an address. What is loaded there afterwards is not changed without its being told.
-    pub(crate) fn enter(&self, address: usize, waiter: &Arc<Waiter>) {
+    /// Returns the entry's number.
+    pub(super) fn enter(&self, address: usize, waiter: &Arc<Waiter>) -> u64 {
         let list = self.list(address);
         let mut entries = lock(&list.entries);
-        entries.push((address, waiter.clone()));
-        list.length.store(entries.len() as u32, Ordering::SeqCst);
+        let number = entries.made;
+        entries.made += 1;
+        let entry = Entry { waiter: waiter.clone(), seen: None, told_below: 0 };
+        entries.by_age.insert((address, number), entry);
+        list.length.store(entries.by_age.len() as u32, Ordering::SeqCst);
         drop(entries);
         // Orders the count and the entry before the load of the value. Pairs with the commit's lock, which is sequentially
         // consistent, and with the fence in `has_watchers_now`.
         fence(Ordering::SeqCst);
+        number
     }
 
-    /// Takes a waiter's entry out.
-    pub(crate) fn take_out(&self, address: usize, waiter: &Arc<Waiter>) {
+    /// Lets others judge by what a waiter has seen if they need tell it.
+    pub(super) fn set_seen(&self, address: usize, number: u64, seen: Arc<Seen>) {
+        if let Some(entry) = lock(&self.list(address).entries).by_age.get_mut(&(address, number)) {
+            entry.seen = Some(seen);
+        }
+    }
+
+    /// Takes an entry out. Returns the change that its waiter was told of, if it was.
+    pub(super) fn take_out(&self, address: usize, number: u64) -> Option<Owed> {
         let list = self.list(address);
         let mut entries = lock(&list.entries);
-        let is_its = |(at, other): &(usize, Arc<Waiter>)| *at == address && Arc::ptr_eq(other, waiter);
-        if let Some(position) = entries.iter().position(is_its) {
-            entries.swap_remove(position);
-            list.length.store(entries.len() as u32, Ordering::SeqCst);
-        }
-    }
-
-    /// Tells those that watch what is at one of these addresses that it has changed. Nothing is held.
-    #[cold]
-    pub(crate) fn tell(&self, addresses: impl Iterator<Item = usize>) {
-        let mut told: Vec<Arc<Waiter>> = Vec::new();
-        for address in addresses {
-            let list = self.list(address);
-            if list.length.load(Ordering::SeqCst) == 0 {
-                continue;
-            }
-            let entries = lock(&list.entries);
-            told.extend(entries.iter().filter(|(at, _)| *at == address).map(|(_, waiter)| waiter.clone()));
-        }
-        told.iter().for_each(|waiter| waiter.tell());
+        let entry = entries.by_age.remove(&(address, number));
+        list.length.store(entries.by_age.len() as u32, Ordering::SeqCst);
+        drop(entries);
+        let below = entry.map_or(0, |entry| entry.told_below);
+        (below != 0).then_some(Owed { address, below })
     }
 }
 
 /// A parked transaction.
-pub(crate) struct Parked<'a>(&'a Waiting);
+pub(crate) struct Parked<'a> {
+    waiting: &'a Waiting,
+    waiter: &'a Waiter,
+}
 
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
-        self.0.parked.fetch_sub(1, Ordering::SeqCst);
+        if self.waiter.end_parking() {
+            self.waiting.parked.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -152,7 +280,7 @@ impl WatchedNodes {
         {
             // Waking is no matter of a region's.
             region::abort::<UNFIT>();
-            waiting.tell(std::iter::once(node.addr().get()));
+            Told::nobody(waiting).of_change(node.addr().get(), None, |_| false);
         }
     }
 }
@@ -161,22 +289,57 @@ impl WatchedNodes {
 mod tests {
     use super::*;
 
+    fn told(waiting: &Waiting, address: usize) {
+        Told::nobody(waiting).of_change(address, None, |_| false);
+    }
+
     #[test]
     fn those_are_told_that_watch_the_address_and_no_others_of_its_list() {
         let waiting = Waiting::new();
         let (near, far) = (Arc::new(Waiter::default()), Arc::new(Waiter::default()));
+        let far_away = 64 + LISTS * GRAIN;
         waiting.begin_watching();
-        waiting.enter(64, &near);
-        waiting.enter(64 + LISTS * GRAIN, &far);
+        let numbers = [waiting.enter(64, &near), waiting.enter(far_away, &far)];
         assert!(waiting.has_watchers());
-        waiting.tell([64].into_iter());
+        told(&waiting, 64);
         assert!(near.is_changed() && !far.is_changed());
-        waiting.take_out(64 + LISTS * GRAIN, &far);
-        waiting.tell([64 + LISTS * GRAIN].into_iter());
+        assert!(waiting.take_out(far_away, numbers[1]).is_none());
+        told(&waiting, far_away);
         assert!(!far.is_changed());
-        waiting.take_out(64, &near);
+        assert!(waiting.take_out(64, numbers[0]).is_some(), "it was told, and passes that on");
         waiting.end_watching();
         assert!(!waiting.has_watchers());
-        assert!(waiting.lists.iter().all(|list| lock(&list.entries).is_empty()));
+        assert!(waiting.lists.iter().all(|list| lock(&list.entries).by_age.is_empty()));
+    }
+
+    #[test]
+    fn a_change_wakes_one_that_needs_it_and_is_passed_on_to_those_that_were_there_before_it() {
+        let waiting = Waiting::new();
+        let waiters: Vec<_> = (0..4).map(|_| Arc::new(Waiter::default())).collect();
+        let numbers: Vec<_> = waiters.iter().map(|waiter| waiting.enter(64, waiter)).collect();
+        let woken = || waiters.iter().map(|waiter| waiter.is_changed()).collect::<Vec<_>>();
+        let facts = || Mutex::new(Box::new(7u64) as Box<dyn Any + Send>);
+        waiting.set_seen(64, numbers[0], Arc::new(Seen { object: 3, facts: facts() }));
+        Told::nobody(&waiting).of_change(64, None, |seen| seen.object == 3);
+        assert_eq!(woken(), [false, true, false, false], "the first one would find the same again");
+        told(&waiting, 64);
+        assert_eq!(woken(), [true, true, false, false], "another change, of which nobody judges");
+        // The second one looks again, and finds that it must wait on: it has seen the changes.
+        let owed = waiting.take_out(64, numbers[1]).unwrap();
+        waiters[1].begin();
+        waiting.enter(64, &waiters[1]);
+        let late = Arc::new(Waiter::default());
+        waiting.enter(64, &late);
+        Told::nobody(&waiting).of_owed(owed, &waiters[1], |_| false);
+        assert_eq!(woken(), [true, false, false, false], "the first one passes it on when it ends");
+        let owed = waiting.take_out(64, numbers[0]).unwrap();
+        Told::nobody(&waiting).of_owed(owed, &waiters[0], |_| false);
+        assert_eq!(woken(), [true, false, true, false]);
+        let owed = waiting.take_out(64, numbers[2]).unwrap();
+        Told::nobody(&waiting).of_owed(owed, &waiters[2], |_| false);
+        assert_eq!(woken(), [true, false, true, true]);
+        let owed = waiting.take_out(64, numbers[3]).unwrap();
+        Told::nobody(&waiting).of_owed(owed, &waiters[3], |_| false);
+        assert!(!late.is_changed() && !waiters[1].is_changed(), "they have come after the changes");
     }
 }

@@ -79,9 +79,9 @@ impl<P: Protocol> Worker<P> {
         let excluded = inside.whole.take().is_some();
         self.slot.counters.waited();
         let is_changed = {
-            let _parked = self.shared.waiting.park();
+            let parked = self.shared.waiting.park(&waiter);
             // Of this worker, and of its transaction.
-            if self.shared.waiting.parked() * 2 >= Arc::strong_count(&self.shared) && !waiter.is_changed() {
+            if parked.is_some() && self.shared.waiting.parked() * 2 >= Arc::strong_count(&self.shared) {
                 return Err(Error::BlockedForever(BlockedForever::AllWait));
             }
             let _waiting = waiting("a change of what it has read", 0);

@@ -305,7 +305,8 @@ impl<P: Protocol> Worker<P> {
         let is_reported = self.begin_activity(place);
         let attempted =
             catch_unwind(AssertUnwindSafe(|| self.attempt_once(&inside, progress.lost, profile, body)));
-        progress.watch = self.attempt.take_watch();
+        // After a panic it is over, whoever keeps the future.
+        progress.watch = self.attempt.take_watch().filter(|_| attempted.is_ok());
         progress.runs_at_once = self.attempt.operations.has_lost;
         progress.hooks = self.attempt.end_hooks.take();
         drop(inside);

@@ -7,11 +7,17 @@ use hotrow_sync::{Mutex, lock};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+/// Nothing that it watches has changed since it [began](Waiter::begin).
+const QUIET: u32 = 0;
+/// Something may have.
+const CHANGED: u32 = 1;
+/// Nothing has, and its thread counts as parked.
+const PARKED: u32 = 2;
+
 /// A transaction that waits for a change, or is going to.
 #[derive(Debug, Default)]
 pub(crate) struct Waiter {
-    /// 1 if something that it watches has changed.
-    changed: AtomicU32,
+    state: AtomicU32,
     event: Event,
     /// The task to wake, if the transaction waits as a task.
     waker: Mutex<Option<Waker>>,
@@ -21,25 +27,42 @@ impl Waiter {
     /// True if something that it watches may have changed since it [began](Self::begin).
     pub(crate) fn is_changed(&self) -> bool {
         // Acquire: pairs with the release in `tell`, so that the next attempt sees what has changed at least as it was then.
-        self.changed.load(Ordering::Acquire) != 0
+        self.state.load(Ordering::Acquire) == CHANGED
     }
 
     /// Begins to note changes. No entry is in the registry.
     pub(crate) fn begin(&self) {
         // Relaxed: the mutex of each list orders it before the entries that are made from now on.
-        self.changed.store(0, Ordering::Relaxed);
+        self.state.store(QUIET, Ordering::Relaxed);
     }
 
-    /// Tells it that something has changed, and wakes it. Runs users' code, the task's waker: nothing must be held.
-    pub(crate) fn tell(&self) {
-        // Release: pairs with the acquire in `is_changed`.
-        if self.changed.swap(1, Ordering::AcqRel) == 0 {
-            self.event.notify_all();
-            let waker = lock(&self.waker).take();
-            if let Some(waker) = waker {
-                contained(|| waker.wake());
+    /// Tells it that something has changed, and wakes it. Runs users' code, the task's waker: nothing must be held. `count_no_more` is
+    /// called before it can go on if it counts as parked, so that nobody who counts finds it asleep that is not.
+    pub(super) fn tell(&self, count_no_more: impl Fn()) {
+        // Acquire and release: pairs with the acquire in `is_changed`.
+        while let Err(seen) = self.state.compare_exchange(QUIET, CHANGED, Ordering::AcqRel, Ordering::Acquire)
+        {
+            match seen {
+                CHANGED => return,
+                _ if self.end_parking() => count_no_more(),
+                _ => {}
             }
         }
+        self.event.notify_all();
+        let waker = lock(&self.waker).take();
+        if let Some(waker) = waker {
+            contained(|| waker.wake());
+        }
+    }
+
+    /// Makes it count as parked. False if something has changed.
+    pub(super) fn begin_parking(&self) -> bool {
+        self.state.compare_exchange(QUIET, PARKED, Ordering::SeqCst, Ordering::Acquire).is_ok()
+    }
+
+    /// Makes it count as parked no longer. False if it does not.
+    pub(super) fn end_parking(&self) -> bool {
+        self.state.compare_exchange(PARKED, QUIET, Ordering::SeqCst, Ordering::Acquire).is_ok()
     }
 
     /// True if something has changed; otherwise the context's task is woken when it does.

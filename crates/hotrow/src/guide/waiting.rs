@@ -26,7 +26,8 @@
 //! ```
 //!
 //! Where two parts may wait, [`or_else`](Transaction::or_else) takes the second one if the first one waits. If both do, a change
-//! of what either has read wakes the transaction:
+//! of what either has read wakes the transaction. It waits for as long as the second one says: a limit of the first part
+//! ([`retry_for`](Transaction::retry_for)) is over when the second one begins.
 //!
 //! ```
 //! # use hotrow::prelude::*;
@@ -62,6 +63,12 @@
 //!
 //! - A transaction that never calls `retry` pays nothing for it at its reads, and a commit one look at a word that says if anybody
 //!   waits. The first time that a body waits, it runs once more before it sleeps, and notes what it reads.
+//! - A change wakes one of those that wait for it. A waiter that was woken passes the change on when it waits again or its transaction is
+//!   over, however that has ended, so that everybody hears of it who needs it. Waiters that depend on a condition (an empty queue, a counter
+//!   that is too small) are not woken while it holds again: of a thousand takers, one new element wakes one. A future that was woken
+//!   must be polled or dropped: as long as it is neither, others behind it sleep.
+//! - Everything counts on which the body depends: what it has read, rows whose presence a change at the commit needs
+//!   ([`add_if_present`](Table::add_if_present)), and keys that it has found free or taken when it inserted.
 //! - A wake-up is exact for objects and rows, and coarse for absences and ranges: whoever waits for a key that is missing may be woken
 //!   by another one in the same bucket or leaf. [`Statistics::waits`] counts the waits, and [`Statistics::woken_in_vain`] those after
 //!   which the body had to wait again. There is no polling.
@@ -99,7 +106,8 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Nothing is held when a hook runs: no lock, no memory. It may begin a transaction of its own. Its panic undoes nothing; the other
+//! Nothing is held when a hook runs: no lock, no memory. It may begin a transaction of its own (not under `none`, whose only
+//! worker is in use: that transaction ends with [`Misuse::TooManyWorkers`]). Its panic undoes nothing; the other
 //! hooks run, and then the panic is passed on in place of the result.
 
 #[allow(unused_imports, reason = "the text links to these")]

@@ -49,25 +49,39 @@ impl Executor {
 
     /// Polls tasks on this thread until all have ended.
     pub(crate) fn work(&self) {
-        let queue = &*self.0;
-        let is_over = || queue.open.load(Ordering::Acquire) == 0;
-        while !is_over() {
-            let Some(task) = lock(&queue.ready).pop_front() else {
-                queue.added.wait_until(|| is_over() || !lock(&queue.ready).is_empty());
-                continue;
-            };
-            task.is_queued.store(0, Ordering::Release);
-            let waker = Waker::from(task.clone());
-            let mut work = lock(&task.work);
-            let Some(future) = work.as_mut() else { continue };
-            let is_ready = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
-            queue.polls.fetch_add(1, Ordering::Relaxed);
-            if is_ready {
-                *work = None;
-                queue.open.fetch_sub(1, Ordering::AcqRel);
-                queue.added.notify_all();
+        while !self.has_ended() {
+            if !self.poll_next() {
+                self.0.added.wait_until(|| self.has_ended() || !lock(&self.0.ready).is_empty());
             }
         }
+    }
+
+    /// Polls the first task that is ready. False if there is none.
+    fn poll_next(&self) -> bool {
+        let queue = &*self.0;
+        let Some(task) = lock(&queue.ready).pop_front() else { return false };
+        task.is_queued.store(0, Ordering::Release);
+        let waker = Waker::from(task.clone());
+        let mut work = lock(&task.work);
+        let Some(future) = work.as_mut() else { return true };
+        let is_ready = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        queue.polls.fetch_add(1, Ordering::Relaxed);
+        if is_ready {
+            *work = None;
+            queue.open.fetch_sub(1, Ordering::AcqRel);
+            queue.added.notify_all();
+        }
+        true
+    }
+
+    /// Polls tasks on this thread until none is ready.
+    pub(crate) fn work_off(&self) {
+        while self.poll_next() {}
+    }
+
+    /// True if all tasks have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.open.load(Ordering::Acquire) == 0
     }
 
     /// Polls tasks on so many threads until all have ended.

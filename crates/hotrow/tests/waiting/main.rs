@@ -5,6 +5,7 @@
 mod support;
 
 mod durable;
+mod durations;
 mod executor;
 mod hooks;
 mod retry;

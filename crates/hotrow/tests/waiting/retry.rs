@@ -5,8 +5,8 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{clock, thread};
 use hotrow::{
     Abort, BlockedForever, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol,
-    RetryPolicy, Serial, SessionOptions, TBox, TCounter, THashMap, TPriorityQueue, TQueue, Transaction,
-    Value, column_of,
+    RetryPolicy, Serial, SessionOptions, TBox, TCounter, THashMap, TListSet, TPriorityQueue, TQueue,
+    Transaction, Value, column_of,
 };
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -316,7 +316,7 @@ fn a_wait_ends_with_the_policys_deadline_or_the_bodys_own_limit() {
             let began = clock::now();
             let ended = engine.transact(|tx| match (flag.get(tx)?, has_own) {
                 (true, _) => Ok(()),
-                (false, true) => tx.or_else(|tx| tx.retry_for(short), |tx| tx.retry()),
+                (false, true) => tx.or_else(|tx| tx.retry(), |tx| tx.retry_for(short)),
                 (false, false) => tx.retry(),
             });
             let Err(Error::RetryTimeout { waited }) = &ended else { panic!("{ended:?}") };
@@ -336,6 +336,227 @@ fn a_wait_ends_with_the_policys_deadline_or_the_bodys_own_limit() {
                 assert_eq!(engine.statistics().waits, waits + 1);
             }
         }
+    });
+}
+
+#[test]
+fn a_limit_of_one_alternative_ends_with_it() {
+    for_each_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let (first, second) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
+        let short = Duration::from_millis(1);
+        let wait = |tx: &mut Transaction<'_, P>| {
+            tx.or_else(
+                |tx| match first.get(tx)? {
+                    0 => tx.retry_for(short),
+                    first => Ok(first),
+                },
+                |tx| match second.get(tx)? {
+                    0 => tx.retry(),
+                    second => Ok(second),
+                },
+            )
+        };
+        for changed in [&first, &second] {
+            let found = woken(&engine, wait, || {
+                thread::sleep(20 * short);
+                engine.transact(|tx| changed.set(tx, 5)).unwrap();
+            });
+            assert_eq!(found, 5);
+            engine.transact(|tx| changed.set(tx, 0)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_presence_on_which_a_change_at_the_commit_depends_is_waited_for() {
+    for_each_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let db = Database::on(&engine);
+        let hashed = db.table::<u64, Stock>("hashed").hash(4).create().unwrap();
+        let ordered = db.table::<u64, Stock>("ordered").ordered().create().unwrap();
+        for stocks in [&hashed, &ordered] {
+            let put = |key| engine.transact(|tx| stocks.insert(tx, key, Stock { left: 2 })).unwrap();
+            let delete = |key| {
+                engine.transact(|tx| stocks.delete(tx, &key).map(drop)).unwrap();
+            };
+            put(1);
+            woken(
+                &engine,
+                |tx| {
+                    if stocks.add_if_present(tx, &1, column!(Stock, left), 1)? { tx.retry() } else { Ok(()) }
+                },
+                || delete(1),
+            );
+            woken(
+                &engine,
+                |tx| match stocks.apply_if_present(tx, &1, |row| row.left += 1)? {
+                    true => Ok(()),
+                    false => tx.retry(),
+                },
+                || put(1),
+            );
+            woken(
+                &engine,
+                |tx| match stocks.apply_if_present(tx, &1, |row| row.left += 1)? {
+                    true => tx.retry(),
+                    false => Ok(()),
+                },
+                || delete(1),
+            );
+            put(1);
+            woken(
+                &engine,
+                |tx| match stocks.replace_if_present(tx, &1, Stock { left: 9 })? {
+                    true => tx.retry(),
+                    false => Ok(()),
+                },
+                || delete(1),
+            );
+        }
+    });
+}
+
+#[test]
+fn an_insertion_waits_for_its_key_to_be_taken_and_a_refused_one_for_it_to_be_free() {
+    for_each_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let db = Database::on(&engine);
+        let hashed = db.table::<u64, u64>("hashed").hash(4).create().unwrap();
+        let ordered = db.table::<u64, u64>("ordered").ordered().create().unwrap();
+        for table in [&hashed, &ordered] {
+            woken(
+                &engine,
+                |tx| if table.insert_if_absent(tx, 5, 1)? { tx.retry() } else { Ok(()) },
+                || engine.transact(|tx| table.insert(tx, 5, 2)).unwrap(),
+            );
+            woken(
+                &engine,
+                |tx| if table.insert_if_absent(tx, 5, 1)? { Ok(()) } else { tx.retry() },
+                || engine.transact(|tx| table.delete(tx, &5).map(drop)).unwrap(),
+            );
+            assert_eq!(engine.transact(|tx| table.get(tx, &5)), Ok(Some(1)));
+        }
+        let (map, set) = (THashMap::new(&engine), TListSet::new(&engine));
+        woken(
+            &engine,
+            |tx| if map.insert_if_absent(tx, 5u64, 1u64)? { tx.retry() } else { Ok(()) },
+            || engine.transact(|tx| map.insert(tx, 5, 2).map(drop)).unwrap(),
+        );
+        woken(
+            &engine,
+            |tx| if set.insert(tx, 5u64)? { tx.retry() } else { Ok(()) },
+            || engine.transact(|tx| set.insert(tx, 5).map(drop)).unwrap(),
+        );
+        let mut builder = db.table::<u64, u64>("users");
+        let _by_number = builder.unique("by_number", |_, number| *number);
+        let users = builder.hash(4).create().unwrap();
+        woken(
+            &engine,
+            |tx| match tx.savepoint(|tx| users.insert(tx, 1, 7))? {
+                Ok(()) => tx.retry(),
+                Err(_) => Ok(()),
+            },
+            || engine.transact(|tx| users.insert(tx, 2, 7)).unwrap(),
+        );
+        woken(
+            &engine,
+            |tx| tx.or_else(|tx| users.insert(tx, 1, 7), |tx| tx.retry()),
+            || engine.transact(|tx| users.delete(tx, &2).map(drop)).unwrap(),
+        );
+        assert_eq!(engine.transact(|tx| users.get(tx, &1)), Ok(Some(7)));
+    });
+}
+
+#[test]
+fn insertions_of_those_that_wait_do_not_wake_one_another() {
+    for_each_protocol!(3, |P| {
+        let engine = engine::<P>();
+        let table = Database::on(&engine).table::<u64, u64>("rows").ordered().create().unwrap();
+        let flag = TBox::new(&engine, false);
+        let wait = |key| {
+            engine.transact(|tx| match (table.insert_if_absent(tx, key, 1)?, flag.get(tx)?) {
+                (_, true) => Ok(()),
+                (_, false) => tx.retry(),
+            })
+        };
+        thread::scope(|scope| {
+            let waiters: Vec<_> = [1, 2].map(|key| scope.spawn(move || wait(key))).into();
+            while engine.statistics().waits < 2 {
+                thread::yield_now();
+            }
+            // Each has run twice. Runs that woke one another would go on for ever.
+            let parked = || engine.statistics().waits;
+            let mut seen = parked();
+            while {
+                thread::sleep(Duration::from_millis(5));
+                std::mem::replace(&mut seen, parked()) != parked()
+            } {
+                assert!(seen < 100, "they wake one another");
+            }
+            engine.transact(|tx| flag.set(tx, true)).unwrap();
+            waiters.into_iter().for_each(|waiter| waiter.join().unwrap().unwrap());
+        });
+    });
+}
+
+#[test]
+fn a_thread_that_ends_without_taking_what_it_was_woken_for_wakes_another() {
+    for_each_protocol!(5, |P| {
+        let engine = engine::<P>();
+        let queue = TQueue::<u64, P>::new(&engine);
+        let take = |quits: bool| {
+            engine.transact(|tx| match queue.pop(tx)? {
+                None => tx.retry(),
+                Some(_) if quits => Err(Abort::rollback()),
+                Some(element) => Ok(element),
+            })
+        };
+        let take = &take;
+        let taken: Vec<u64> = thread::scope(|scope| {
+            let quitters: Vec<_> = (0..2).map(|_| scope.spawn(move || take(true).unwrap_err())).collect();
+            while engine.statistics().waits < 2 {
+                thread::yield_now();
+            }
+            let takers: Vec<_> = (0..2).map(|_| scope.spawn(move || take(false).unwrap())).collect();
+            while engine.statistics().waits < 4 {
+                thread::yield_now();
+            }
+            // One commit, for four that wait.
+            engine.transact(|tx| queue.push(tx, 1).and_then(|()| queue.push(tx, 2))).unwrap();
+            quitters.into_iter().for_each(|quitter| drop(quitter.join().unwrap()));
+            takers.into_iter().map(|taker| taker.join().unwrap()).collect()
+        });
+        assert_eq!(taken.iter().sum::<u64>(), 3);
+    });
+}
+
+#[test]
+fn all_that_wait_for_a_mere_change_hear_of_it() {
+    for_each_protocol!(6, |P| {
+        let engine = engine::<P>();
+        let number = TBox::new(&engine, 0u64);
+        let (engine, number) = (&engine, &number);
+        thread::scope(|scope| {
+            // Some for any change, some for one of their own, some only to say that they have seen it.
+            for waiter in 0..5u64 {
+                scope.spawn(move || {
+                    let waited = engine.transact(|tx| match number.get(tx)? {
+                        seen if seen < waiter => tx.retry(),
+                        seen if waiter == 2 => number.set(tx, seen + 1),
+                        _ => Ok(()),
+                    });
+                    waited.unwrap();
+                });
+            }
+            while engine.statistics().waits < 4 {
+                thread::yield_now();
+            }
+            for _ in 0..3 {
+                engine.transact(|tx| number.update(tx, |number| *number += 1)).unwrap();
+            }
+        });
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(4), "three changes, and one by a waiter");
     });
 }
 

@@ -1,14 +1,16 @@
 //! Transactions as futures.
 
 use crate::executor::{Executor, block_on};
-use crate::support::{elsewhere, engine, engine_with, for_each_protocol, panic_of};
+use crate::support::{chosen, elsewhere, engine, engine_with, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::sync::{Arc, Mutex, lock};
-use hotrow::{BlockedForever, Engine, Error, Misuse, Occ, RetryPolicy, TArray, TBox, TCounter, TQueue};
+use hotrow::{
+    BlockedForever, Engine, Error, Misuse, Occ, RetryPolicy, TArray, TBox, TCounter, TPriorityQueue, TQueue,
+};
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -55,6 +57,91 @@ fn a_service_of_a_thousand_waiting_tasks_blocks_no_thread_and_polls_nothing() {
     assert_eq!(engine.transact(|tx| served.get(tx)), Ok(TASKS as i64));
     // A task may have lost to another one over the counter, but no commit has woken one that it does not concern.
     assert_eq!(engine.statistics().woken_in_vain, 0);
+}
+
+#[test]
+fn each_new_element_wakes_one_of_a_thousand_tasks() {
+    for_each_protocol!(2, |P| {
+        // The scans for one that needs the change add up in a build without optimization.
+        let tasks = if chosen() == "occ" { 1_000 } else { 60 };
+        let engine = engine::<P>();
+        let queue = Arc::new(TQueue::new(&engine));
+        let urgent = Arc::new(TPriorityQueue::new(&engine));
+        let permits = Arc::new(TCounter::new(&engine, 0));
+        for kind in 0..3 {
+            let executor = Executor::default();
+            for _ in 0..tasks {
+                let (engine, queue) = (engine.clone(), queue.clone());
+                let (urgent, permits) = (urgent.clone(), permits.clone());
+                executor.spawn(async move {
+                    let take = engine.transact_async(|tx| {
+                        let is_taken = match kind {
+                            0 => queue.pop(tx)?.is_some(),
+                            1 => urgent.pop(tx)?.is_some(),
+                            _ if permits.is_at_least(tx, 1)? => {
+                                permits.add(tx, -1)?;
+                                true
+                            }
+                            _ => false,
+                        };
+                        if is_taken { Ok(()) } else { tx.retry() }
+                    });
+                    take.await.unwrap();
+                });
+            }
+            executor.work_off();
+            for number in 0..tasks {
+                let put = engine.transact(|tx| match kind {
+                    0 => queue.push(tx, number),
+                    1 => urgent.push(tx, number),
+                    _ => permits.add(tx, 1),
+                });
+                put.unwrap();
+                executor.work_off();
+            }
+            assert!(executor.has_ended());
+            assert_eq!(executor.polls(), 2 * tasks, "once to wait, and once to take");
+        }
+        assert_eq!(engine.statistics().woken_in_vain, 0);
+    });
+}
+
+#[test]
+fn a_task_that_is_dropped_after_it_was_woken_wakes_another() {
+    for_each_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let queue = TQueue::new(&engine);
+        let take = || {
+            engine.transact_async(|tx| match queue.pop(tx)? {
+                None => tx.retry(),
+                Some(number) => Ok(number),
+            })
+        };
+        let woken = |waker: &Arc<Counting>| waker.0.load(Ordering::Acquire);
+        let mut tasks: Vec<_> = (0..4).map(|_| (Box::new(take()), Arc::new(Counting::default()))).collect();
+        for (task, waker) in &mut tasks {
+            let waker = Waker::from(waker.clone());
+            assert!(pin!(task).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        engine.transact(|tx| queue.push(tx, 7)).unwrap();
+        assert_eq!(tasks.iter().map(|(_, waker)| woken(waker)).collect::<Vec<_>>(), [1, 0, 0, 0]);
+        for dropped in 0..3 {
+            drop(tasks.remove(0));
+            let expected: Vec<_> = (dropped + 1..4).map(|task| u64::from(task == dropped + 1)).collect();
+            assert_eq!(tasks.iter().map(|(_, waker)| woken(waker)).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(poll_once(&mut tasks[0].0), Poll::Ready(Ok(7)));
+    });
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Wake for Counting {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut change = Some(change);
         let changed = self.on_part(tx, key, group, |tx, part, record| {
             // A record's state says whether its row is there, and is not in the part's cache line.
-            let seems_present = self.seems_present(record);
+            let seems_present = self.seems_present(tx, record);
             // SAFETY: as in `read_columns`.
             unsafe { part.change_part_at_commit(tx, split, seems_present, &mut change) }
         })?;
