@@ -84,7 +84,8 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// Hooks of an attempt that is followed by another one are dropped, and so are those of a [part](Self::savepoint) that is
     /// undone. The others run in their order, on the thread that runs the transaction, before its caller gets the result. A hook may
-    /// begin a transaction of its own. A panic of a hook undoes nothing: the others run, and then the first panic is passed on
+    /// begin a transaction of its own, if the protocol admits a second worker beside the one that is in use
+    /// ([`Engine::workers_max`](crate::Engine::workers_max)). A panic of a hook undoes nothing: the others run, and then the first panic is passed on
     /// instead of the result.
     pub fn on_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
         self.end_hooks().on_commit.push(Box::new(hook));

@@ -274,12 +274,21 @@ impl<P: Protocol> Engine<P> {
         self.shared.snapshots.begin_chopping();
     }
 
-    /// Registers a worker, with which a thread runs transactions. Keep one per thread.
+    /// Registers a worker, with which a thread runs transactions. Keep one per thread. If the protocol admits no more, it is the one
+    /// that [`transact`](Self::transact) keeps for the calling thread.
     ///
     /// # Errors
     ///
     /// [`Misuse::TooManyWorkers`] when the protocol admits no more at a time.
     pub fn worker(&self) -> Result<Worker<P>, Misuse> {
+        let refused = match self.new_worker() {
+            Err(refused @ Misuse::TooManyWorkers { .. }) => refused,
+            made => return made,
+        };
+        ThreadWorkers::kept(self).map(|worker| *worker).ok_or(refused)
+    }
+
+    fn new_worker(&self) -> Result<Worker<P>, Misuse> {
         let mut registry = lock(&self.shared.registry);
         let slot = match registry.free.pop() {
             Some(number) => registry.slots[number as usize].clone(),
@@ -546,15 +555,20 @@ impl ThreadWorkers {
     }
 
     fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
+        match Self::kept(engine) {
+            Some(worker) => Ok(worker),
+            None if crate::worker::in_transaction() => Err(Misuse::Nested),
+            None => Ok(Box::new(engine.new_worker()?)),
+        }
+    }
+
+    /// Takes the worker that is kept for an engine, and is idle.
+    fn kept<P: Protocol>(engine: &Engine<P>) -> Option<Box<Worker<P>>> {
         let kept = Self::with(|workers| {
             let at = workers.iter().position(|(id, _)| *id == engine.shared.id)?;
             Some(workers.remove(at).1)
         });
-        match kept.flatten().and_then(|worker| worker.downcast::<Worker<P>>().ok()) {
-            Some(worker) => Ok(worker),
-            None if crate::worker::in_transaction() => Err(Misuse::Nested),
-            None => Ok(Box::new(engine.worker()?)),
-        }
+        kept.flatten().and_then(|worker| worker.downcast::<Worker<P>>().ok())
     }
 
     fn put_back<P: Protocol>(id: EngineId, worker: Box<Worker<P>>) {

@@ -54,6 +54,7 @@
 //!
 //! A session that idles for longer than its [limit](SessionOptions::idle_max) is rolled back, so that it holds rows and
 //! memory for a bounded time; its next call returns [`Error::Cancelled`]. A [`Canceller`] ends it from another thread.
+//! Under `none`, which admits one worker, an open session is the only transaction that there may be.
 //! `retained_memory().oldest()` shows the oldest open transaction, a session by its name. In a simulation there are no
 //! sessions.
 //!

@@ -2,7 +2,9 @@
 
 use crate::support::{elsewhere, engine, engine_with, for_each_protocol, panic_of};
 use hotrow::sync::{Arc, Mutex, lock};
-use hotrow::{Abort, Engine, Error, Protocol, RetryPolicy, SessionOptions, TBox, Transaction};
+use hotrow::{
+    Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Serial, SessionOptions, TBox, Transaction,
+};
 use std::time::Duration;
 
 /// The words that hooks have said, in their order.
@@ -217,4 +219,26 @@ fn transactions_with_one_attempt_have_hooks_too() {
         assert_eq!(said.take(), ["aborted"]);
         assert_eq!(engine.transact(|tx| number.get(tx)), Ok(2));
     });
+}
+
+#[test]
+fn under_a_protocol_of_one_worker_a_session_takes_the_threads_own_and_a_hook_finds_it_in_use() {
+    let engine = Engine::<Serial>::named("none", RetryPolicy::default()).unwrap();
+    let number = Arc::new(TBox::new(&engine, 0u64));
+    engine.transact(|tx| number.set(tx, 1)).unwrap();
+    let mut session = engine.begin(SessionOptions::default()).unwrap();
+    session.run(|tx| number.update(tx, |number| *number += 1)).unwrap();
+    let refused = engine.transact(|tx| number.get(tx));
+    assert!(matches!(refused, Err(Error::Misuse(Misuse::TooManyWorkers { workers_max: 1, .. }))));
+    session.commit().unwrap();
+    let said = Arc::new(Mutex::new(None));
+    let committed = engine.transact(|tx| {
+        let (engine, number, said) = (engine.clone(), number.clone(), said.clone());
+        let read = number.get(tx);
+        tx.on_commit(move || *lock(&said) = Some(engine.transact(|tx| number.get(tx))));
+        read
+    });
+    assert_eq!(committed, Ok(2));
+    let said = lock(&said).take().unwrap();
+    assert!(matches!(said, Err(Error::Misuse(Misuse::TooManyWorkers { workers_max: 1, .. }))));
 }
