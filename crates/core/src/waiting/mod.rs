@@ -43,14 +43,16 @@
 //! next one at the time of the change; later ones were made before a load that finds the new value.
 //!
 //! - *Need.* The conditions of a waiter's predicates are beside its entry ([`Object::facts`](crate::Object::facts)). An attempt that
-//!   chooses and has the object at hand asks if they still hold; then the waiter would find the same again, and is not woken. That is no loss: each
-//!   later commit asks again, after it has installed. Of values that were read exactly nobody judges, so such waiters need each change.
+//!   chooses and has the object at hand asks if they still hold; then the waiter would find the same again, and is not woken. That is
+//!   no loss: each later commit asks again, after it has installed. Of values that were read exactly nobody judges, so such waiters
+//!   need each change.
 //! - *Passing on.* A waiter that was told owes the change to those behind it. It pays when it is about to sleep again, when it has
 //!   committed, and in any case when its [`Watch`] is dropped: after an error, a panic, a timeout, with a future that is dropped.
 //! - *Invariant.* If an entry is owed a change and its waiter needs it, then it is told, or somebody who was told owes the change to a
-//!   number above its own and has not paid. A waiter that pays, or a commit that makes a change, looks at the entries in their order: it tells the first
-//!   that needs it and was not told, who takes the debt over; one that was told before takes it over, too. A new change goes past
-//!   those that were told, so that as many waiters run at a time as there were changes.
+//!   number above its own and has not paid. A waiter that pays, or a commit that makes a change, looks at the entries in their order:
+//!   it tells the first that needs it and was not told (of those that nobody judges, two), and these take the debt over; one that was
+//!   told before takes it over, too. A new change goes past those that were told, so that as many waiters run at a time as there were
+//!   changes.
 //! - *End.* A waiter that goes back to sleep has a number above its debt, so a change visits each waiter once at most.
 //!
 //! A waiter runs its body again, and may retry again: the wake-up was *in vain*, which is counted. Addresses are only compared, never

@@ -75,7 +75,9 @@ pub(crate) struct Told<'a> {
 impl Drop for Told<'_> {
     fn drop(&mut self) {
         for waiter in self.waiters.drain(..) {
-            waiter.tell(|| drop(self.waiting.parked.fetch_sub(1, Ordering::SeqCst)));
+            waiter.tell(|| {
+                self.waiting.parked.fetch_sub(1, Ordering::SeqCst);
+            });
         }
     }
 }
@@ -104,7 +106,8 @@ impl<'a> Told<'a> {
     /// Looks for the first entry with a number below this one (of a new change: of all) whose waiter needs the change.
     ///
     /// One that was told of an earlier change passes this one on, too, when it ends. If it is an owed one, that is enough. A new one
-    /// wakes another waiter besides, so that as many can go on at a time as there are changes.
+    /// wakes another waiter besides, so that as many can go on at a time as there are changes. An owed one wakes two if nobody judges if
+    /// they need it: all may, and so the last one hears of it after few steps.
     fn choose(
         &mut self,
         address: usize,
@@ -116,42 +119,38 @@ impl<'a> Told<'a> {
         if list.length.load(Ordering::SeqCst) == 0 {
             return;
         }
+        let is_owed = owed_below.is_some();
         let below = owed_below.unwrap_or_else(|| lock(&list.entries).made);
-        let mut from = 0;
-        while from < below {
+        let (mut from, mut left) = (0, if is_owed { 2 } else { 1 });
+        while from < below && left > 0 {
             let mut entries = lock(&list.entries);
-            let Some((&(_, number), entry)) =
-                entries.by_age.range_mut((address, from)..(address, below)).next()
-            else {
-                return;
-            };
+            let mut behind = entries.by_age.range_mut((address, from)..(address, below));
+            let Some((&(_, number), entry)) = behind.next() else { return };
             from = number + 1;
             if own.is_some_and(|own| Arc::ptr_eq(own, &entry.waiter)) {
                 continue;
             }
-            if entry.told_below == 0 {
-                if let Some(seen) = entry.seen.clone() {
-                    // It may run users' code.
-                    drop(entries);
-                    if is_same(&seen) {
-                        continue;
-                    }
-                    entries = lock(&list.entries);
+            let seen = if entry.told_below == 0 { entry.seen.clone() } else { None };
+            if let Some(seen) = &seen {
+                // It may run users' code.
+                drop(entries);
+                if is_same(seen) {
+                    continue;
                 }
-                // It may be gone meanwhile, and has looked again then, or been told by somebody else.
-                let Some(entry) = entries.by_age.get_mut(&(address, number)) else { continue };
-                let is_first = entry.told_below == 0;
-                entry.told_below = entry.told_below.max(below);
-                if is_first {
-                    self.waiters.push(entry.waiter.clone());
-                    return;
-                }
-            } else {
-                entry.told_below = entry.told_below.max(below);
+                entries = lock(&list.entries);
             }
-            if owed_below.is_some() {
-                return;
+            // It may be gone meanwhile, and has looked again then, or been told by somebody else.
+            let Some(entry) = entries.by_age.get_mut(&(address, number)) else { continue };
+            let was_told = entry.told_below != 0;
+            entry.told_below = entry.told_below.max(below);
+            if !was_told {
+                self.waiters.push(entry.waiter.clone());
             }
+            left = match () {
+                () if was_told && !is_owed => left,
+                () if was_told || seen.is_some() => 0,
+                () => left - 1,
+            };
         }
     }
 }
@@ -334,12 +333,11 @@ mod tests {
         assert_eq!(woken(), [true, false, false, false], "the first one passes it on when it ends");
         let owed = waiting.take_out(64, numbers[0]).unwrap();
         Told::nobody(&waiting).of_owed(owed, &waiters[0], |_| false);
-        assert_eq!(woken(), [true, false, true, false]);
-        let owed = waiting.take_out(64, numbers[2]).unwrap();
-        Told::nobody(&waiting).of_owed(owed, &waiters[2], |_| false);
-        assert_eq!(woken(), [true, false, true, true]);
-        let owed = waiting.take_out(64, numbers[3]).unwrap();
-        Told::nobody(&waiting).of_owed(owed, &waiters[3], |_| false);
+        assert_eq!(woken(), [true, false, true, true], "two of whom nobody judges");
+        for last in [2, 3] {
+            let owed = waiting.take_out(64, numbers[last]).unwrap();
+            Told::nobody(&waiting).of_owed(owed, &waiters[last], |_| false);
+        }
         assert!(!late.is_changed() && !waiters[1].is_changed(), "they have come after the changes");
     }
 }

@@ -219,3 +219,81 @@ fn alternatives_and_conditions_are_woken_by_whatever_makes_them_hold() {
     }
     explore(Either);
 }
+
+#[test]
+fn elements_that_come_at_once_reach_all_that_wait_although_some_take_none() {
+    /// Three cores wait for an element of a queue, or a permit, and one provides; another one of three gives its first one back.
+    #[derive(Clone, Copy)]
+    struct Takers;
+    impl Scenario for Takers {
+        fn run<P: Protocol>(self, engine: &Engine<P>, seed: u64) {
+            let (queue, permits) = (TQueue::new(engine), TCounter::new(engine, 0));
+            let is_queue = seed.is_multiple_of(2);
+            let give = |tx: &mut Transaction<'_, P>| match is_queue {
+                true => queue.push(tx, ()),
+                false => permits.add(tx, 1),
+            };
+            let take = |tx: &mut Transaction<'_, P>, returns: bool| {
+                let is_there = match is_queue {
+                    true => queue.pop(tx)?.is_some(),
+                    false => permits.is_at_least(tx, 1)? && permits.add(tx, -1).map(|()| true)?,
+                };
+                match (is_there, returns) {
+                    (false, _) => tx.retry(),
+                    (true, true) => Err(Abort::rollback()),
+                    (true, false) => Ok(()),
+                }
+            };
+            judged(engine, 4, seed, |core, worker| match core {
+                0 => {
+                    for count in if seed & 2 == 0 { [3, 0] } else { [1, 2] } {
+                        let given = worker.transact(|tx| (0..count).try_for_each(|_| give(tx)));
+                        assert_eq!(given, Ok(()), "seed {seed}");
+                    }
+                }
+                _ => {
+                    if core as u64 == 1 + seed % 3 {
+                        let refused = transact(engine, worker, seed, |tx| take(tx, true));
+                        assert!(matches!(refused, Err(Error::Rollback(_))), "seed {seed}: {refused:?}");
+                    }
+                    let taken = transact(engine, worker, seed, |tx| take(tx, false));
+                    assert_eq!(taken, Ok(()), "seed {seed}");
+                }
+            });
+        }
+    }
+    explore(Takers);
+}
+
+#[test]
+fn keys_that_are_inserted_and_taken_out_again_hide_no_change() {
+    /// Cores insert into the same leaf or bucket, and wait until another one has committed their key, or has deleted it.
+    #[derive(Clone, Copy)]
+    struct Keys;
+    impl Scenario for Keys {
+        fn run<P: Protocol>(self, engine: &Engine<P>, seed: u64) {
+            let database = Database::on(engine);
+            let rows = match seed % 2 {
+                0 => database.table::<u64, u64>("rows").hash(1).create().unwrap(),
+                _ => database.table::<u64, u64>("rows").ordered().create().unwrap(),
+            };
+            (0..seed / 2 % 16).for_each(|key| assert!(rows.bulk_insert(1_000 * key + 999, 0)));
+            judged(engine, 3, seed, |core, worker| {
+                let key = core as u64;
+                let ended = match core {
+                    2 => (0..2u64).try_for_each(|key| {
+                        transact(engine, worker, seed, |tx| rows.insert(tx, key, 0))?;
+                        transact(engine, worker, seed, |tx| rows.delete(tx, &(2 + key)).map(drop))?;
+                        transact(engine, worker, seed, |tx| rows.insert(tx, 10 + key, 0))
+                    }),
+                    _ => transact(engine, worker, seed, |tx| match rows.insert_if_absent(tx, key, 1)? {
+                        true => tx.retry(),
+                        false => Ok(()),
+                    }),
+                };
+                assert_eq!(ended, Ok(()), "seed {seed}");
+            });
+        }
+    }
+    explore(Keys);
+}
