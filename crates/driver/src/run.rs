@@ -134,6 +134,8 @@ pub(crate) fn run_defined<W: WorkloadDefinition>(
     host: &dyn Host,
     observer: &dyn Observer,
 ) -> Result<RunOutcome, BenchError> {
+    #[cfg(feature = "sim")]
+    hotrow::sync::hashing::repeat(spec.on.seed());
     let run = Run { info: &W::INFO, spec, host, observer };
     match options.run_baseline(&spec.protocol, BaselineRun(run)) {
         Some(ran) => ran,

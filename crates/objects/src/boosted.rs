@@ -25,11 +25,11 @@
 //! [`THashMap`](https://docs.rs/hotrow/latest/hotrow/type.THashMap.html) under a protocol that locks (`wait-die`, say) is the
 //! pessimistic hash table of the same section.
 
-use foldhash::fast::FixedState;
 use hotrow_core::{Abort, Engine, ObjectMeta, Protocol, Reason, SegmentArray, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::spin::Spin;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -86,8 +86,7 @@ pub struct TBoostedMap<K, V, M, P: Protocol = Occ> {
     /// One for each abstract lock.
     segments: SegmentArray<(), P>,
     meta: ObjectMeta,
-    /// The same in each run, so that simulations are repeatable.
-    hasher: FixedState,
+    hasher: KeyHashing,
     content: PhantomData<fn(K, V, P)>,
 }
 
@@ -141,7 +140,7 @@ where
             shared: Arc::new(Boosted { map, locks }),
             segments: SegmentArray::new(engine, format!("{name}'s locks"), std::iter::repeat_n((), number)),
             meta: ObjectMeta::new(engine.id(), name),
-            hasher: FixedState::default(),
+            hasher: KeyHashing::new(),
             content: PhantomData,
         }
     }

@@ -34,6 +34,7 @@ pub mod backoff;
 pub mod barrier;
 pub mod clock;
 pub mod event;
+pub mod hashing;
 pub mod memory;
 #[cfg(loom)]
 pub mod model;

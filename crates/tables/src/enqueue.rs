@@ -6,9 +6,9 @@
 
 use crate::key::Key;
 use crate::storage::Shared;
-use foldhash::fast::FixedState;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Columns, Deferred, Input, ObjectAccess, Protocol, Transaction, Value};
+use hotrow_sync::hashing::KeyHashing;
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
 
@@ -18,7 +18,7 @@ pub(crate) const ONCE: &str = "an operation that would block has not used its cl
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// A hash that distinguishes operations on different keys of all tables.
     fn hash_of(&self, key: &K) -> u64 {
-        FixedState::default().hash_one((self.meta.number(), key))
+        KeyHashing::of_process().hash_one((self.meta.number(), key))
     }
 
     /// Enqueues work on rows of the table. `key` is that of the row, if it is known.

@@ -8,9 +8,9 @@
 use crate::index::{Direction, Lookup};
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::storage::{Index, Shared};
-use foldhash::fast::FixedState;
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
+use hotrow_sync::hashing::KeyHashing;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -368,8 +368,8 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     }
 }
 
-/// Returns the last entry of each key, in an order that is the same in each run.
-fn last_of_each<K: Key, V>(entries: impl IntoIterator<Item = (K, V)>) -> HashMap<K, V, FixedState> {
+/// Returns the last entry of each key, in no order.
+fn last_of_each<K: Key, V>(entries: impl IntoIterator<Item = (K, V)>) -> HashMap<K, V, KeyHashing> {
     entries.into_iter().collect()
 }
 

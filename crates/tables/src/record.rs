@@ -18,10 +18,10 @@
 
 use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
-use foldhash::fast::FixedState;
 use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
 use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::charge_block;
 use std::hash::BuildHasher;
 use std::mem::offset_of;
@@ -121,7 +121,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // Computed once, so that a record never changes its position in lock order, even if the key's hash is
         // inconsistent.
         let [place @ .., _, _, _, _, _] =
-            if P::DEFERS { FixedState::default().hash_one(&key).to_le_bytes() } else { [0; 8] };
+            if P::DEFERS { KeyHashing::of_process().hash_one(&key).to_le_bytes() } else { [0; 8] };
         charge_block(size_of::<Self>);
         let own = header();
         let part = |group| if state == State::Present { Self::part_of(&row, group) } else { Part::ABSENT };

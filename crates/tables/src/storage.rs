@@ -35,7 +35,6 @@ use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
 use crate::span::kept_bounds;
 use crate::split::SplitRows;
-use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
@@ -43,6 +42,7 @@ use hotrow_core::{
     contained,
 };
 use hotrow_sync::OnceLock;
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::profile::labelled;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -337,7 +337,7 @@ impl<K: Key> KeyIndex<K> {
 
 /// A hash of a key, which distinguishes it from other keys.
 pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
-    FixedState::default().hash_one(key)
+    KeyHashing::of_process().hash_one(key)
 }
 
 /// The state that the handles of a table share; freed through the epoch.

@@ -5,9 +5,9 @@ use super::{History, KeyName, Keys, WorkerEvents};
 use crate::attempt::WorkerId;
 use crate::item::ItemId;
 use crate::object::ObjectMeta;
-use foldhash::fast::FixedState;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::instrument::{Mutex, lock};
 use hotrow_sync::region;
 use std::cell::RefCell;
@@ -71,9 +71,9 @@ pub(crate) struct Recorder {
     closed: AtomicBool,
     used: AtomicUsize,
     bound: usize,
-    /// Hashed without a random seed. The map's order is the order in which its entries are freed, and so decides the
-    /// addresses of the process's later allocations. Runs of the simulator must be the same in each process.
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<RecordedKey>, FixedState>>; SHARDS],
+    /// The map's order is the order in which its entries are freed, and so decides the addresses of the process's later allocations:
+    /// where runs are repeated, hashes must be the same.
+    shards: [Mutex<HashMap<Box<[u8]>, Arc<RecordedKey>, KeyHashing>>; SHARDS],
     names: Mutex<Names>,
     workers: Mutex<BTreeMap<u32, Arc<Mutex<Vec<u8>>>>>,
 }

@@ -2,9 +2,9 @@
 
 use super::checkpoint::PutRows;
 use super::fields::with_newer;
-use foldhash::fast::FixedState;
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -127,7 +127,7 @@ impl RecoveredRows {
     /// Adds a row, with the fields that are newer in their places.
     pub(super) fn add(&self, row: &RecoveredRow<'_>) {
         let RecoveredRow { key, value, overlays, .. } = *row;
-        let mut bytes = lock(&self.lists[(FixedState::default().hash_one(key) % LISTS as u64) as usize]);
+        let mut bytes = lock(&self.lists[(KeyHashing::of_process().hash_one(key) % LISTS as u64) as usize]);
         put_bytes(&mut bytes, key);
         if overlays.is_empty() {
             return put_bytes(&mut bytes, value);

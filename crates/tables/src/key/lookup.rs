@@ -179,11 +179,11 @@ pub(crate) fn own_range<'k, K: Key>((low, high): ImageRange<'_, K>) -> ImageRang
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use foldhash::fast::FixedState;
+    use hotrow_sync::hashing::KeyHashing;
     use std::hash::BuildHasher;
 
     fn assert_stands_for<K: Key, Q: AsKey<K> + ?Sized>(form: &Q, key: K) {
-        let hash = FixedState::default();
+        let hash = KeyHashing::new();
         assert_eq!(hash.hash_one(form), hash.hash_one(&key));
         assert!(K::Image::compare(&form.to_image(), &key.image()).is_eq());
         assert!(K::Image::compare(&form.to_image(), &key.image_by_start(&key.record_start())).is_eq());

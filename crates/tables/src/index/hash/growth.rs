@@ -91,7 +91,7 @@ where
             entries.clear();
             bucket.for_each(|record| {
                 // SAFETY: found in a chain under a pinned epoch, so it has not been freed.
-                let hash = Hash64::of(unsafe { record.as_ref() }.key());
+                let hash = Hash64::of(unsafe { record.as_ref() }.key(), &self.hashing);
                 entries.push((Entry::new(record, hash.tag()), hash));
             });
             if bucket.version.try_lock_at(version) {

@@ -1,11 +1,8 @@
 //! A key's hash, which selects the bucket and gives the tag.
 
-use foldhash::quality::FixedState;
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::{Work, charge};
 use std::hash::{BuildHasher, Hash};
-
-/// The seed of all hash indexes. It is constant, so that a run can be repeated exactly.
-const SEED: u64 = 0x486f_7472_6f77;
 
 /// A key's hash. Its high part selects the bucket, its low 16 bits are the tag.
 #[derive(Debug, Clone, Copy)]
@@ -13,9 +10,9 @@ pub(super) struct Hash64(u64);
 
 impl Hash64 {
     #[inline(always)]
-    pub(super) fn of<K: Hash + ?Sized>(key: &K) -> Self {
+    pub(super) fn of<K: Hash + ?Sized>(key: &K, hashing: &KeyHashing) -> Self {
         charge(Work::Hash);
-        Self(FixedState::with_seed(SEED).hash_one(key))
+        Self(hashing.hash_one(key))
     }
 
     /// Returns the position of the bucket among `buckets`.
@@ -41,8 +38,9 @@ mod tests {
 
     #[test]
     fn the_children_of_a_bucket_are_neighbours() {
+        let hashing = KeyHashing::new();
         for key in 0..2_000u64 {
-            let hash = Hash64::of(&key);
+            let hash = Hash64::of(&key, &hashing);
             for buckets in [1, 7, 64, 1_000, 12_345_678] {
                 let bucket = hash.bucket(buckets);
                 assert!(bucket < buckets);
@@ -50,5 +48,17 @@ mod tests {
             }
             assert!((1..1 << 16).contains(&hash.tag()));
         }
+    }
+
+    #[test]
+    fn keys_that_were_chosen_to_collide_in_one_table_do_so_in_no_other() {
+        const BUCKETS: usize = 4_096;
+        let (known, other) = (KeyHashing::new(), KeyHashing::new());
+        let chosen: Vec<u64> =
+            (0..).filter(|key| Hash64::of(key, &known).bucket(BUCKETS) == 7).take(64).collect();
+        let mut buckets: Vec<_> = chosen.iter().map(|key| Hash64::of(key, &other).bucket(BUCKETS)).collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        assert!(buckets.len() > 48 || !KeyHashing::IS_SEEDED, "{buckets:?}");
     }
 }

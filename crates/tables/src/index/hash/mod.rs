@@ -62,6 +62,7 @@ use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
 use hotrow_core::{Observed, StructureChange, StructureVersion, WatchedNodes, retire_with};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::prefetch::prefetch;
 use std::hash::Hash;
 use std::ptr::NonNull;
@@ -80,6 +81,8 @@ const BUCKETS_MIN: usize = if cfg!(test) { 2 } else { 16 };
 pub(crate) struct HashIndex<T> {
     /// The newest array. Padded: every operation reads it.
     current: CachePadded<AtomicPtr<Array<T>>>,
+    /// Its own, so that keys that collide here do so nowhere else.
+    hashing: KeyHashing,
     /// Those that wait for a change of a bucket.
     watched: WatchedNodes,
 }
@@ -93,7 +96,7 @@ where
     pub(crate) fn with_capacity(expected: usize) -> Self {
         let array = Array::ready(expected.min(RESERVED_MAX).div_ceil(AIM).max(BUCKETS_MIN));
         let current = CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array))));
-        Self { current, watched: WatchedNodes::default() }
+        Self { current, hashing: KeyHashing::new(), watched: WatchedNodes::default() }
     }
 
     /// Has those told that watch a bucket when it is retired.
@@ -123,7 +126,7 @@ where
 
     /// Returns the bucket that covers a key's absence.
     pub(crate) fn node_of(&self, key: &T::Key, guard: &Guard) -> Observed {
-        let hash = Hash64::of(key);
+        let hash = Hash64::of(key, &self.hashing);
         loop {
             let (_, _, bucket) = self.bucket_of(hash, guard);
             if let Some(version) = bucket.version.stable() {
@@ -146,7 +149,7 @@ where
         is_wanted: impl Fn(&T) -> bool + Copy,
         guard: &Guard,
     ) -> Lookup<T> {
-        let hash = Hash64::of(key);
+        let hash = Hash64::of(key, &self.hashing);
         loop {
             let (_, _, bucket) = self.bucket_of(hash, guard);
             interleaving_point();
@@ -166,14 +169,14 @@ where
     #[inline]
     pub(crate) fn prefetch_bucket(&self, key: &T::Key, guard: &Guard) {
         let array = self.current(guard);
-        prefetch(&raw const array.buckets()[array.position(Hash64::of(key))]);
+        prefetch(&raw const array.buckets()[array.position(Hash64::of(key, &self.hashing))]);
     }
 
     /// Prefetches the first bytes of the record of `key`. Call it some time after
     /// [`prefetch_bucket`](Self::prefetch_bucket), because it waits for the bucket.
     #[inline]
     pub(crate) fn prefetch_record(&self, key: &T::Key, bytes: usize, guard: &Guard) {
-        let hash = Hash64::of(key);
+        let hash = Hash64::of(key, &self.hashing);
         let array = self.current(guard);
         array.buckets()[array.position(hash)].prefetch_records(Some(hash), bytes);
     }
@@ -209,7 +212,7 @@ where
     ) -> Insertion<T> {
         // SAFETY: the caller's promise.
         let key = unsafe { record.as_ref() }.key();
-        let hash = Hash64::of(key);
+        let hash = Hash64::of(key, &self.hashing);
         self.help_to_grow(guard);
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
@@ -247,7 +250,7 @@ where
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
         // SAFETY: the caller has the record, so it is in memory.
-        let hash = Hash64::of(unsafe { record.as_ref() }.key());
+        let hash = Hash64::of(unsafe { record.as_ref() }.key(), &self.hashing);
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
             interleaving_point();

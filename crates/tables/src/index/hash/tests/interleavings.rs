@@ -105,7 +105,7 @@ fn a_key_inserted_into_the_larger_array_behind_a_lookups_back_is_found() {
         let array = other.current(guard);
         other.grow(array);
         assert!(insert(&other, CountedRecord::new(Meddling::harmless(77), &deeds), guard, &mut |_| ()));
-        let at = array.position(Hash64::of(&Meddling::harmless(77)));
+        let at = array.position(Hash64::of(&Meddling::harmless(77), &other.hashing));
         assert_eq!(array.buckets()[at].version.stable(), None, "retired");
     });
     assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
@@ -124,7 +124,7 @@ fn a_bucket_is_latched_while_it_is_being_filled() {
         }
         index.grow(index.current(&pin));
         let array = index.current(&pin);
-        let position = array.position(Hash64::of(&Same(0)));
+        let position = array.position(Hash64::of(&Same(0), &index.hashing));
         assert!(!array.buckets()[position].is_ready());
         let other = Rc::clone(&index);
         let deed = move || {
