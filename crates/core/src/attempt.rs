@@ -474,11 +474,11 @@ impl<P: Protocol> Attempt<P> {
         }
         self.holder.end();
         self.pin = None;
-        if retained::is_anybody_told() {
-            retained::look_again();
-        }
         if self.snapshot.is_some() {
             self.leave_snapshot();
+        }
+        if retained::is_anybody_noticed() {
+            retained::after_holder(self.holder);
         }
     }
 

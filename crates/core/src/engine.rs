@@ -13,7 +13,7 @@ use crate::operations::Deferred;
 use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
-use crate::retained::{Limit, RetainedMemory};
+use crate::retained::{self, Limit, RetainedMemory};
 use crate::snapshot::{KeptSegments, Snapshot, SnapshotReport, Snapshots};
 use crate::statistics::{Counters, Statistics};
 use crate::transaction::Transaction;
@@ -456,6 +456,18 @@ impl<P: Protocol> Engine<P> {
     /// each thread of the process.
     pub fn retained_memory(&self) -> RetainedMemory {
         self.shared.limit.report()
+    }
+
+    /// Frees what was replaced or removed and nobody can see any more, at once, and returns the bytes that the process still retains.
+    ///
+    /// That happens by and by as transactions make more of it, and when a transaction, a walk or a snapshot ends that has retained much. So
+    /// the call is for a program that has deleted much and then rests. It cannot free what an open transaction or snapshot may still see,
+    /// nor the last few values (64 at most) that each other thread has not handed over. It takes a time in proportion to what it frees, and
+    /// runs the `Drop` of values.
+    pub fn collect(&self) -> u64 {
+        self.shared.snapshots.collect();
+        retained::collect();
+        retained::retained_bytes()
     }
 
     /// Limits the bytes that the process may retain while transactions of this engine go on; `None`, the default, for

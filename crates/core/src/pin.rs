@@ -432,6 +432,9 @@ impl Drop for Walk {
     fn drop(&mut self) {
         self.holder.end();
         drop(self.pin.take());
+        if retained::is_anybody_noticed() {
+            retained::after_holder(self.holder);
+        }
         retained::release(self.holder);
     }
 }

@@ -38,6 +38,8 @@ const CORE_BITS: u32 = 10;
 thread_local! {
     /// The engine of the simulation that runs in this thread, or null.
     static ACTIVE: Cell<*mut Engine> = const { Cell::new(ptr::null_mut()) };
+    /// The number of the thread's last simulation.
+    static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The engine of the simulation that runs in this thread, or null.
@@ -61,6 +63,8 @@ pub(crate) struct RunLimits {
 }
 
 pub(crate) struct Engine {
+    /// The number of the simulation in its thread, from 1.
+    pub(crate) number: u64,
     /// The clock of the current core.
     pub(crate) now: u64,
     pub(crate) current: usize,
@@ -115,6 +119,7 @@ impl Engine {
         let EngineParts { cores, physical_cores, memory, .. } = parts;
         let EngineParts { htm, trace, schedule, faults, limits, sibling_percent, profiler, .. } = parts;
         let mut engine = Self {
+            number: LAST.replace(LAST.get() + 1) + 1,
             now: 0,
             current: 0,
             horizon: 0,

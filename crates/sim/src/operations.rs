@@ -28,6 +28,11 @@ pub fn current_core() -> Option<usize> {
     look(|engine| engine.current)
 }
 
+/// The number of the simulation that runs in this thread, which no other one of the thread has; 0 outside a simulation.
+pub fn number() -> u64 {
+    look(|engine| engine.number).unwrap_or_default()
+}
+
 /// The number of cores of the simulation; `None` outside a simulation.
 pub fn cores() -> Option<usize> {
     look(|engine| engine.cores.len())

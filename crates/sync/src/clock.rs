@@ -84,6 +84,17 @@ impl Sub for Instant {
     }
 }
 
+/// A number of the clock: 0 outside of simulations, and in each simulation another one, as far as 16 bits allow. Moments of
+/// different clocks must not be compared.
+#[inline]
+pub fn era() -> u64 {
+    #[cfg(all(feature = "sim", not(loom)))]
+    if let number @ 1.. = hotrow_sim::number() {
+        return 1 + (crate::thread::number().wrapping_mul(257).wrapping_add(number)) % 65_535;
+    }
+    0
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

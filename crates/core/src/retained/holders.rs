@@ -120,6 +120,8 @@ pub(super) struct Pressure {
     pub(super) is_over: AtomicBool,
     /// True if some open attempt was told to end at the last look. All operations then check if it is theirs.
     is_told: AtomicBool,
+    /// True if some open attempt was told to end, or was seen to retain much. Those that end then look again.
+    is_noticed: AtomicBool,
     /// The lowest limit of an engine; [`NO_LIMIT`] if none has one.
     bytes_max: AtomicU64,
 }
@@ -127,6 +129,7 @@ pub(super) struct Pressure {
 pub(super) static PRESSURE: CachePadded<Pressure> = CachePadded::new(Pressure {
     is_over: AtomicBool::new(false),
     is_told: AtomicBool::new(false),
+    is_noticed: AtomicBool::new(false),
     bytes_max: AtomicU64::new(NO_LIMIT),
 });
 
@@ -135,6 +138,15 @@ pub(super) static PRESSURE: CachePadded<Pressure> = CachePadded::new(Pressure {
 pub(crate) fn is_anybody_told() -> bool {
     PRESSURE.is_told.load(Ordering::Relaxed)
 }
+
+/// True if some open attempt was told to end, or was seen to retain much.
+#[inline(always)]
+pub(crate) fn is_anybody_noticed() -> bool {
+    PRESSURE.is_noticed.load(Ordering::Relaxed)
+}
+
+/// The bytes from which on a holder that ends collects what it has retained.
+const KEPT_MIN: u64 = 1 << 20;
 
 /// The time of the last look.
 static LOOKED_AT_NS: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
@@ -253,11 +265,17 @@ pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
     look.retained >= bytes && oldest < LONG_NS
 }
 
-/// Looks if the attempt that was told to end has ended; for attempts that have just ended.
+/// Looks again, for an attempt or a walk that has just ended and unpinned: the attempt that was told to end may have ended. If this one was
+/// seen to retain much, its memory is freed, which may run users' code.
 #[cold]
-pub(crate) fn look_again() {
-    if let Ok(mut registry) = REGISTRY.try_lock() {
-        registry.look();
+pub(crate) fn after_holder(holder: &'static Holder) {
+    let Ok(mut registry) = REGISTRY.try_lock() else { return };
+    let before = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
+    let (seen, retired_before) = before.map_or((0, 0), |entry| (entry.seen, entry.retired_before));
+    let look = registry.look();
+    drop(registry);
+    if seen & OPEN != 0 && look.retired.saturating_sub(retired_before) >= KEPT_MIN {
+        super::collect();
     }
 }
 
@@ -336,7 +354,11 @@ impl Registry {
         let is_over = self.limits.iter().any(|(_, bytes_max)| look.retained > *bytes_max);
         let is_cancelled = self.entries.iter().any(|entry| entry.holder.is_cancelled());
         let is_told = is_over && self.tell_oldest(look) || is_cancelled;
-        for (word, now) in [(&PRESSURE.is_over, is_over), (&PRESSURE.is_told, is_told)] {
+        let keeps_much = |entry: &Entry| entry.is_open() && entry.kept_bytes(look) >= KEPT_MIN;
+        let is_noticed = is_told || self.entries.iter().any(keeps_much);
+        let flags =
+            [(&PRESSURE.is_over, is_over), (&PRESSURE.is_told, is_told), (&PRESSURE.is_noticed, is_noticed)];
+        for (word, now) in flags {
             // Most of the time nothing changes, and all threads read it.
             if word.load(Ordering::Relaxed) != now {
                 word.store(now, Ordering::Relaxed);

@@ -1,10 +1,8 @@
 //! An engine's limit.
 
 use super::holders::{PRESSURE, report, set_limit};
-use super::tally::totals;
-use super::{MemoryHolder, RetainedMemory};
+use super::{MemoryHolder, RetainedMemory, collect};
 use crate::engine::EngineId;
-use crate::pin::collect_all;
 use crate::profile::Profile;
 use hotrow_sync::atomic::instrument::{AtomicU64, Ordering};
 use hotrow_sync::{clock, thread};
@@ -96,16 +94,7 @@ impl Limit {
         let wait_max = deadline.map_or(WAIT_MAX, |deadline| deadline.min(WAIT_MAX));
         let mut pause = PAUSE_MIN;
         loop {
-            // Collects as long as that frees something.
-            let mut freed = totals().freed;
-            loop {
-                collect_all();
-                let now = totals().freed;
-                if now == freed {
-                    break;
-                }
-                freed = now;
-            }
+            collect();
             let (retained, holders) = report();
             if retained <= bytes_max {
                 return Ok(());

@@ -18,6 +18,11 @@
 //! many bytes. Threads look after they have asked for a collection, at most every 5 milliseconds if no limit is set, so
 //! that some thread looks wherever garbage is made.
 //!
+//! # The end of a holder
+//!
+//! While some open transaction is seen to retain [`KEPT_MIN`](holders) bytes or more, those that end look at the registry once more, and one
+//! that has retained so much collects: otherwise all that waited for it would stay until somebody makes more garbage.
+//!
 //! # The limit
 //!
 //! An engine may have a limit ([`Engine::set_retained_bytes_max`](crate::Engine::set_retained_bytes_max)). It is
@@ -48,8 +53,8 @@ mod limit;
 mod tally;
 
 pub(crate) use holders::{
-    Holder, NOBODY, Told, is_anybody_told, is_worth_yielding, look_again, make_session, register, release,
-    replace, told_cause, told_error, was_seen_to_retain, watch,
+    Holder, NOBODY, Told, after_holder, is_anybody_noticed, is_anybody_told, is_worth_yielding, make_session,
+    register, release, replace, told_cause, told_error, was_seen_to_retain, watch,
 };
 pub(crate) use limit::Limit;
 pub use limit::MemoryLimit;
@@ -57,6 +62,8 @@ pub(crate) use tally::{count_freed, count_retired, freed_here};
 
 use crate::attempt::WorkerId;
 use crate::engine::EngineId;
+use crate::pin::collect_all;
+use crate::users_code::contained;
 use std::fmt;
 use std::time::Duration;
 
@@ -142,6 +149,20 @@ impl fmt::Display for MemoryHolder {
 /// are not freed yet.
 pub fn retained_bytes() -> u64 {
     tally::totals().retained()
+}
+
+/// Collects garbage as long as that frees something. It may run users' code.
+#[cold]
+pub(crate) fn collect() {
+    let mut freed = tally::totals().freed;
+    loop {
+        contained(collect_all);
+        let now = tally::totals().freed;
+        if now == freed {
+            return;
+        }
+        freed = now;
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,6 +1,6 @@
 //! Snapshots, as users hold them.
 
-use super::points::{Opened, Snapshots, age_of};
+use super::points::{Opened, Snapshots};
 use crate::abort::{Abort, Error, Misuse};
 use crate::engine::Engine;
 use crate::profile::{Isolation, Profile};
@@ -8,7 +8,7 @@ use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 use crate::worker::{Worker, in_transaction};
 use hotrow_sync::Arc;
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::Duration;
 use std::fmt;
 use std::panic::Location;
 
@@ -104,9 +104,10 @@ impl<P: Protocol> Snapshot<P> {
         self.point.number()
     }
 
-    /// An upper bound of the snapshot's age: all transactions that had committed that long ago are in it.
+    /// An upper bound of the snapshot's age: all transactions that had committed that long ago are in it. [`Duration::MAX`] if it was
+    /// opened in another simulation, or the one is inside of a simulation and the other is not: their clocks tell different times.
     pub fn staleness(&self) -> Duration {
-        age_of(self.point.opened.since)
+        self.point.opened.since.age()
     }
 
     /// Runs a transaction that only reads, on this snapshot. The body runs once.
@@ -207,12 +208,11 @@ impl fmt::Display for SnapshotReport {
 
 impl SnapshotReport {
     pub(crate) fn of(snapshots: &Snapshots) -> Self {
-        let now = clock::nanoseconds();
         let mut open: Vec<_> = snapshots.readers().report().into_iter().collect();
         open.sort_by_key(|(number, holder)| (*number, holder.opened));
         let open = open.into_iter().map(|(number, holder)| OpenSnapshot {
             number,
-            open_for: Duration::from_nanos(now.saturating_sub(holder.opened)),
+            open_for: holder.opened.age(),
             thread: holder.thread,
             place: holder.place.to_string(),
         });

@@ -354,7 +354,7 @@ impl<P: Protocol> Attempt<P> {
             announcement.snapshots().sweep_places(&mut self.kept.places, looks);
         }
         if self.kept.is_time_to_look() {
-            announcement.snapshots().stop_keeping();
+            announcement.snapshots().stop_keeping(false);
         }
     }
 }

@@ -38,6 +38,7 @@ use super::readers::{ReaderSlot, Readers};
 use super::versions::{Place, Versions};
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::history::recorder::Recorder;
+use crate::retained;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
@@ -55,7 +56,7 @@ pub(crate) struct Snapshots {
     ready: AtomicU64,
     /// The facts about the points made last, by their numbers.
     points: [Point; POINTS],
-    /// The moment at which a snapshot was last asked for, in nanoseconds.
+    /// The [`Moment`] at which a snapshot was last asked for.
     last_use: AtomicU64,
     /// The same for one that may be a little old: it should not have to wait for commits.
     last_stale_use: AtomicU64,
@@ -102,7 +103,7 @@ pub(crate) struct Stamping {
 /// Facts about a point.
 #[derive(Default)]
 struct Point {
-    /// The moment at which it was begun, in nanoseconds.
+    /// The [`Moment`] at which it was begun.
     since: AtomicU64,
     /// The moment in the history, if one is recorded.
     history: AtomicU64,
@@ -119,8 +120,8 @@ pub(crate) struct Opened {
     pub(crate) number: u64,
     /// Taken when the snapshot ends.
     pub(crate) slot: Option<ReaderSlot>,
-    /// The moment at which its point was begun, in nanoseconds.
-    pub(crate) since: u64,
+    /// The moment at which its point was begun.
+    pub(crate) since: Moment,
     /// The same moment in the history.
     pub(crate) history: u64,
     /// The moment in the history at which its transactions count as begun.
@@ -288,7 +289,7 @@ impl Snapshots {
 
     /// The time since the newest point that is ready was begun.
     fn age(&self) -> Duration {
-        age_of(self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed))
+        Moment(self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed)).age()
     }
 
     /// Shows a reader of a point that is ready.
@@ -296,16 +297,16 @@ impl Snapshots {
         let (slot, point) = (self.readers.claim(number), self.point(number));
         // Relaxed: the caller makes sure that the point is still ready.
         let (since, history) = (point.since.load(Ordering::Relaxed), point.history.load(Ordering::Relaxed));
-        Opened { number, slot: Some(slot), since, history, history_begin: history }
+        Opened { number, slot: Some(slot), since: Moment(since), history, history_begin: history }
     }
 
     /// Opens the newest snapshot, a new one if that is too old and no commit is in the way.
     ///
     /// Waits for commits only if there has been no snapshot for a while.
     pub(crate) fn open(&self) -> Opened {
-        let now = clock::nanoseconds();
-        self.last_use.store(now, Ordering::Relaxed);
-        self.last_stale_use.store(now, Ordering::Relaxed);
+        let now = Moment::now();
+        self.last_use.store(now.0, Ordering::Relaxed);
+        self.last_stale_use.store(now.0, Ordering::Relaxed);
         loop {
             if self.age() > STALENESS_MAX {
                 self.refresh();
@@ -326,7 +327,7 @@ impl Snapshots {
 
     /// Opens a snapshot of everything that was committed before the call.
     pub(crate) fn open_strict(&self) -> Opened {
-        self.last_use.store(clock::nanoseconds(), Ordering::Relaxed);
+        self.last_use.store(Moment::now().0, Ordering::Relaxed);
         // A point with a greater number is begun after this moment.
         let before = self.now.newest.load(Ordering::SeqCst);
         let mut pending = lock(&self.pending);
@@ -393,7 +394,7 @@ impl Snapshots {
         let number = numbers.find(is_free).expect("there is one place more than points may be pending");
         let point = self.point(number);
         // Relaxed: published by `ready`.
-        point.since.store(clock::nanoseconds(), Ordering::Relaxed);
+        point.since.store(Moment::now().0, Ordering::Relaxed);
         let history = self.recorder.get().map_or(0, |recorder| recorder.stamp());
         point.history.store(history, Ordering::Relaxed);
         // First, so that a commit that is stamped with the number keeps versions for the point.
@@ -427,14 +428,24 @@ impl Snapshots {
     }
 
     /// Called when a reader has ended, whose point was begun at a moment.
-    pub(crate) fn after_reader(&self, since: u64) {
-        if self.stop_keeping() {
-            return;
-        }
-        if age_of(since) < LINGER {
-            self.sweep_a_part();
-        } else {
+    pub(crate) fn after_reader(&self, since: Moment) {
+        let is_long = since.age() >= LINGER;
+        if self.stop_keeping(false) {
+        } else if is_long {
             // There may be many versions that were kept for it alone.
+            self.sweep();
+        } else {
+            self.sweep_a_part();
+        }
+        // In a simulation memory is freed at the same steps in each run, whatever else the process does.
+        if is_long && !cfg!(loom) && !thread::is_simulated() {
+            retained::collect();
+        }
+    }
+
+    /// Frees everything that no open snapshot needs, also what is kept because one may be opened soon.
+    pub(crate) fn collect(&self) {
+        if !self.stop_keeping(true) {
             self.sweep();
         }
     }
@@ -488,9 +499,10 @@ impl Snapshots {
         OpenNumbers { coming, numbers }
     }
 
-    /// Stops keeping versions, if no snapshot is open, nor will be that has been made before. True if none are kept now.
-    pub(crate) fn stop_keeping(&self) -> bool {
-        if is_recent(&self.last_stale_use) || !self.readers.are_none() {
+    /// Stops keeping versions, if no snapshot is open, nor will be that has been made before, unless there has been one of late that may
+    /// be a little old. `at_once`: even then. True if none are kept now.
+    pub(crate) fn stop_keeping(&self, at_once: bool) -> bool {
+        if !at_once && is_recent(&self.last_stale_use) || !self.readers.are_none() {
             return false;
         }
         let Some(mut pending) = try_lock(&self.pending) else { return false };
@@ -541,15 +553,33 @@ impl Snapshots {
     }
 }
 
-/// True if a moment, in nanoseconds, is less than [`LINGER`] ago. 0 is none.
-fn is_recent(moment: &AtomicU64) -> bool {
-    let moment = moment.load(Ordering::Relaxed);
-    moment != 0 && age_of(moment) < LINGER
+/// A moment, and the clock that has told it: a simulation has a clock of its own. In units of 1,024 nanoseconds, of which 48 bits
+/// last nine years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    const BITS: u32 = 48;
+
+    pub(super) fn now() -> Self {
+        Self(clock::era() << Self::BITS | (clock::nanoseconds() >> 10) & ((1 << Self::BITS) - 1))
+    }
+
+    /// An upper bound of the time since the moment: [`Duration::MAX`] if another clock has told it.
+    pub(super) fn age(self) -> Duration {
+        let now = Self::now().0;
+        if (now ^ self.0) >> Self::BITS == 0 {
+            Duration::from_nanos((now.saturating_sub(self.0) + 1) << 10)
+        } else {
+            Duration::MAX
+        }
+    }
 }
 
-/// The time since a moment, which is in nanoseconds.
-pub(super) fn age_of(moment: u64) -> Duration {
-    Duration::from_nanos(clock::nanoseconds().saturating_sub(moment))
+/// True if a [`Moment`] is less than [`LINGER`] ago. 0 is none.
+fn is_recent(moment: &AtomicU64) -> bool {
+    let moment = moment.load(Ordering::Relaxed);
+    moment != 0 && Moment(moment).age() < LINGER
 }
 
 /// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.

@@ -1,8 +1,9 @@
 //! The open snapshots: a slot for each, with its number.
 
+use super::points::Moment;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::instrument::{Mutex, lock};
-use hotrow_sync::{Arc, OnceLock, clock, thread};
+use hotrow_sync::{Arc, OnceLock, thread};
 use std::array;
 use std::panic::Location;
 
@@ -29,7 +30,7 @@ pub(crate) struct Slot {
 /// The owner of an open snapshot, for reports.
 #[derive(Debug, Clone)]
 pub(crate) struct ReaderHolder {
-    pub(crate) opened: u64,
+    pub(crate) opened: Moment,
     pub(crate) thread: String,
     pub(crate) place: &'static Location<'static>,
 }
@@ -96,7 +97,7 @@ impl Slot {
 impl ReaderSlot {
     /// Names the owner.
     pub(crate) fn name(&self, place: &'static Location<'static>) {
-        let holder = ReaderHolder { opened: clock::nanoseconds(), thread: thread::name(), place };
+        let holder = ReaderHolder { opened: Moment::now(), thread: thread::name(), place };
         *lock(&self.0.holder) = Some(holder);
     }
 }

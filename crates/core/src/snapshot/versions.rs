@@ -8,7 +8,8 @@
 //! waits for.
 //!
 //! The table grows by another, larger level, which new entries go to. A segment's entries may so be in several lists, in no
-//! order; those who look for one look at all.
+//! order; those who look for one look at all. What virtual cores of a simulation keep has a level of its own, whose lists do not
+//! depend on addresses, and which is found from outside, too, as they find what was kept outside.
 //!
 //! # The address is not enough
 //!
@@ -32,7 +33,10 @@ use std::ptr::{NonNull, null_mut};
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
 const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 12 };
 const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
-const LEVELS: usize = 4;
+const LEVELS: usize = 5;
+
+/// The level for what is kept in a simulation: in it addresses must not decide what is freed first, and so where later allocations lie.
+const SIMULATED: usize = LEVELS - 1;
 
 /// The number of entries for each list at which the next level is used.
 const LOAD_MAX: usize = 1;
@@ -169,13 +173,12 @@ impl Versions {
     }
 
     fn bits(level: usize) -> u32 {
-        FIRST_BITS + STEP_BITS * level as u32
+        if level == SIMULATED { FIRST_BITS } else { FIRST_BITS + STEP_BITS * level as u32 }
     }
 
     /// Returns a segment's position among the lists of a level.
     fn position(segment: SegmentId, level: usize) -> usize {
-        // In a simulation, addresses must not decide what is freed first, and so where later allocations lie.
-        let address = if thread::is_simulated() { segment.object as usize } else { segment.address >> 3 };
+        let address = if level == SIMULATED { segment.object as usize } else { segment.address >> 3 };
         // Segments are aligned to eight bytes. The multiplier is that of Fibonacci hashing.
         let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash >> (64 - Self::bits(level))) as usize
@@ -362,7 +365,11 @@ impl Versions {
             // Relaxed: counts.
             let has_room =
                 |level: &usize| self.counts[*level].load(Ordering::Relaxed) <= LOAD_MAX << Self::bits(*level);
-            let level = (0..LEVELS - 1).find(has_room).unwrap_or(LEVELS - 1);
+            let level = if thread::is_simulated() {
+                SIMULATED
+            } else {
+                (0..SIMULATED - 1).find(has_room).unwrap_or(SIMULATED - 1)
+            };
             self.counts[level].fetch_add(entries, Ordering::Relaxed);
             let make = || (0..1 << Self::bits(level)).map(|_| AtomicPtr::new(null_mut())).collect();
             self.levels[level].get_or_init(make);

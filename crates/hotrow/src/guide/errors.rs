@@ -99,7 +99,8 @@
 //!
 //! A replaced value stays in memory until every transaction that was open at that time has ended, whatever its
 //! engine, so one long transaction makes the process grow. [`Engine::retained_memory`] returns how much is retained
-//! and by which transaction. [`Engine::set_retained_bytes_max`] sets a limit. Above it, transactions that write wait
+//! and by which transaction. When a transaction or snapshot ends that has retained much, this is freed; [`Engine::collect`] frees at once
+//! all that can be. [`Engine::set_retained_bytes_max`] sets a limit. Above it, transactions that write wait
 //! and then fail, and the transaction that retains most is told to end.
 //!
 //! ```

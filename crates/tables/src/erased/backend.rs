@@ -45,6 +45,7 @@ pub(super) trait Backend: Send + Sync {
     fn snapshot(&self, is_strict: bool, place: Place) -> Result<Box<dyn BackendSnapshot>, Misuse>;
     fn snapshots(&self) -> SnapshotReport;
     fn retained_memory(&self) -> RetainedMemory;
+    fn collect(&self) -> u64;
     fn set_retained_bytes_max(&self, bytes_max: Option<u64>);
 }
 
@@ -365,6 +366,10 @@ impl<P: Protocol> Backend for Database<P> {
 
     fn retained_memory(&self) -> RetainedMemory {
         (**self).retained_memory()
+    }
+
+    fn collect(&self) -> u64 {
+        (**self).collect()
     }
 
     fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {

@@ -238,6 +238,12 @@ impl Database {
         self.backend.retained_memory()
     }
 
+    /// Frees what was replaced or removed and nobody can see any more, and returns the bytes that the process still retains: see
+    /// [`Engine::collect`](hotrow_core::Engine::collect).
+    pub fn collect(&self) -> u64 {
+        self.backend.collect()
+    }
+
     /// Limits that memory: see
     /// [`Engine::set_retained_bytes_max`](hotrow_core::Engine::set_retained_bytes_max).
     pub fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {

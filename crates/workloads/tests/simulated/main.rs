@@ -20,6 +20,7 @@ mod regions;
 mod same_results;
 mod schedules;
 mod sessions;
+mod snapshots;
 mod stamps;
 mod stealing_schedules;
 mod stolen_operations;

@@ -70,7 +70,7 @@ fn a_point_that_is_hidden_for_a_moment_keeps_its_versions() {
         commit.begin();
         snapshots.begin_point(&mut lock(&snapshots.pending));
         let (stopping, sweeping) = (snapshots.clone(), snapshots.clone());
-        let stopper = spawn(move || stopping.stop_keeping());
+        let stopper = spawn(move || stopping.stop_keeping(false));
         let sweeper = spawn(move || sweeping.open_numbers().may_need(0, number));
         // As in `open`: the first look is made before the point is hidden, and the next one after it is shown again.
         let early = snapshots.claim(number);

@@ -59,9 +59,9 @@ fn each_open_snapshot_finds_its_version_and_versions_that_nobody_needs_are_freed
     assert_eq!(snapshots.versions.size().0, 2);
     assert_eq!(value_at(&snapshots, first.1.number), Some(0));
     assert_eq!(value_at(&snapshots, last.1.number), Some(9));
-    assert!(!snapshots.stop_keeping(), "one is open");
+    assert!(!snapshots.stop_keeping(false), "one is open");
     drop((first, last));
-    assert!(snapshots.stop_keeping());
+    assert!(snapshots.stop_keeping(false));
     assert_eq!(snapshots.versions.size(), (0, 0));
     assert_eq!(snapshots.newest(), 0);
     assert!(snapshots.is_stamping(), "the next snapshot is near");
@@ -111,7 +111,7 @@ fn without_snapshots_commits_draw_no_stamps() {
 fn a_sweep_that_began_before_a_snapshot_takes_none_of_its_versions() {
     let snapshots = Snapshots::new(false);
     drop(snapshots.open_strict());
-    assert!(snapshots.stop_keeping());
+    assert!(snapshots.stop_keeping(false));
     let before = snapshots.open_numbers();
     let opened = snapshots.open_strict();
     let mut worker = Announcement::new(&snapshots);
@@ -203,7 +203,7 @@ fn readers_that_come_while_others_wait_have_points_of_their_own() {
             thread::yield_now();
         }
         assert_eq!(snapshots.ready.load(Ordering::SeqCst), first);
-        assert!(!snapshots.stop_keeping(), "somebody waits");
+        assert!(!snapshots.stop_keeping(false), "somebody waits");
         // The facts of the point that is ready are still there.
         assert!(snapshots.age() < Duration::from_secs(60) && snapshots.open().number == first);
         worker.end();
