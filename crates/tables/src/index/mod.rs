@@ -18,7 +18,7 @@ mod testing;
 pub(crate) use cached::{CachedCursor, CachedIndex, CachedPart, MainIndex};
 pub(crate) use hash::HashIndex;
 pub use ordered::Direction;
-pub(crate) use ordered::{Cursor, LeafPart, OrderedIndex};
+pub(crate) use ordered::{Cursor, LeafPart, Marks, OrderedIndex};
 
 use crate::key::{ImageOf, Key};
 use hotrow_core::Observed;

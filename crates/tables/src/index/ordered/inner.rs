@@ -88,6 +88,27 @@ impl<I: Image> Inner<I> {
         self.children[at].load(Ordering::Relaxed)
     }
 
+    /// Replaces the child at `at`. The caller holds the latch.
+    pub(super) fn set_child(&self, at: usize, child: NonNull<Node>) {
+        self.children[at].store(child.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// Moves the children of `right`, the neighbour behind `separator`, to the end of this node, with the separators, which are this node's
+    /// from now on. The caller holds both latches, and there is room.
+    pub(super) fn append(&self, separator: I::Separator, right: &Self) {
+        let mut separator = separator;
+        let count = right.node.count();
+        for at in 0..count {
+            let child = NonNull::new(right.child(at)).expect("a child within the count");
+            self.insert_after(self.node.count() - 1, separator, child);
+            if at + 1 < count {
+                separator = right.separator(at);
+            }
+        }
+        // None of them is freed with the node.
+        right.node.set_count(1);
+    }
+
     /// Returns the separators before and after child `at`; `None` at the node's own border. They are valid only if the
     /// node's version turns out unchanged.
     pub(super) fn borders(&self, at: usize) -> (Option<I::Separator>, Option<I::Separator>) {

@@ -53,7 +53,7 @@
 //!
 //! A full leaf is [split](insert) under its latch and its parent's, after a descent that split the full inner nodes,
 //! so that the parent has room. A leaf that becomes empty is [unlinked](remove), together with the inner nodes that
-//! have no other child.
+//! have no other child. One that becomes nearly empty is [merged](merge) with a neighbour.
 //!
 //! No thread waits for a latch while it holds one: a second latch is taken at the version read or not at all. So
 //! there is no deadlock.
@@ -66,12 +66,13 @@
 //!
 //! Leaves are not linked to each other, unlike in the tree that sto uses (TMasstree): a scan descends again for each
 //! leaf. That costs a few cached lines for thirty entries, and splits and removals need not touch the neighbour.
-//! Underfull nodes are not merged: a leaf is removed when it is empty.
+//! Nodes are merged only with neighbours under the same node, and only if both together are at most half full.
 
 mod finger;
 mod inner;
 mod insert;
 mod leaf;
+mod merge;
 mod node;
 mod part;
 mod remove;
@@ -80,7 +81,7 @@ mod scan;
 mod tests;
 
 use finger::Finger;
-pub(crate) use part::LeafPart;
+pub(crate) use part::{LeafPart, Marks};
 pub use scan::Direction;
 pub(crate) use scan::{Cursor, CursorPosition};
 
@@ -114,7 +115,7 @@ where
 {
     /// Padded: every operation reads it.
     top: CachePadded<Top>,
-    /// Held while an empty leaf is unlinked.
+    /// Held while an empty leaf is unlinked, or nodes are merged.
     unlinking: CachePadded<Mutex<()>>,
     leaves: AtomicUsize,
     inners: AtomicUsize,

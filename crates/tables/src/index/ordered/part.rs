@@ -15,8 +15,8 @@
 //!    present increases its leaf's number, under the latch. A leaf that is split off takes the number over. So an equal
 //!    number says that nothing of the kind was removed from the leaf, nor from those of which it was split off, since the
 //!    observation;
-//! 3. in the same *era*. When an empty leaf is unlinked, its neighbour covers its range and knows nothing of its removals;
-//!    and a number may come back to 0 after 2^32 removals. Either begins a new era, before the latch is given back. So in
+//! 3. in the same *era*. When an empty leaf is unlinked, its neighbour covers its range and knows nothing of its removals, and a leaf to
+//!    which two are merged knows nothing of theirs; and a number may come back to 0 after 2^32 removals. Either begins a new era, before the latch is given back. So in
 //!    the same era the leaf that covers a key is the one that covered it at the observation, or was split off it.
 //!
 //! By 1 and 2, each record that came since the observation and that any commit has made present is either found or counted.
@@ -27,7 +27,7 @@
 //! ordered before that, because the scan has read the version of the node above.
 //!
 //! This costs nothing while versions are unchanged but the copy of the records' addresses, and bounds. A removal elsewhere
-//! in the same leaf, and an unlinking elsewhere in the tree, make a transaction lose as before.
+//! in the same leaf, and an unlinking or merge elsewhere in the tree, make a transaction lose as before.
 
 use super::leaf::Leaf;
 use super::{Direction, ImageOf, Keyed, OrderedIndex};

@@ -1,4 +1,4 @@
-//! Removal, and the unlinking of leaves that have become empty.
+//! Removal, and the unlinking of leaves that have become empty. (Leaves that are nearly empty: [`merge`](super::merge).)
 //!
 //! # Unlinking
 //!
@@ -17,7 +17,7 @@
 
 use super::insert::bumped;
 use super::node::{Kind, Node, retire_node};
-use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
+use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe, Step, merge};
 use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
@@ -63,12 +63,17 @@ where
             if was_present && leaf.node.count_removal() {
                 self.begin_era();
             }
-            let emptied = leaf.node.count() == 0;
+            let left = leaf.node.count();
             let after = leaf.node.version.unlock_changed();
             changed(bumped(leaf, version, after));
-            if emptied {
+            if left == 0 {
                 interleaving_point();
                 self.unlink_empty(&image, guard);
+            }
+            // An insertion that is rolled back leaves the leaf to those who have observed it.
+            if was_present && merge::should_look(left) {
+                interleaving_point();
+                self.merge_sparse(&image, guard);
             }
             return true;
         }
@@ -152,23 +157,30 @@ where
 
 /// Latches that are released without a change on drop, unless [`finish`](Self::finish) is called.
 #[derive(Default)]
-struct Latches<'g> {
+pub(super) struct Latches<'g> {
     held: Vec<&'g StructureVersion>,
 }
 
 impl<'g> Latches<'g> {
     /// Takes a node's latch if it is at `version`.
-    fn take(&mut self, node: &'g Node, version: u64) -> Option<()> {
+    pub(super) fn take(&mut self, node: &'g Node, version: u64) -> Option<()> {
         node.version.try_lock_at(version).then(|| self.held.push(&node.version))
     }
 
     /// Releases all latches: the first node has changed, and the others are retired.
-    fn finish(mut self) {
-        let mut held = std::mem::take(&mut self.held).into_iter();
-        if let Some(first) = held.next() {
-            first.unlock_changed();
+    pub(super) fn finish(self) {
+        self.finish_changing(1);
+    }
+
+    /// Releases all latches: the first nodes, so many, have changed, and the others are retired.
+    pub(super) fn finish_changing(mut self, changed: usize) {
+        for (at, version) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            if at < changed {
+                version.unlock_changed();
+            } else {
+                version.unlock_retired();
+            }
         }
-        held.for_each(StructureVersion::unlock_retired);
     }
 }
 

@@ -191,6 +191,45 @@ fn emptying_in_any_order_leaves_one_empty_leaf() {
 }
 
 #[test]
+fn a_tree_is_small_again_after_a_mass_deletion_in_whatever_order() {
+    after_a_mass_deletion::<u64>();
+    after_a_mass_deletion::<String>();
+    after_a_mass_deletion::<Vec<u8>>();
+}
+
+fn after_a_mass_deletion<K: NumberKey>() {
+    const KEPT_EVERY: u64 = 20;
+    const KEYS: u64 = if cfg!(miri) { 400 } else { 2_000 };
+    let census = Census::default();
+    for order in 0..3 {
+        let index = Index::new();
+        let guard = epoch::pin();
+        let mut records: Vec<_> = (0..KEYS).map(|key| CountedRecord::new(K::of(key), &census)).collect();
+        records.iter().for_each(|&record| assert!(insert(&index, record, &guard, &mut ignore)));
+        records.retain(|&record| key_of(record, &guard).number() % KEPT_EVERY != 7);
+        match order {
+            0 => {}
+            1 => records.reverse(),
+            _ => hotrow_sync::random::Random::seeded(3).shuffle(&mut records),
+        }
+        for (at, record) in records.into_iter().enumerate() {
+            remove(&index, record, &guard);
+            if at % 100 == 0 {
+                check(&index, &guard);
+            }
+        }
+        let shape = check(&index, &guard);
+        assert_eq!(shape.entries as u64, KEYS / KEPT_EVERY);
+        let kept = all(&index, &guard).into_iter().map(|key| key.number());
+        assert!(kept.eq((0..KEYS).filter(|key| key % KEPT_EVERY == 7)));
+        // Without merges there is a leaf for each, and half as many nodes above them.
+        assert!(4 * shape.leaves <= 3 * shape.entries, "order {order}: {shape:?}");
+        assert!(3 * shape.inners <= 2 * shape.leaves, "order {order}: {shape:?}");
+        empty(index, guard, &census);
+    }
+}
+
+#[test]
 fn a_drop_frees_the_nodes_and_leaves_the_records() {
     let census = Census::default();
     let index = Index::new();
