@@ -104,7 +104,7 @@ pub use snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReport, Sweep,
 };
 pub use statistics::Statistics;
-pub use structure::{KeySpan, Observed, StructureChange, StructureVersion};
+pub use structure::{KeySpan, Observed, OpenObservation, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
 pub use users_code::contained;
 pub use wait_limit::WaitLimit;

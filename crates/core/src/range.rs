@@ -26,7 +26,7 @@ use crate::attempt::Attempt;
 use crate::conflicts::DeadlockPart;
 use crate::object::{Object, ObjectMeta};
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
-use crate::structure::{Observed, StructureChange, StructureVersion};
+use crate::structure::{Observed, OpenObservation, StructureChange, StructureVersion};
 use crate::transaction::ObjectAccess;
 use std::ptr::NonNull;
 
@@ -180,6 +180,27 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if P::TRACKS_READS {
             self.attempt.keep_seen(elements, seen);
         }
+    }
+
+    /// The last observation, for [`keep_seen_for`](Self::keep_seen_for). `None` if nothing was observed, or an earlier observation includes it.
+    #[inline]
+    pub fn open_observation(&self) -> Option<OpenObservation> {
+        if P::TRACKS_READS { self.attempt.open_observation() } else { None }
+    }
+
+    /// As [`keep_seen`](Self::keep_seen), for an observation after which the attempt may have done other things. It stays one of the whole
+    /// node if another observation has come to rely on that.
+    ///
+    /// # Safety
+    ///
+    /// The object of that observation, which is the attempt's, can work with what `seen` returns.
+    pub unsafe fn keep_seen_for<S: Copy, E: Copy>(
+        &mut self,
+        open: OpenObservation,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) {
+        self.attempt.keep_seen_for(open, elements, seen);
     }
 
     /// True if a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not lock

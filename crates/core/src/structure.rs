@@ -230,6 +230,15 @@ pub(crate) struct StructureSet {
     map: AddressMap,
     /// True if the last observation is new and nothing has been kept for it yet.
     is_open: bool,
+    /// The number of observations that earlier ones of whole nodes have included.
+    included: u32,
+}
+
+/// An observation of a whole node, of which it may turn out later that only a part of the node matters.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenObservation {
+    number: u32,
+    included: u32,
 }
 
 /// The observations of a node.
@@ -290,7 +299,13 @@ impl StructureSet {
     }
 
     fn with_nodes(capacity: usize) -> Self {
-        Self { entries: Vec::new(), chains: Vec::new(), map: AddressMap::new(capacity), is_open: false }
+        Self {
+            entries: Vec::new(),
+            chains: Vec::new(),
+            map: AddressMap::new(capacity),
+            is_open: false,
+            included: 0,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -316,7 +331,7 @@ impl StructureSet {
     /// An earlier observation of a part of the node does not contradict one at another version: whether its part is
     /// unchanged is decided when it is checked.
     pub(crate) fn observe(&mut self, observed: Observed) -> Result<bool, Contradiction> {
-        let Self { entries, chains, map, is_open } = self;
+        let Self { entries, chains, map, is_open, included } = self;
         let number = entries.len() as u32;
         let address_of = |index: usize| entries[chains[index].head as usize].observed.node.addr().get();
         *is_open = true;
@@ -334,6 +349,7 @@ impl StructureSet {
                 let Entry { observed: earlier, seen, .. } = entries[newest as usize];
                 if seen.is_none() {
                     *is_open = false;
+                    *included += 1;
                     return match earlier.version == observed.version {
                         true => Ok(false),
                         false => Err(Contradiction { position: newest as usize }),
@@ -353,6 +369,25 @@ impl StructureSet {
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// The last observation, if something may be kept for it later.
+    #[inline]
+    pub(crate) fn last_open(&self) -> Option<OpenObservation> {
+        let number = self.entries.len().checked_sub(1).filter(|_| self.is_open)? as u32;
+        Some(OpenObservation { number, included: self.included })
+    }
+
+    /// True if nobody has come to rely on the whole node since the observation was made.
+    pub(crate) fn is_still_open(&self, open: OpenObservation) -> bool {
+        self.included == open.included && self.entries[open.number as usize].seen.is_none()
+    }
+
+    /// Makes an observation that is [still open](Self::is_still_open) one of a part of its node, as [`keep_seen`](Self::keep_seen) does.
+    pub(crate) fn keep_seen_for(&mut self, open: OpenObservation, seen: NonNull<u8>) {
+        debug_assert!(self.is_still_open(open));
+        self.entries[open.number as usize].seen = Some(seen);
+        self.is_open = false;
     }
 
     /// Leaves the last observation as it is.

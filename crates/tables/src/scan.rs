@@ -4,7 +4,7 @@ use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::operations::RowView;
 use crate::record::{Record, RecordKey};
-use crate::storage::Shared;
+use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
@@ -214,6 +214,67 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // The observation of the leaf covers the absence of this row.
             RowView::Dead => None,
         })
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Visits the rows of a range, until the visitor breaks, which may use other objects of the attempt meanwhile. The scan depends on
+    /// nothing behind the last row that it has visited.
+    ///
+    /// This is for attempts that are not on a snapshot, and for tables with an order and without a cache.
+    #[inline(never)]
+    pub(crate) fn scan_one_by_one(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&mut Transaction<'_, P>, &K, &R) -> Result<ControlFlow<()>, Abort>,
+    ) -> Result<(), Abort> {
+        let access = tx.enter(&self.meta)?;
+        access.settle_object(&self.meta)?;
+        let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(access)) };
+        loop {
+            let access = tx.enter(&self.meta)?;
+            let position = access.may_refuse_observations().then(|| cursor.position());
+            let Some(leaf) = cursor.next(access.pin().guard()) else { return Ok(()) };
+            let mut begun = None;
+            if !self.immutable {
+                // SAFETY: the node is this table's.
+                if !unsafe { access.observe(self, leaf.observed) }? {
+                    position.into_iter().for_each(|position| cursor.go_back(position));
+                    continue;
+                }
+                begun = self.index.begin_part(access, leaf.observed);
+            }
+            let (mut bounds, mut visited, mut enough) = (leaf.bounds, leaf.records, false);
+            for (at, &key) in leaf.records.iter().enumerate() {
+                // SAFETY: found in the table's index under the attempt's pinned epoch.
+                let record = unsafe { Record::<K, R, P>::of_key(key) };
+                let mut row = None;
+                let mut copy = |key: &K, found: &R| {
+                    row = Some((key.clone(), found.clone()));
+                    ControlFlow::Continue(())
+                };
+                self.visit_record(tx.enter(&self.meta)?, record, &mut copy)?;
+                if let Some((key, row)) = row
+                    && visit(tx, &key, &row)?.is_break()
+                {
+                    let last = Bound::Included(K::Image::own(&key.image()));
+                    match direction {
+                        Direction::Ascending => bounds.1 = last,
+                        Direction::Descending => bounds.0 = last,
+                    }
+                    (visited, enough) = (&leaf.records[..=at], true);
+                    break;
+                }
+            }
+            if let Some(begun) = begun {
+                Index::<K, R, P>::end_part(tx.enter(&self.meta)?, begun, bounds, direction, visited);
+            }
+            if enough {
+                return Ok(());
+            }
+        }
     }
 }
 

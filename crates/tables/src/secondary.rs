@@ -238,8 +238,8 @@ impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, 
         Ok(looked.flatten())
     }
 
-    /// Visits the rows of the entries in a range, a few entries at a time. `names` tells the secondary and the primary key of
-    /// an entry.
+    /// Visits the rows of the entries in a range, and depends on the entries visited alone. `names` tells the secondary and the
+    /// primary key of an entry.
     pub(crate) fn scan_rows(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -248,23 +248,32 @@ impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, 
         names: for<'e> fn(&'e E, &'e V) -> (&'e S, &'e K),
         visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let mut found: Vec<(E, V)> = Vec::with_capacity(BATCH);
+        let access = tx.enter(&self.entries.meta)?;
+        let (keeps_reads, is_recorded) = (access.keeps_reads(), access.is_recorded());
+        let mut show = |tx: &mut Transaction<'_, P>, entry: &E, row: &V| {
+            let (secondary, key) = names(entry, row);
+            let flow = self.read_row(tx, key, |now| now == secondary, |row| visit(secondary, key, row))?;
+            Ok(flow.unwrap_or(ControlFlow::Continue(())))
+        };
+        if keeps_reads && !is_recorded {
+            return self.entries.scan_one_by_one(tx, (low, high), direction, &mut show);
+        }
+        // Nothing conflicts where no read is kept, as on a snapshot. A recorded scan notes the range that it has covered up to each entry.
+        let batch = if keeps_reads { 1 } else { BATCH };
+        let mut found: Vec<(E, V)> = Vec::with_capacity(batch);
         loop {
             found.clear();
             self.entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, row| {
                 found.push((entry.clone(), row.clone()));
-                if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if found.len() < batch { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             for (entry, row) in &found {
-                let (secondary, key) = names(entry, row);
-                let flow =
-                    self.read_row(tx, key, |now| now == secondary, |row| visit(secondary, key, row))?;
-                if flow.is_some_and(|flow| flow.is_break()) {
+                if show(tx, entry, row)?.is_break() {
                     return Ok(());
                 }
             }
             let Some((last, _)) = found.last() else { return Ok(()) };
-            if found.len() < BATCH {
+            if found.len() < batch {
                 return Ok(());
             }
             let behind = Bound::Excluded(E::Image::own(&last.image()));
@@ -276,8 +285,7 @@ impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, 
     }
 }
 
-/// The number of entries that a scan of rows reads before it reads their rows. A visitor that breaks does not depend
-/// on entries beyond them.
+/// The number of entries that a scan of rows whose reads are not kept reads before it reads their rows.
 const BATCH: usize = if cfg!(test) { 3 } else { 16 };
 
 /// The entries in a range of secondary keys.

@@ -26,7 +26,7 @@ use crate::graveyard::Graveyard;
 use crate::groups::Groups;
 use crate::index::{
     CachedIndex, CachedPart, Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, MainIndex,
-    OrderedIndex,
+    Marks, OrderedIndex,
 };
 use crate::key::{AsKey, ImageRange, Key, put_name};
 use crate::logging::LogOfTable;
@@ -38,8 +38,8 @@ use crate::split::SplitRows;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
-    Observed, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, WatchedNodes,
-    contained,
+    Observed, OpenObservation, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion,
+    Value, WatchedNodes, contained,
 };
 use hotrow_sync::OnceLock;
 use hotrow_sync::hashing::KeyHashing;
@@ -71,6 +71,13 @@ pub(crate) struct Index<K: Key, R: Value, P: Protocol> {
     /// Every pointer in it was made with [`Record::key_of`] from a record of these types.
     keys: KeyIndex<K>,
     _records: PhantomData<Record<K, R, P>>,
+}
+
+/// A part of a leaf, before its bounds are known.
+#[derive(Debug)]
+pub(crate) struct BegunPart {
+    open: OpenObservation,
+    marks: Marks,
 }
 
 /// An index of the keys of records, compiled once for each type of key.
@@ -227,6 +234,34 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         unsafe {
             let Some(marks) = index.marks(observed, guard) else { return };
             tx.keep_seen(records, |records, copy| {
+                let (low, high) = kept_bounds::<K>(&range, copy);
+                LeafPart::<K::Image, _> { low, high, direction, marks, records }
+            });
+        }
+    }
+
+    /// Begins what [`keep_part`](Self::keep_part) does, right after the observation of a leaf, for a caller that reads other objects before
+    /// it knows what part matters. `None` if the whole leaf does.
+    pub(crate) fn begin_part(&self, tx: &ObjectAccess<'_, P>, observed: Observed) -> Option<BegunPart> {
+        let KeyIndex::Ordered(index) = &self.keys else { return None };
+        let open = tx.open_observation()?;
+        // SAFETY: the leaf was observed in this index under the attempt's pin.
+        let marks = unsafe { index.marks(observed, tx.pin().guard()) }?;
+        Some(BegunPart { open, marks })
+    }
+
+    /// Ends what [`begin_part`](Self::begin_part) has begun in the same attempt.
+    pub(crate) fn end_part(
+        tx: &mut ObjectAccess<'_, P>,
+        begun: BegunPart,
+        range: ImageRange<'_, K>,
+        direction: Direction,
+        records: &[NonNull<RecordKey<K>>],
+    ) {
+        let BegunPart { open, marks } = begun;
+        // SAFETY: it was observed by the table, which can work with parts of its leaves.
+        unsafe {
+            tx.keep_seen_for(open, records, |records, copy| {
                 let (low, high) = kept_bounds::<K>(&range, copy);
                 LeafPart::<K::Image, _> { low, high, direction, marks, records }
             });

@@ -5,7 +5,7 @@ use crate::abort::Reason;
 use crate::item::Flags;
 use crate::object::Object;
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
-use crate::structure::{Contradiction, Observed, StructureChange};
+use crate::structure::{Contradiction, Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
 
 impl<P: Protocol> Attempt<P> {
@@ -114,6 +114,12 @@ impl<P: Protocol> Attempt<P> {
         self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
     }
 
+    /// The last observation, if something may be kept for it later.
+    #[inline]
+    pub(crate) fn open_observation(&self) -> Option<OpenObservation> {
+        self.structures.last_open()
+    }
+
     /// Keeps no part for what was observed last.
     #[inline]
     pub(crate) fn end_observation(&mut self) {
@@ -131,9 +137,31 @@ impl<P: Protocol> Attempt<P> {
         if !self.structures.is_open() {
             return;
         }
+        let seen = self.copy_seen(elements, seen);
+        self.structures.keep_seen(seen);
+    }
+
+    /// As [`keep_seen`](Self::keep_seen), for an earlier observation.
+    pub(crate) fn keep_seen_for<S: Copy, E: Copy>(
+        &mut self,
+        open: OpenObservation,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) {
+        if self.structures.is_still_open(open) {
+            let seen = self.copy_seen(elements, seen);
+            self.structures.keep_seen_for(open, seen);
+        }
+    }
+
+    #[inline]
+    fn copy_seen<S: Copy, E: Copy>(
+        &mut self,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) -> NonNull<u8> {
         let elements = NonNull::from(self.arena.allocate_copies(elements));
         let seen = seen(elements, &mut |bytes| NonNull::from(self.arena.allocate_copies(bytes)));
-        let seen = NonNull::new(self.allocate(seen)).expect("the arena's memory");
-        self.structures.keep_seen(seen);
+        NonNull::new(self.allocate(seen)).expect("the arena's memory")
     }
 }

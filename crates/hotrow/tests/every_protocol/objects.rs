@@ -294,3 +294,27 @@ fn transactions_conflict_over_elements_and_not_over_arrays() {
         assert_eq!(engine.transact(|tx| array.get(tx, 0)), Ok(9));
     });
 }
+
+#[test]
+fn a_transaction_that_nobody_meets_commits_at_its_first_attempt_whatever_it_reads_and_whatever_the_time() {
+    for_each_protocol!(1, |P| {
+        for snapshots in [false, true] {
+            let engine = support::engine::<P>();
+            let hot = TBox::new(&engine, 0u64);
+            let old = TArray::new(&engine, 8, |at| at as u64);
+            let _snapshot = snapshots.then(|| engine.snapshot_strict().unwrap());
+            for round in 1..=200 {
+                let seen = engine.transact(|tx| {
+                    // A segment of its own making, those of long ago, read once and twice, and a predicate of one.
+                    let own = TBox::new(&engine, 3u64);
+                    let sum = own.get(tx)? + old.get(tx, round % 8)? + old.get(tx, round % 3)?;
+                    hot.update(tx, |hot| *hot += 1)?;
+                    own.update(tx, |own| *own += 1)?;
+                    Ok(sum + own.get(tx)?)
+                });
+                assert_eq!(seen, Ok(3 + round as u64 % 8 + round as u64 % 3 + 4));
+            }
+            assert_eq!(engine.statistics().aborts, 0, "snapshots: {snapshots}");
+        }
+    });
+}

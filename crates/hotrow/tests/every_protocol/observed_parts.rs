@@ -144,6 +144,62 @@ fn own_insertions_are_no_conflict_whatever_others_insert_elsewhere() {
     });
 }
 
+#[test]
+fn a_first_row_of_an_index_depends_on_nothing_behind_it() {
+    for_each_protocol!(4, |P| {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            Interleaving::<P>::new().run(|engine, [mut t1, mut t2, _]: [Stepped<'_, P>; 3]| {
+                let mut builder = Database::on(engine).table("rows");
+                let by_value = builder.secondary("by_value", |_, row: &u64| *row);
+                let rows = builder.create().unwrap();
+                [(1, 10), (2, 20), (3, 30)]
+                    .into_iter()
+                    .for_each(|(key, row)| assert!(rows.bulk_insert(key, row)));
+                let note = TBox::new(engine, 0);
+                let first = t1.step(|tx| {
+                    let mut seen = None;
+                    by_value.scan(tx, .., direction, |_, key, row| {
+                        seen = Some((*key, *row));
+                        ControlFlow::Break(())
+                    })?;
+                    Ok(seen)
+                });
+                let is_up = direction == Direction::Ascending;
+                assert_eq!(first, Some(Some(if is_up { (1, 10) } else { (3, 30) })));
+                // Behind the first one on either side: another value, and another row.
+                t2.step(|tx| rows.update_if_present(tx, &2, |row| *row = 25));
+                t2.step(|tx| rows.insert_if_absent(tx, 4, if is_up { 15 } else { 26 }));
+                t2.commit();
+                assert!(t2.committed() || P::LOCKS_RANGES);
+                t1.step(|tx| note.set(tx, 1));
+                assert!(t1.commit(), "it has seen nothing of that");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_first_row_of_an_index_depends_on_all_before_it() {
+    for_each_protocol!(4, |P| {
+        Interleaving::<P>::new().run(|engine, [mut t1, mut t2, _]: [Stepped<'_, P>; 3]| {
+            let mut builder = Database::on(engine).table("rows");
+            let by_value = builder.secondary("by_value", |_, row: &u64| *row);
+            let rows = builder.create().unwrap();
+            [(1, 10), (2, 20), (3, 30)]
+                .into_iter()
+                .for_each(|(key, row)| assert!(rows.bulk_insert(key, row)));
+            let note = TBox::new(engine, 0);
+            t1.step(|tx| by_value.scan(tx, 5.., Direction::Ascending, |_, _, _| ControlFlow::Break(())));
+            t2.step(|tx| rows.insert_if_absent(tx, 4, 7));
+            t2.step(|tx| note.set(tx, 1));
+            t2.commit();
+            // It would come after the other one, and before the row that this one has inserted.
+            t1.step(|tx| note.update(tx, |note| *note += 1));
+            assert!(!(t1.commit() && t2.committed()), "it has missed a row");
+        });
+    });
+}
+
 /// The first transaction looks, then others change district 2, and then the first one depends on them by a note. So it
 /// would come after them, and before the change that it has not seen.
 fn a_change_is_a_conflict<P: Protocol>(
