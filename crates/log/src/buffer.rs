@@ -1,12 +1,18 @@
 //! The buffers in which workers leave the records of their commits.
 
-use crate::layout::push_record;
-use crate::shared::Shared;
+use crate::layout::{BLOCK, FRAME_HEADER, RECORD_HEADER, push_record};
+use crate::shared::{SPACE_OF_ENDS, Shared};
 use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
 use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotrow_sync::clock;
 use hotrow_sync::{Mutex, lock};
 use std::sync::Arc;
+
+/// Bytes that a record takes in a segment beside its own, if it is alone in its frame.
+pub(crate) const RECORD_OVERHEAD: u64 = (FRAME_HEADER + BLOCK - 1) as u64;
+
+/// Bytes that the first record of a worker is expected to have.
+const EXPECTED_BYTES: u64 = 1 << 10;
 
 /// Records of one worker that the logger has not taken yet.
 #[derive(Default)]
@@ -31,20 +37,24 @@ pub(crate) struct Records {
 pub struct Buffer {
     shared: Arc<Shared>,
     state: Arc<BufferState>,
+    /// Space that is reserved for the next record. Only if space is limited.
+    reserved: u64,
+    /// Space that the next record is expected to take: as much as the largest one of the last few.
+    expected: u64,
 }
 
 impl Buffer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let state = Arc::new(BufferState::default());
         lock(&shared.buffers).push(Arc::clone(&state));
-        Self { shared, state }
+        Self { shared, state, reserved: 0, expected: EXPECTED_BYTES + RECORD_OVERHEAD }
     }
 
     /// Waits until there is room for another commit. To be called before a transaction takes locks.
     ///
     /// While the buffer has more than [`Options::buffer_bytes_max`](crate::Options::buffer_bytes_max) bytes it waits for
-    /// the logger. While the log has more than [`Options::space_bytes_max`](crate::Options::space_bytes_max) bytes it waits
-    /// for a checkpoint.
+    /// the logger. While the log, with the records that are not written yet, would have more than
+    /// [`Options::space_bytes_max`](crate::Options::space_bytes_max) bytes it waits for a checkpoint.
     ///
     /// # Errors
     ///
@@ -56,7 +66,7 @@ impl Buffer {
         let shared = &*self.shared;
         // Relaxed, both: a late answer admits one commit more, which is allowed.
         if self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max
-            && !shared.out_of_space.load(Ordering::Relaxed)
+            && !shared.is_limited()
             && !shared.closing.load(Ordering::Relaxed)
             && !shared.has_failed()
         {
@@ -77,14 +87,17 @@ impl Buffer {
         if shared.closing.load(Ordering::Acquire) {
             return Err(Failure::Closed);
         }
-        // Relaxed, both: a late answer admits one commit more, which is allowed.
-        Ok(self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max
-            && !shared.out_of_space.load(Ordering::Relaxed))
+        let missing = self.expected.saturating_sub(self.reserved);
+        let has_space = shared.used().saturating_add(missing).saturating_add(SPACE_OF_ENDS)
+            <= shared.options.space_bytes_max;
+        // Relaxed: a late answer admits one commit more, which is allowed.
+        Ok(has_space && self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max)
     }
 
     #[cold]
     fn admit_slowly(&mut self) -> Result<(), Failure> {
         let shared = &*self.shared;
+        shared.check_process()?;
         let has_room = || self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max;
         shared.progress.wait_until(|| has_room() || shared.check().is_err());
         let deadline = clock::now() + shared.options.space_wait;
@@ -94,16 +107,14 @@ impl Buffer {
             if shared.closing.load(Ordering::Acquire) {
                 return Err(Failure::Closed);
             }
-            // Acquire: pairs with the release in `Shared::note_space`.
-            let has_space = || !shared.out_of_space.load(Ordering::Acquire);
-            if has_space() {
+            let missing = self.expected.saturating_sub(self.reserved);
+            if missing == 0 || !shared.is_limited() || shared.reserve(missing) {
+                self.reserved += missing;
                 return Ok(());
             }
-            let (used, is_making_room) = {
-                let files = lock(&shared.files);
-                (files.space(), files.checkpoint_running)
-            };
-            let over = || has_space() || shared.check().is_err();
+            let used = shared.used();
+            let is_making_room = lock(&shared.files).checkpoint_running;
+            let over = || shared.used() < used || shared.check().is_err();
             if is_making_room {
                 shared.progress.wait_until(|| over() || !lock(&shared.files).checkpoint_running);
                 continue;
@@ -137,6 +148,14 @@ impl Buffer {
             length
         };
         let shared = &*self.shared;
+        if shared.is_limited() {
+            let taken = (RECORD_HEADER + entries.len()) as u64 + RECORD_OVERHEAD;
+            if let Some(more) = taken.checked_sub(self.reserved) {
+                shared.reserve_anyway(more);
+            }
+            self.reserved = self.reserved.saturating_sub(taken);
+            self.expected = taken.max(self.expected - self.expected / 8);
+        }
         // Relaxed: if the logger has taken the records before these came, it has cleared the flag before, and the mutex of
         // the records makes that visible here. If it takes these, the flag does not matter.
         if !shared.appended.load(Ordering::Relaxed) {
@@ -160,6 +179,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        self.shared.unreserve(self.reserved);
         // Release: pairs with the acquire of the logger, which then sees the last records.
         self.state.abandoned.store(true, Ordering::Release);
     }

@@ -2,17 +2,19 @@
 //!
 //! # Order of steps
 //!
-//! The file is written under a temporary name, synced and renamed, and the directory is synced. Only then are older
-//! checkpoints and segments deleted. So after a crash between any two steps either the old checkpoint is there with all
-//! segments since, or the new one.
+//! The file is written under a temporary name, synced and renamed, and the directory is synced. Then the catalog is written, which
+//! lists it. Only then are older checkpoints and segments deleted. So after a crash between any two steps either the old checkpoint is
+//! there with all segments since, or the new one.
+//!
+//! The segment that was being written when the checkpoint began is superfluous, too, once the logger has begun a new one. It does so at
+//! once, even if there is nothing to write, and whichever of the two comes later, the new segment or the checkpoint, takes it out.
 
+use crate::catalog::FilesChange;
 use crate::entry::{self, Change};
 use crate::files::CheckpointState;
-use crate::layout::{
-    CHECKPOINT_MAGIC, TEMPORARY, begin_header, checkpoint_name, put_u64, seal_header, segment_name,
-};
+use crate::layout::{CATALOG, TEMPORARY, checkpoint_name, put_u64};
 use crate::recovery::checkpoint::{
-    BLOCK_HEADER, BlockHeader, CHECKPOINT_HEADER, END_BYTES, END_MAGIC, ROWS_MAGIC,
+    BLOCK_HEADER, BlockHeader, CheckpointHeader, END_BYTES, END_MAGIC, ROWS_MAGIC,
 };
 use crate::shared::{Claim, Shared};
 use crate::storage::write_all;
@@ -38,6 +40,7 @@ pub struct CheckpointWriter {
     block: Vec<u8>,
     /// Bytes that the log had written when the checkpoint was begun.
     log_bytes: u64,
+    is_finished: bool,
 }
 
 impl Log {
@@ -45,7 +48,7 @@ impl Log {
     /// leave, so they are read from a snapshot. Commits go on meanwhile.
     ///
     /// Once it is [finished](CheckpointWriter::finish), recovery skips the log's records of smaller epochs, and segments
-    /// that hold only such ones are deleted. The next batch begins a new segment, so that all that is older can go.
+    /// that hold only such ones are deleted. The logger begins a new segment, so that all that is older can go.
     ///
     /// # Errors
     ///
@@ -70,9 +73,11 @@ impl Log {
         };
         // Workers that wait for room wait for this checkpoint now.
         shared.progress.notify_all();
-        // Relaxed, both: a request for some time soon, and a counter.
-        shared.rotate.store(true, Ordering::Relaxed);
-        let log_bytes = shared.counts.bytes.load(Ordering::Relaxed);
+        // Release: pairs with the acquire of the logger.
+        shared.rotate.store(true, Ordering::Release);
+        shared.wake_logger();
+        // Relaxed: a counter.
+        let log_bytes = shared.counts.bytes_at_start + shared.counts.bytes.load(Ordering::Relaxed);
         let temporary = format!("{}{TEMPORARY}", checkpoint_name(number));
         // From here on its drop takes everything back.
         let mut writer = CheckpointWriter {
@@ -85,6 +90,7 @@ impl Log {
             rows: 0,
             block: vec![0; BLOCK_HEADER],
             log_bytes,
+            is_finished: false,
         };
         writer.create()?;
         Ok(writer)
@@ -95,12 +101,14 @@ impl CheckpointWriter {
     fn create(&mut self) -> Result<(), CheckpointError> {
         let created = self.claim.storage().create(&self.temporary);
         created.map_err(|error| CheckpointError::io("create", &self.temporary, 0, error))?;
-        let mut header = [0; CHECKPOINT_HEADER];
-        begin_header(&mut header, CHECKPOINT_MAGIC);
-        put_u64(&mut header, 16, self.number);
-        put_u64(&mut header, 24, self.epoch);
-        seal_header(&mut header);
-        self.append(&header)
+        let header = CheckpointHeader {
+            number: self.number,
+            epoch: self.epoch,
+            identity: self.shared.identity,
+            // Acquire: pairs with the release of the change.
+            generation: self.shared.generation.load(Ordering::Acquire),
+        };
+        self.append(&header.encode())
     }
 
     /// Epoch of the checkpoint: it has the commits of smaller epochs.
@@ -145,11 +153,8 @@ impl CheckpointWriter {
         if self.block.len() > BLOCK_HEADER {
             self.write_block(ROWS_MAGIC)?;
         }
-        let (first, last) = self.segments();
         self.block.resize(BLOCK_HEADER + END_BYTES, 0);
         put_u64(&mut self.block, BLOCK_HEADER, self.rows);
-        put_u64(&mut self.block, BLOCK_HEADER + 8, first);
-        put_u64(&mut self.block, BLOCK_HEADER + 16, last);
         self.write_block(END_MAGIC)?;
         let storage = self.claim.storage();
         let failed = |operation| {
@@ -164,37 +169,32 @@ impl CheckpointWriter {
             lock(&self.shared.files).obsolete_later.push(name.clone());
         }
         renamed.map_err(failed("rename"))?;
-        self.replace(first);
+        self.wait_for_the_new_segment();
+        let checkpoint = CheckpointState { number: self.number, epoch: self.epoch, bytes: self.offset };
+        let change = FilesChange { checkpoint: Some(checkpoint), ..FilesChange::default() };
+        let entered = self.shared.change_catalog(&**storage, change, |_| ());
+        if entered.is_err() {
+            lock(&self.shared.files).obsolete_later.push(name);
+        }
+        entered.map_err(|(operation, error)| CheckpointError::io(operation, CATALOG, 0, error))?;
+        // Relaxed, both: for reports.
+        self.shared.counts.bytes_before_checkpoint.store(self.log_bytes, Ordering::Relaxed);
+        self.shared.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.is_finished = true;
+        self.shared.delete_obsolete();
+        self.shared.note_space();
         Ok(self.offset)
     }
 
-    /// The first segment that may hold later records, and the last one there is.
-    fn segments(&self) -> (u64, u64) {
-        let files = lock(&self.shared.files);
-        // The last one is being written, so it may get later records even if it has none.
-        let last = files.segments.back().map_or(1, |segment| segment.number);
-        let first = files.segments.iter().find(|segment| segment.bound > self.epoch);
-        (first.map_or(last, |segment| segment.number), last)
-    }
-
-    /// Notes the finished checkpoint, and deletes what is not needed any more.
-    fn replace(&self, first: u64) {
-        {
-            let mut files = lock(&self.shared.files);
-            let files = &mut *files;
-            let state = CheckpointState { number: self.number, epoch: self.epoch, bytes: self.offset };
-            if let Some(old) = files.checkpoint.replace(state) {
-                files.obsolete.push(checkpoint_name(old.number));
-            }
-            files.obsolete.append(&mut files.obsolete_later);
-            while files.segments.front().is_some_and(|segment| segment.number < first) {
-                files.obsolete.extend(files.segments.pop_front().map(|old| segment_name(old.number)));
-            }
+    /// Waits until the logger has begun the segment that was asked for, if it has a thread, so that the log is small when the caller
+    /// goes on.
+    fn wait_for_the_new_segment(&self) {
+        let shared = &*self.shared;
+        // Relaxed: if it is not seen yet, the log becomes small a little later.
+        if shared.logger_thread.load(Ordering::Relaxed) != 0 {
+            // Acquire: pairs with the release of the logger.
+            shared.progress.wait_until(|| !shared.rotate.load(Ordering::Acquire) || shared.check().is_err());
         }
-        // Relaxed: for reports.
-        self.shared.counts.bytes_before_checkpoint.store(self.log_bytes, Ordering::Relaxed);
-        self.shared.delete_obsolete();
-        self.shared.note_space();
     }
 
     /// Writes the block with its header, and begins the next one.
@@ -226,8 +226,12 @@ impl CheckpointWriter {
 
 impl Drop for CheckpointWriter {
     fn drop(&mut self) {
-        // If it was finished, there is no such file any more. What cannot be deleted is so when the log is opened again.
-        let _ = self.claim.storage().delete(&self.temporary);
+        if !self.is_finished {
+            // What cannot be deleted is so when the log is opened again.
+            let _ = self.claim.storage().delete(&self.temporary);
+            // Relaxed: a counter for reports.
+            self.shared.counts.checkpoints_failed.fetch_add(1, Ordering::Relaxed);
+        }
         lock(&self.shared.files).checkpoint_running = false;
         self.shared.progress.notify_all();
     }

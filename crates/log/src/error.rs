@@ -52,6 +52,15 @@ pub enum Failure {
         /// The limit.
         max: u64,
     },
+    /// A structure that was dropped was to be entered in the catalog again. The log has not failed.
+    #[error("structure {structure} was dropped, and its number is not used again")]
+    Dropped {
+        /// The structure's number.
+        structure: u32,
+    },
+    /// The log is used in a process that is a fork of the one that has opened it, which goes on with it.
+    #[error("the log belongs to the process that has opened it, and this one is a fork of it")]
+    Forked,
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
@@ -105,6 +114,12 @@ pub enum OpenError {
         /// Version found.
         found: u32,
     },
+    /// The files are those of a backup that was not finished.
+    #[error("{file} is that of a backup that was not finished (byte 12): make the backup again")]
+    UnfinishedBackup {
+        /// Name of the file.
+        file: String,
+    },
     /// [`Opened::start`](crate::Opened::start) was called on a log with records that had not been replayed.
     #[error("the log has records that have not been replayed")]
     NotReplayed,
@@ -120,6 +135,10 @@ impl OpenError {
 
     pub(crate) fn corrupt(file: &str, offset: u64, reason: impl Into<String>) -> Self {
         Self::Corrupt { file: file.to_owned(), offset, reason: reason.into() }
+    }
+
+    pub(crate) fn missing(file: &str) -> Self {
+        Self::corrupt(file, 0, "the file is missing")
     }
 
     pub(crate) fn header(file: &str, fault: crate::layout::HeaderFault) -> Self {

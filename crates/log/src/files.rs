@@ -1,12 +1,13 @@
 //! The files that the log consists of.
 
+use crate::layout::{checkpoint_name, segment_name};
 use std::collections::VecDeque;
 
 /// A segment: a file with a part of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentState {
     pub(crate) number: u64,
-    /// Valid bytes.
+    /// Bytes that are durable.
     pub(crate) bytes: u64,
     /// All its records have smaller epochs.
     pub(crate) bound: u64,
@@ -44,5 +45,30 @@ impl Files {
     /// Bytes of all segments.
     pub(crate) fn space(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Number of the first segment that may have records of an epoch or later, given the one that is about to be the last.
+    pub(crate) fn first_needed(&self, epoch: u64, next: Option<&SegmentState>) -> Option<u64> {
+        // The last one is being written, so it may get later records even if it has none.
+        let last = next.or(self.segments.back())?.number;
+        let first = self.segments.iter().find(|segment| segment.number == last || segment.bound > epoch);
+        Some(first.map_or(last, |segment| segment.number))
+    }
+
+    /// Enters what the catalog has. Segments before `first` are obsolete.
+    pub(crate) fn change(
+        &mut self,
+        segment: Option<SegmentState>,
+        checkpoint: Option<CheckpointState>,
+        first: u64,
+    ) {
+        self.segments.extend(segment);
+        if let Some(newest) = checkpoint {
+            self.obsolete.extend(self.checkpoint.replace(newest).map(|old| checkpoint_name(old.number)));
+            self.obsolete.append(&mut self.obsolete_later);
+        }
+        while self.segments.front().is_some_and(|segment| segment.number < first) {
+            self.obsolete.extend(self.segments.pop_front().map(|old| segment_name(old.number)));
+        }
     }
 }

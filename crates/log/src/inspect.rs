@@ -55,7 +55,7 @@ pub fn verify(storage: &dyn Storage) -> Result<VerifyReport, OpenError> {
     let _claimed = Claimed::new(storage).map_err(OpenError::Locked)?;
     let survey = Survey::new(storage)?;
     let (rows, last) = survey.count_rows(storage, hotrow_sync::thread::running_at_once())?;
-    let structures = survey.catalog.as_ref().map_or(0, |entries| entries.len() as u64);
+    let structures = survey.catalog.as_ref().map_or(0, |catalog| catalog.entries.len() as u64);
     Ok(VerifyReport { open: survey.report, structures, rows, last })
 }
 
@@ -83,7 +83,8 @@ impl fmt::Display for Bytes<'_> {
 pub fn dump(storage: &dyn Storage, out: &mut dyn io::Write) -> Result<(), DumpError> {
     let _claimed = Claimed::new(storage).map_err(OpenError::Locked)?;
     let survey = Survey::new(storage)?;
-    for entry in survey.catalog.iter().flatten() {
+    let catalog = survey.catalog.clone().unwrap_or_default();
+    for entry in &catalog.entries {
         writeln!(out, "structure {} {:?} shape {}", entry.structure, entry.name, Bytes(&entry.shape))?;
     }
     if let Some(checkpoint) = &survey.checkpoint {
@@ -93,7 +94,7 @@ pub fn dump(storage: &dyn Storage, out: &mut dyn io::Write) -> Result<(), DumpEr
     let (mut buffer, mut frames) = (Vec::new(), Vec::new());
     for (segment, end) in &survey.segments {
         writeln!(out, "{}: {end} bytes", segment.name)?;
-        let mut scanner = Scanner::new(storage, segment, *end);
+        let mut scanner = Scanner::new(storage, &catalog, segment, *end);
         loop {
             if let Some(bad) = scanner.next(&mut buffer, &mut frames)? {
                 return Err(OpenError::corrupt(&segment.name, bad.offset, bad.reason).into());

@@ -2,7 +2,7 @@
 
 use crate::Stamp;
 
-/// Name of the file with the structures' names and shapes.
+/// Name of the file that lists the database's files and structures.
 pub(crate) const CATALOG: &str = "catalog";
 const SEGMENT: &str = "log-";
 const CHECKPOINT: &str = "checkpoint-";
@@ -82,6 +82,16 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
+    let mut word = [0; 16];
+    word.copy_from_slice(&bytes[at..at + 16]);
+    u128::from_le_bytes(word)
+}
+
+pub(crate) fn put_u128(bytes: &mut [u8], at: usize, value: u128) {
+    bytes[at..at + 16].copy_from_slice(&value.to_le_bytes());
+}
+
 pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
@@ -102,6 +112,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) sequence: u64,
     /// All records of earlier segments have smaller epochs; all of this one and later ones do not.
     pub(crate) floor: u64,
+    /// Identity of the database.
+    pub(crate) identity: u128,
 }
 
 /// Fault of a header.
@@ -147,6 +159,7 @@ impl SegmentHeader {
         put_u64(&mut bytes, 32, self.previous_bytes);
         put_u64(&mut bytes, 40, self.sequence);
         put_u64(&mut bytes, 48, self.floor);
+        put_u128(&mut bytes, 56, self.identity);
         seal_header(&mut bytes);
         bytes
     }
@@ -159,6 +172,7 @@ impl SegmentHeader {
             previous_bytes: u64_at(bytes, 32),
             sequence: u64_at(bytes, 40),
             floor: u64_at(bytes, 48),
+            identity: u128_at(bytes, 56),
         })
     }
 }
@@ -168,7 +182,7 @@ impl SegmentHeader {
 pub(crate) enum FrameKind {
     /// Records of commits.
     Batch,
-    /// The log was closed: all before is durable.
+    /// The log was closed here: all before is durable.
     Close,
 }
 
@@ -188,6 +202,8 @@ pub(crate) struct FrameHeader {
     pub(crate) records: u32,
     /// Checksum of records and padding.
     pub(crate) checksum: u32,
+    /// The catalog that the records need: one with so many changes, or more.
+    pub(crate) generation: u32,
 }
 
 impl FrameHeader {
@@ -202,7 +218,7 @@ impl FrameHeader {
         put_u64(bytes, 48, self.payload);
         put_u32(bytes, 56, self.records);
         put_u32(bytes, 60, self.checksum);
-        put_u32(bytes, 64, 0);
+        put_u32(bytes, 64, self.generation);
         seal_header(&mut bytes[..FRAME_HEADER]);
     }
 
@@ -228,6 +244,7 @@ impl FrameHeader {
             payload: u64_at(bytes, 48),
             records: u32_at(bytes, 56),
             checksum: u32_at(bytes, 60),
+            generation: u32_at(bytes, 64),
         })
     }
 

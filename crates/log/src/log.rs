@@ -39,8 +39,12 @@ pub struct Report {
     pub space_bytes: u64,
     /// As in the options. A checkpoint should be made well before the space is used up.
     pub space_bytes_max: u64,
-    /// Bytes written to segments since the newest checkpoint was begun, or the log was started.
+    /// Bytes of segments that were written since the newest checkpoint was begun, by this log or, before it was opened, by an earlier one.
     pub bytes_since_checkpoint: u64,
+    /// Number of checkpoints made.
+    pub checkpoints: u64,
+    /// Number of checkpoints that were begun and not made.
+    pub checkpoints_failed: u64,
     /// Epoch of the newest checkpoint.
     pub checkpoint_epoch: Option<u64>,
     /// Bytes of the newest checkpoint; 0 if there is none.
@@ -75,6 +79,16 @@ impl Log {
     /// The log's failure. A failed write of the catalog makes the log fail.
     pub fn put_catalog(&self, entry: CatalogEntry) -> Result<(), Failure> {
         self.shared().put_catalog(entry)
+    }
+
+    /// Takes a structure out of the catalog, for good: recovery passes over what the log has of it. Durable on return. To be called when no
+    /// more records name it. Its number is not used again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put_catalog`](Self::put_catalog).
+    pub fn drop_structure(&self, structure: u32) -> Result<(), Failure> {
+        self.shared().drop_structure(structure)
     }
 
     /// Waits until all commits of `epoch` and of earlier epochs are durable.
@@ -134,8 +148,10 @@ impl Log {
             segments: files.segments.len() as u64,
             space_bytes: files.space(),
             space_bytes_max: shared.options.space_bytes_max,
-            bytes_since_checkpoint: (counts.bytes.load(Ordering::Relaxed))
+            bytes_since_checkpoint: (counts.bytes_at_start + counts.bytes.load(Ordering::Relaxed))
                 .saturating_sub(counts.bytes_before_checkpoint.load(Ordering::Relaxed)),
+            checkpoints: counts.checkpoints.load(Ordering::Relaxed),
+            checkpoints_failed: counts.checkpoints_failed.load(Ordering::Relaxed),
             checkpoint_epoch: files.checkpoint.map(|checkpoint| checkpoint.epoch),
             checkpoint_bytes: files.checkpoint.map_or(0, |checkpoint| checkpoint.bytes),
             buffered_bytes,
@@ -166,6 +182,7 @@ impl Shared {
 
 impl Handle {
     fn close(&self) -> Result<(), Failure> {
+        self.shared.check_process()?;
         self.request_close();
         self.shared.progress.wait_until(|| self.shared.has_ended());
         self.join();
@@ -179,6 +196,11 @@ impl Handle {
     }
 
     fn join(&self) {
+        // A fork has no such thread, and its memory of one must not be waited for.
+        if self.shared.check_process().is_err() {
+            std::mem::forget(lock(&self.thread).take());
+            return;
+        }
         let thread = lock(&self.thread).take();
         // Relaxed: if it is this thread's number, this thread has stored it. The engine's epochs, which the logger drops when
         // it ends, may hold the last clone of the log.

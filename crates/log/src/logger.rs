@@ -1,10 +1,11 @@
 //! The logger: takes records from the buffers and writes them.
 
-use crate::buffer::BufferState;
+use crate::buffer::{BufferState, RECORD_OVERHEAD};
+use crate::catalog::FilesChange;
 use crate::files::SegmentState;
 use crate::layout::{
-    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded, segment_name,
-    split_record,
+    CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
+    segment_name, split_record,
 };
 use crate::shared::Shared;
 use crate::storage::{Storage, write_all};
@@ -46,15 +47,14 @@ pub(crate) struct OpenSegment {
     pub(crate) salt: u64,
     pub(crate) bytes: u64,
     /// Bytes of the file: behind those of the segment it has zeros.
-    length: u64,
+    pub(crate) length: u64,
 }
 
 impl OpenSegment {
-    /// Creates a segment: header and, if there is one, a first frame, whole or not at all.
+    /// Creates a segment without frames, whole or not at all.
     pub(crate) fn create(
         storage: &dyn Storage,
         header: &SegmentHeader,
-        first_frame: &[u8],
     ) -> Result<Self, (&'static str, String, std::io::Error)> {
         let name = segment_name(header.number);
         let temporary = format!("{name}{TEMPORARY}");
@@ -64,19 +64,18 @@ impl OpenSegment {
         };
         storage.create(&temporary).map_err(failed("create"))?;
         write_all(storage, &temporary, 0, &header.encode()).map_err(failed("write"))?;
-        write_all(storage, &temporary, SEGMENT_HEADER as u64, first_frame).map_err(failed("write"))?;
         storage.sync(&temporary).map_err(failed("sync"))?;
         storage.rename(&temporary, &name).map_err(failed("rename"))?;
         storage.sync_directory().map_err(failed("sync the directory of"))?;
-        let bytes = (SEGMENT_HEADER + first_frame.len()) as u64;
+        let bytes = SEGMENT_HEADER as u64;
         Ok(Self { number: header.number, name, salt: header.salt, bytes, length: bytes })
     }
 
-    /// Writes zeros behind a frame that ends at an offset, unless there are some left. With them there, a sync has only the frame's
-    /// bytes to make durable, and no new length of the file.
-    fn write_ahead(&mut self, storage: &dyn Storage, end: u64) {
+    /// Writes zeros behind a frame that ends at an offset, unless there are some left or there is no room for them. With them there, a
+    /// sync has only the frame's bytes to make durable, and no new length of the file.
+    fn write_ahead(&mut self, storage: &dyn Storage, end: u64, room: u64) {
         self.length = self.length.max(end);
-        if self.length == end {
+        if self.length == end && room > AHEAD_BYTES as u64 {
             let zeros = vec![0; AHEAD_BYTES];
             // If it fails, the frame is there all the same; the next one tries again.
             if write_all(storage, &self.name, end, &zeros).is_ok() {
@@ -126,7 +125,11 @@ pub struct Logger {
     /// A buffer to exchange for a worker's.
     spare: Vec<u8>,
     last_batch: Instant,
-    /// True once the last frame is written.
+    /// The smallest epoch that is larger than those of the frame's records.
+    frame_bound: u64,
+    /// True if the last frame says that the log was closed.
+    is_clean: bool,
+    /// True once the log is closed.
     closed: bool,
 }
 
@@ -138,6 +141,7 @@ impl Logger {
         segment: OpenSegment,
         sequence: u64,
         bound: u64,
+        is_clean: bool,
     ) -> Self {
         Self {
             shared,
@@ -151,6 +155,8 @@ impl Logger {
             carried: Vec::new(),
             spare: Vec::new(),
             last_batch: clock::now(),
+            frame_bound: 0,
+            is_clean,
             closed: false,
         }
     }
@@ -198,6 +204,15 @@ impl Logger {
         }
         // Acquire: pairs with the release in `Log::close`. What was appended before is written below.
         let closing = self.shared.closing.load(Ordering::Acquire);
+        // Acquire: pairs with the release of a checkpoint's beginning.
+        if self.shared.rotate.load(Ordering::Acquire) {
+            if self.segment.bytes > SEGMENT_HEADER as u64 {
+                self.begin_segment()?;
+            }
+            // Release: pairs with the acquire of the end of a checkpoint, which waits for it.
+            self.shared.rotate.store(false, Ordering::Release);
+            self.shared.progress.notify_all();
+        }
         let written = self.write_batch()?;
         if closing && self.carried.is_empty() {
             self.write_close()?;
@@ -254,7 +269,7 @@ impl Logger {
         self.frame.clear();
         self.frame.shrink_to(KEPT_BYTES_MAX);
         self.frame.resize(FRAME_HEADER, 0);
-        self.records = 0;
+        (self.records, self.frame_bound) = (0, 0);
         let carried = std::mem::take(&mut self.carried);
         self.sort_in(&carried, bound)?;
         // After `advance`, so that every buffer with a record below the bound is there.
@@ -298,6 +313,7 @@ impl Logger {
             }
             if epoch < bound {
                 self.records += 1;
+                self.frame_bound = self.frame_bound.max(epoch + 1);
             } else {
                 self.frame.extend_from_slice(&bytes[run..at]);
                 self.carried.extend_from_slice(&bytes[at..end]);
@@ -325,12 +341,11 @@ impl Logger {
 
     /// Writes the frame and syncs it.
     fn write_frame(&mut self, kind: FrameKind, bound: u64) -> Result<(), Failure> {
-        // Relaxed: only asks for a rotation at some time soon.
-        let asked = self.shared.rotate.swap(false, Ordering::Relaxed);
         let has_frames = self.segment.bytes > SEGMENT_HEADER as u64;
-        if has_frames && (asked || self.segment.bytes >= self.shared.options.segment_bytes) {
+        if has_frames && self.segment.bytes >= self.shared.options.segment_bytes {
             self.begin_segment()?;
         }
+        let records_bytes = (self.frame.len() - FRAME_HEADER) as u64;
         let offset = self.segment.bytes;
         let header = FrameHeader {
             kind,
@@ -342,6 +357,8 @@ impl Logger {
             payload: 0,
             records: self.records,
             checksum: 0,
+            // Acquire: pairs with the release of the change. A record that needs it was appended afterwards.
+            generation: self.shared.generation.load(Ordering::Acquire),
         };
         seal_frame(&mut self.frame, header);
         let name = &self.segment.name;
@@ -350,7 +367,13 @@ impl Logger {
             .map_err(|error| Failure::io("write", name, offset, error))?;
         let is_synced_often = !matches!(self.shared.options.mode, Mode::Async { .. });
         if is_synced_often && self.frame.len() < LARGE_FRAME && kind == FrameKind::Batch {
-            self.segment.write_ahead(storage, offset + self.frame.len() as u64);
+            let end = offset + self.frame.len() as u64;
+            let room = self
+                .shared
+                .options
+                .space_bytes_max
+                .saturating_sub(self.shared.space() + self.frame.len() as u64);
+            self.segment.write_ahead(storage, end, room);
         }
         let name = &self.segment.name;
         storage.sync(name).map_err(|error| Failure::io("sync", name, offset, error))?;
@@ -362,9 +385,11 @@ impl Logger {
         counts.syncs.fetch_add(1, Ordering::Relaxed);
         if let Some(last) = lock(&self.shared.files).segments.back_mut() {
             last.bytes = self.segment.bytes;
-            last.bound = bound;
+            last.bound = last.bound.max(self.frame_bound);
         }
         self.shared.note_space();
+        self.shared.unreserve(records_bytes + u64::from(self.records) * RECORD_OVERHEAD);
+        self.is_clean = kind == FrameKind::Close;
         Ok(())
     }
 
@@ -375,33 +400,36 @@ impl Logger {
             previous_bytes: self.segment.bytes,
             sequence: self.sequence,
             floor: self.bound,
+            identity: self.shared.identity,
         };
-        self.segment = OpenSegment::create(&*self.storage, &header, &[])
+        self.segment = OpenSegment::create(&*self.storage, &header)
             .map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
         // Relaxed: a counter for reports.
         self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
-        let state = SegmentState { number: header.number, bytes: self.segment.bytes, bound: self.bound };
-        lock(&self.shared.files).segments.push_back(state);
+        // No record so far, whatever its epochs will be.
+        let segment = SegmentState { number: header.number, bytes: self.segment.bytes, bound: 0 };
+        // Before any frame is written to it: the catalog lists all files with commits.
+        self.enter(FilesChange { segment: Some(segment), ..FilesChange::default() })?;
+        self.shared.delete_obsolete();
+        self.shared.note_space();
         Ok(())
     }
 
-    /// Ends the log with a frame that says that all before is durable.
-    fn write_close(&mut self) -> Result<(), Failure> {
-        self.frame.clear();
-        self.frame.resize(FRAME_HEADER, 0);
-        self.records = 0;
-        self.write_frame(FrameKind::Close, self.bound)
+    /// Writes the catalog, with what has become durable since.
+    fn enter(&self, change: FilesChange) -> Result<(), Failure> {
+        let entered = self.shared.change_catalog(&*self.storage, change, |_| ());
+        entered.map_err(|(operation, error)| Failure::io(operation, CATALOG, 0, error))
     }
-}
 
-impl Shared {
-    /// Tells `admit` if the segments have as many bytes as they may.
-    pub(crate) fn note_space(&self) {
-        let full = lock(&self.files).space() > self.options.space_bytes_max;
-        // Release: pairs with the acquire in `Buffer::admit`.
-        if self.out_of_space.swap(full, Ordering::Release) && !full {
-            self.progress.notify_all();
+    /// Ends the log with a frame that says that all before is durable, and enters its end in the catalog.
+    fn write_close(&mut self) -> Result<(), Failure> {
+        if !self.is_clean {
+            self.frame.clear();
+            self.frame.resize(FRAME_HEADER, 0);
+            (self.records, self.frame_bound) = (0, 0);
+            self.write_frame(FrameKind::Close, self.bound)?;
         }
+        self.enter(FilesChange::default())
     }
 }
 
@@ -415,6 +443,11 @@ impl std::fmt::Debug for Logger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Logger").field("segment", &self.segment.name).finish_non_exhaustive()
     }
+}
+
+/// A random number that no other database has; in a simulation always the same.
+pub(crate) fn new_identity() -> u128 {
+    u128::from(new_salt()) << 64 | u128::from(new_salt())
 }
 
 /// A number that cannot be foretold, so that nobody can make a value that looks like a frame, or keys that collide; in a simulation always the

@@ -1,11 +1,13 @@
 //! State that the log's handles, its workers' buffers and its logger share.
 
 use crate::buffer::BufferState;
+use crate::catalog::Catalog;
 use crate::files::Files;
+use crate::layout::{BLOCK, SEGMENT_HEADER};
 use crate::storage::Storage;
 use crate::waiting::Wakers;
-use crate::{CatalogEntry, Failure, Options};
-use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::{Failure, Options};
+use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
 use hotrow_sync::{Mutex, lock};
 use std::sync::Arc;
@@ -46,12 +48,22 @@ impl Drop for Claim {
     }
 }
 
+/// Bytes that the log needs beside records: the header of a segment that a checkpoint asks for, and the frame that closes the log.
+pub(crate) const SPACE_OF_ENDS: u64 = (SEGMENT_HEADER + 2 * BLOCK) as u64;
+
 /// State of a running log.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     /// `None` once the logger has ended.
     claim: Mutex<Option<Arc<Claim>>>,
-    pub(crate) catalog: Mutex<Vec<CatalogEntry>>,
+    /// Identity of the database.
+    pub(crate) identity: u128,
+    /// The process that has opened the log. A fork of it has no logger.
+    process: u32,
+    /// Locked before `files`.
+    pub(crate) catalog: Mutex<Catalog>,
+    /// Generation of the catalog.
+    pub(crate) generation: AtomicU32,
     pub(crate) files: Mutex<Files>,
     pub(crate) buffers: Mutex<Vec<Arc<BufferState>>>,
     /// Largest epoch of the commits of buffers that are gone.
@@ -64,10 +76,12 @@ pub(crate) struct Shared {
     pub(crate) appended: AtomicBool,
     /// True if the next batch must not wait for its time, because a buffer is half full.
     pub(crate) hurry: AtomicBool,
-    /// True if the next batch begins a new segment.
+    /// True if the logger is to begin a new segment.
     pub(crate) rotate: AtomicBool,
-    /// True if the segments have as many bytes as they may.
-    pub(crate) out_of_space: AtomicBool,
+    /// Bytes of all segments.
+    space: AtomicU64,
+    /// Bytes that records take in segments at most that were admitted and are not written. Only if space is limited.
+    reserved: AtomicU64,
     pub(crate) closing: AtomicBool,
     /// True once `failure` is set.
     failed: AtomicBool,
@@ -93,21 +107,23 @@ pub(crate) struct Counts {
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) syncs: AtomicU64,
-    /// Bytes that were written when the newest checkpoint was begun.
+    /// Bytes of frames that were there when the log was opened.
+    pub(crate) bytes_at_start: u64,
+    /// These, and the bytes that were written, when the newest checkpoint was begun.
     pub(crate) bytes_before_checkpoint: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+    pub(crate) checkpoints_failed: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        claim: Claim,
-        options: Options,
-        catalog: Vec<CatalogEntry>,
-        files: Files,
-        durable: u64,
-    ) -> Self {
+    pub(crate) fn new(claim: Claim, options: Options, catalog: Catalog, files: Files, durable: u64) -> Self {
+        let bytes_at_start = files.segments.iter().map(|segment| segment.bytes - SEGMENT_HEADER as u64).sum();
         Self {
             options,
             claim: Mutex::new(Some(Arc::new(claim))),
+            identity: catalog.identity,
+            process: std::process::id(),
+            generation: AtomicU32::new(catalog.generation),
             catalog: Mutex::new(catalog),
             files: Mutex::new(files),
             buffers: Mutex::new(Vec::new()),
@@ -117,7 +133,8 @@ impl Shared {
             appended: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             rotate: AtomicBool::new(false),
-            out_of_space: AtomicBool::new(false),
+            space: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -127,12 +144,18 @@ impl Shared {
             interval: Event::new(),
             progress: Event::new(),
             wakers: Mutex::new(Wakers::default()),
-            counts: Counts::default(),
+            counts: Counts { bytes_at_start, ..Counts::default() },
         }
+    }
+
+    /// An error in a fork of the process that has opened the log.
+    pub(crate) fn check_process(&self) -> Result<(), Failure> {
+        if std::process::id() == self.process { Ok(()) } else { Err(Failure::Forked) }
     }
 
     /// The storage, unless the log has ended.
     pub(crate) fn claim(&self) -> Result<Arc<Claim>, Failure> {
+        self.check_process()?;
         lock(&self.claim).clone().ok_or_else(|| self.failure().unwrap_or(Failure::Closed))
     }
 
@@ -194,6 +217,60 @@ impl Shared {
         if self.has_ended() { Err(Failure::Closed) } else { Ok(()) }
     }
 
+    /// Bytes of all segments.
+    pub(crate) fn space(&self) -> u64 {
+        // Acquire: pairs with the release in `note_space`.
+        self.space.load(Ordering::Acquire)
+    }
+
+    /// True if space is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.options.space_bytes_max != u64::MAX
+    }
+
+    /// Counts the bytes of the segments.
+    pub(crate) fn note_space(&self) {
+        let files = lock(&self.files);
+        // Release: pairs with the acquire in `space`.
+        self.space.store(files.space(), Ordering::Release);
+        drop(files);
+        if self.is_limited() {
+            self.progress.notify_all();
+        }
+    }
+
+    /// Reserves space for records. Returns false if there is not as much.
+    pub(crate) fn reserve(&self, bytes: u64) -> bool {
+        // AcqRel: pairs with itself and with `unreserve`. What is written is counted as space before it is no more reserved, so that the
+        // sum is never too small.
+        let reserved = self.reserved.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reserved| {
+            let reserved = reserved.saturating_add(bytes);
+            let used = reserved.saturating_add(self.space()).saturating_add(SPACE_OF_ENDS);
+            (used <= self.options.space_bytes_max).then_some(reserved)
+        });
+        reserved.is_ok()
+    }
+
+    /// Adds to what is reserved, whether there is space or not: the record has come.
+    pub(crate) fn reserve_anyway(&self, bytes: u64) {
+        // AcqRel: as in `reserve`.
+        self.reserved.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Gives back what was reserved for records that are written, or did not come.
+    pub(crate) fn unreserve(&self, bytes: u64) {
+        if self.is_limited() {
+            // AcqRel: as in `reserve`.
+            self.reserved.fetch_sub(bytes, Ordering::AcqRel);
+        }
+    }
+
+    /// Bytes of the segments, and of what was reserved in them.
+    pub(crate) fn used(&self) -> u64 {
+        // Acquire: as in `reserve`.
+        self.reserved.load(Ordering::Acquire).saturating_add(self.space())
+    }
+
     /// Wakes the logger, whatever it waits for.
     pub(crate) fn wake_logger(&self) {
         self.idle.notify_all();
@@ -203,10 +280,11 @@ impl Shared {
     /// True if the logger must not wait for the time of the next batch.
     pub(crate) fn is_urgent(&self) -> bool {
         // Acquire: `closing` pairs with the release in `Log::close`, `hurry` with that in `Buffer::append`, `wanted` with
-        // that in `want`. The event's fences order these loads with the stores before `wake_logger`.
+        // that in `want`, `rotate` with that of a checkpoint's beginning. The event's fences order these loads with the stores before `wake_logger`.
         self.has_failed()
             || self.closing.load(Ordering::Acquire)
             || self.hurry.load(Ordering::Acquire)
+            || self.rotate.load(Ordering::Acquire)
             || self.wanted.load(Ordering::Acquire) > self.durable_epoch()
     }
 }

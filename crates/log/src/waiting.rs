@@ -41,6 +41,7 @@ impl Shared {
         if self.durable_epoch() >= epoch {
             return Ok(());
         }
+        self.check_process()?;
         self.want(epoch);
         let mut result = Ok(());
         self.progress.wait_until(|| match self.durability(epoch) {
@@ -102,6 +103,9 @@ impl Future for WhenDurable {
         let this = &mut *self;
         if let Some(result) = this.shared.durability(this.epoch) {
             return Poll::Ready(result);
+        }
+        if let Err(forked) = this.shared.check_process() {
+            return Poll::Ready(Err(forked));
         }
         let replaced = {
             let mut wakers = lock(&this.shared.wakers);

@@ -9,7 +9,7 @@
 //! ```
 
 use hotrow_log::storage::Directory;
-use hotrow_log::{Epochs, Log, Mode, Options, Stamp, entry};
+use hotrow_log::{CatalogEntry, Epochs, Log, Mode, Options, Stamp, entry};
 use hotrow_sync::{Mutex, lock, thread};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -137,6 +137,8 @@ fn commit_until_killed(directory: &Path, seed: u64) {
     let options = Options { mode, segment_bytes: 50_000, ..Options::default() };
     let (database, opened) = recover(directory, options);
     let log = opened.start(Box::new(database.clone())).unwrap();
+    let shape = Vec::new();
+    log.put_catalog(CatalogEntry { structure: 1, name: "rows".into(), shape }).unwrap();
     thread::scope(|scope| {
         for worker in 0..WORKERS {
             let (log, database) = (&log, &database);

@@ -1,7 +1,7 @@
 //! Workers, logger and losses of power on virtual cores, in schedules that real threads rarely take.
 
 use hotrow_log::storage::{Fault, Faulty};
-use hotrow_log::{Epochs, Log, Mode, Options, Stamp, entry};
+use hotrow_log::{CatalogEntry, Epochs, Log, Mode, Options, Stamp, entry};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::{Mutex, instrument, lock, thread};
@@ -98,6 +98,8 @@ fn explore(seed: u64) -> usize {
     let clock = Clock(Arc::new(Mutex::new(Stamp { epoch: 1, order: 0 })));
     let opened = Log::open(storage.clone(), options).unwrap();
     let (log, logger) = opened.start_without_thread(Box::new(clock.clone())).unwrap();
+    let (name, shape) = (String::from("rows"), Vec::new());
+    log.put_catalog(CatalogEntry { structure: 1, name, shape }).unwrap();
     if seed % 4 == 3 {
         storage.plan(storage.operations() + 5 + seed % 37, Fault::Error(io::ErrorKind::Other));
     }

@@ -2,12 +2,17 @@
 
 use super::scan::CHUNK;
 use crate::OpenError;
-use crate::layout::{CHECKPOINT_MAGIC, check_header, checkpoint_name, u32_at, u64_at};
+use crate::catalog::Catalog;
+use crate::layout::{
+    CHECKPOINT_MAGIC, HeaderFault, begin_header, check_header, checkpoint_name, put_u32, put_u64, put_u128,
+    seal_header, u32_at, u64_at, u128_at,
+};
 use crate::storage::{Storage, read_full, with_retries};
+use std::io;
 use std::ops::Range;
 
 /// Bytes of the header of a checkpoint.
-pub(crate) const CHECKPOINT_HEADER: usize = 40;
+pub(crate) const CHECKPOINT_HEADER: usize = 56;
 /// Bytes of the header of a block.
 pub(crate) const BLOCK_HEADER: usize = 32;
 /// Bytes of the payload of the last block.
@@ -24,14 +29,44 @@ pub(crate) struct CheckpointFile {
     pub(crate) epoch: u64,
     pub(crate) length: u64,
     pub(crate) rows: u64,
-    /// The first segment that may have later records.
-    pub(crate) first_segment: u64,
-    /// A segment that was there when the checkpoint was finished.
-    pub(crate) last_segment: u64,
+}
+
+/// Header of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckpointHeader {
+    pub(crate) number: u64,
+    pub(crate) epoch: u64,
+    /// Identity of the database.
+    pub(crate) identity: u128,
+    /// Generation of the catalog when the checkpoint was begun.
+    pub(crate) generation: u32,
+}
+
+impl CheckpointHeader {
+    pub(crate) fn encode(&self) -> [u8; CHECKPOINT_HEADER] {
+        let mut bytes = [0; CHECKPOINT_HEADER];
+        begin_header(&mut bytes, CHECKPOINT_MAGIC);
+        put_u64(&mut bytes, 16, self.number);
+        put_u64(&mut bytes, 24, self.epoch);
+        put_u128(&mut bytes, 32, self.identity);
+        put_u32(&mut bytes, 48, self.generation);
+        seal_header(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; CHECKPOINT_HEADER]) -> Result<Self, HeaderFault> {
+        check_header(bytes, CHECKPOINT_MAGIC)?;
+        Ok(Self {
+            number: u64_at(bytes, 16),
+            epoch: u64_at(bytes, 24),
+            identity: u128_at(bytes, 32),
+            generation: u32_at(bytes, 48),
+        })
+    }
 }
 
 impl CheckpointFile {
-    pub(crate) fn load(storage: &dyn Storage, number: u64) -> Result<Self, OpenError> {
+    pub(crate) fn load(storage: &dyn Storage, number: u64, catalog: &Catalog) -> Result<Self, OpenError> {
         let name = checkpoint_name(number);
         let read_at = |offset: u64, into: &mut [u8]| {
             let read = read_full(storage, &name, offset, into);
@@ -40,13 +75,21 @@ impl CheckpointFile {
                 whole.then_some(()).ok_or_else(|| OpenError::corrupt(&name, offset, "it is cut off"))
             })
         };
-        let length = with_retries(|| storage.length(&name));
-        let length = length.map_err(|error| OpenError::io("read", &name, 0, error))?;
+        let length = match with_retries(|| storage.length(&name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::missing(&name)),
+            length => length.map_err(|error| OpenError::io("read", &name, 0, error))?,
+        };
         let mut header = [0; CHECKPOINT_HEADER];
         read_at(0, &mut header)?;
-        check_header(&header, CHECKPOINT_MAGIC).map_err(|fault| OpenError::header(&name, fault))?;
-        if u64_at(&header, 16) != number {
+        let header = CheckpointHeader::decode(&header).map_err(|fault| OpenError::header(&name, fault))?;
+        if header.number != number {
             return Err(OpenError::corrupt(&name, 16, "its number is not that of its name"));
+        }
+        if header.identity != catalog.identity {
+            return Err(OpenError::corrupt(&name, 32, "it belongs to another database"));
+        }
+        if header.generation > catalog.generation {
+            return Err(catalog.is_older_than(&name, 48));
         }
         let at = length.saturating_sub((BLOCK_HEADER + END_BYTES) as u64);
         let mut end = [0; BLOCK_HEADER + END_BYTES];
@@ -54,7 +97,7 @@ impl CheckpointFile {
         let block = BlockHeader::decode(&end).filter(|block| {
             block.magic == END_MAGIC
                 && block.offset == at
-                && block.epoch == u64_at(&header, 24)
+                && block.epoch == header.epoch
                 && block.bytes as usize == END_BYTES
                 && block.checksum == crc32c::crc32c(&end[BLOCK_HEADER..])
         });
@@ -62,19 +105,7 @@ impl CheckpointFile {
             return Err(OpenError::corrupt(&name, at, "its last block is wrong, or it is cut off"));
         }
         let end = &end[BLOCK_HEADER..];
-        let checkpoint = Self {
-            number,
-            epoch: u64_at(&header, 24),
-            length,
-            rows: u64_at(end, 0),
-            first_segment: u64_at(end, 8),
-            last_segment: u64_at(end, 16),
-            name,
-        };
-        if checkpoint.first_segment == 0 || checkpoint.last_segment < checkpoint.first_segment {
-            return Err(OpenError::corrupt(&checkpoint.name, at, "the numbers of its segments are wrong"));
-        }
-        Ok(checkpoint)
+        Ok(Self { number, epoch: header.epoch, length, rows: u64_at(end, 0), name })
     }
 }
 
@@ -95,12 +126,12 @@ pub(crate) struct BlockHeader {
 impl BlockHeader {
     pub(crate) fn encode(&self) -> [u8; BLOCK_HEADER] {
         let mut bytes = [0; BLOCK_HEADER];
-        crate::layout::put_u32(&mut bytes, 0, self.magic);
-        crate::layout::put_u32(&mut bytes, 4, self.bytes);
-        crate::layout::put_u64(&mut bytes, 8, self.offset);
-        crate::layout::put_u64(&mut bytes, 16, self.epoch);
-        crate::layout::put_u32(&mut bytes, 24, self.checksum);
-        crate::layout::seal_header(&mut bytes);
+        put_u32(&mut bytes, 0, self.magic);
+        put_u32(&mut bytes, 4, self.bytes);
+        put_u64(&mut bytes, 8, self.offset);
+        put_u64(&mut bytes, 16, self.epoch);
+        put_u32(&mut bytes, 24, self.checksum);
+        seal_header(&mut bytes);
         bytes
     }
 

@@ -1,24 +1,31 @@
 //! Recovery: what is left of a log, and how it goes on.
 //!
+//! # Which files count
+//!
+//! The catalog lists them: the checkpoint, the first segment that is needed and the last one there is. A segment is listed before a
+//! frame is written to it, a checkpoint before anything that it replaces is deleted. So a file that is listed and missing was lost,
+//! and one that is there and not listed is a leftover. All files have the identity of the database. Frames and checkpoints have the
+//! number of changes of the catalog that they need, so an older catalog is not taken for the database's.
+//!
 //! # Where a log ends
 //!
-//! Segments are numbered without gaps. The header of each says how long the one before it was, so only the last one has
+//! The header of each segment says how long the one before it was, so only the last one has
 //! an end to be found: the first frame in it that is not whole. That frame may have been torn by the crash, or it was
 //! acknowledged and has been damaged since. They are told apart by what follows. A frame is only written once the one
 //! before it is synced; so if a header of a later frame is found anywhere behind a bad frame, the bad one was durable, and
-//! the log is corrupt. Otherwise the frame is a torn tail. It is left where it is, and cut off by the next segment, whose
-//! header tells the length without it. Zeros up to the end of the file are no tail: they were written ahead of frames.
+//! the log is corrupt. It is so, too, if the catalog says that more was durable; it always does after a log was closed. Otherwise
+//! the frame is a torn tail. Zeros up to the end of the file are no tail: they were written ahead of frames.
 //!
-//! Damage to the very last frame of a log that was not closed cannot be told from a torn write. A closed log ends with a
-//! frame without records, so there is no such doubt about its last batch.
+//! Damage to the very last frame of a log that was not closed cannot be told from a torn write.
 //!
-//! # The last frame is written again
+//! # The last segment is written again
 //!
 //! If the log was not closed, nobody knows if its last frame is on the device, even if it can be read: the process may
 //! have died between write and sync, or the sync may have failed, after which some systems believe that all is well. So
-//! [`Opened::start`] writes the frame once more at the beginning of its new segment, and cuts the old one off. The new
-//! segment is created under a temporary name, synced and renamed, so a crash in the middle of it changes nothing. The frame
-//! that closes a log is cut off for the same reason, and not written again.
+//! [`Opened::start`] copies the last segment up to its end to a temporary file, syncs it and gives it the segment's name. A crash in
+//! the middle of it changes nothing, the torn tail is gone, and no opening adds a file.
+//!
+//! A log that was closed goes on where it ended, so opening it changes no file.
 
 pub(crate) mod checkpoint;
 mod replay;
@@ -28,18 +35,18 @@ mod scan;
 pub use replay::{Progress, RecoveredRow};
 pub(crate) use scan::{Frame, Scanner, Segment};
 
+use crate::catalog::{Catalog, FilesChange};
 use crate::files::{CheckpointState, Files, SegmentState};
 use crate::layout::{
-    CATALOG, FRAME_HEADER, FileName, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, checkpoint_name,
-    segment_name,
+    CATALOG, FileName, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, checkpoint_name, segment_name,
 };
-use crate::logger::{OpenSegment, new_salt, seal_frame};
+use crate::logger::{OpenSegment, new_identity, new_salt};
 use crate::shared::{Claim, Shared};
-use crate::storage::{Storage, read_full, with_retries};
-use crate::{CatalogEntry, Epochs, Log, Logger, OpenError, Options, Stamp, catalog};
+use crate::storage::{CopyFault, Storage, copy, with_retries};
+use crate::{CatalogEntry, Epochs, Log, Logger, OpenError, Options, Stamp};
 pub(crate) use checkpoint::CheckpointFile;
 use hotrow_sync::thread;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The end of a log that was being written when it crashed.
@@ -76,18 +83,18 @@ pub struct OpenReport {
 /// Content of the files of a log, as far as it can be known without reading all.
 pub(crate) struct Survey {
     /// `None` if the log is new.
-    pub(crate) catalog: Option<Vec<CatalogEntry>>,
+    pub(crate) catalog: Option<Catalog>,
     pub(crate) checkpoint: Option<CheckpointFile>,
     /// With the offset at which each ends.
     pub(crate) segments: Vec<(Segment, u64)>,
-    /// Last frame of the last segment, with the bound of the frame before it.
-    pub(crate) last_frame: Option<(FrameHeader, u64)>,
+    /// True if the log has frames.
+    has_frames: bool,
     /// Sequence number of the next frame.
     pub(crate) sequence: u64,
     /// All surviving records have smaller epochs; later ones must not.
     pub(crate) bound: u64,
-    /// Number that no segment has had.
-    next_segment: u64,
+    /// Number that no checkpoint has.
+    next_checkpoint: u64,
     /// Files that were not completed.
     unfinished: Vec<String>,
     /// Files that are not needed.
@@ -110,35 +117,50 @@ impl Survey {
                 Some(FileName::Catalog) | None => {}
             }
         }
-        let catalog = catalog::load(storage)?;
-        let newest = checkpoints.pop_last();
-        let checkpoint = newest.map(|number| CheckpointFile::load(storage, number)).transpose()?;
-        obsolete.extend(checkpoints.into_iter().map(checkpoint_name));
-
-        let first = checkpoint.as_ref().map_or(1, |checkpoint| checkpoint.first_segment);
-        let needed = numbers.split_off(&first);
-        obsolete.extend(numbers.into_iter().map(segment_name));
-        let last_certain = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.last_segment);
-        check_presence(catalog.as_deref(), checkpoint.is_some(), &needed, first, last_certain)?;
-
+        let catalog = Catalog::load(storage)?;
+        if catalog.is_none() && !(numbers.is_empty() && checkpoints.is_empty()) {
+            return Err(OpenError::missing(CATALOG));
+        }
+        let listed = catalog.clone().unwrap_or_default();
+        if listed.is_unfinished_backup {
+            return Err(OpenError::UnfinishedBackup { file: CATALOG.into() });
+        }
+        let (first, last) = listed.segments;
+        let mut checkpoint = None;
+        if listed.checkpoint > 0 {
+            checkpoints.insert(listed.checkpoint);
+            checkpoint = Some(CheckpointFile::load(storage, listed.checkpoint, &listed)?);
+        }
+        let next_checkpoint = checkpoints.last().map_or(1, |number| number.saturating_add(1));
+        for &number in checkpoints.iter().filter(|&&number| number != listed.checkpoint) {
+            // One that was completed is older than the catalog, even if it was not listed.
+            if number > listed.checkpoint {
+                CheckpointFile::load(storage, number, &listed)?;
+            }
+            obsolete.push(checkpoint_name(number));
+        }
+        for &number in numbers.iter().filter(|number| !(first..=last).contains(number) || last == 0) {
+            check_leftover(storage, &listed, number)?;
+            obsolete.push(segment_name(number));
+        }
         let mut segments = Vec::new();
-        for number in needed {
-            segments.push(Segment::load(storage, number)?);
+        for number in (first..=last).filter(|_| last > 0) {
+            segments.push(Segment::load(storage, number, &listed)?);
         }
         let ends = ends_by_successors(&segments)?;
         let mut survey = Self {
             catalog,
-            next_segment: segments.last().map_or(first, |segment| segment.header.number + 1),
             segments: segments.into_iter().zip(ends).collect(),
-            last_frame: None,
+            has_frames: false,
             sequence: 0,
             bound: 1,
+            next_checkpoint,
             unfinished,
             obsolete,
             report: OpenReport::default(),
             checkpoint,
         };
-        survey.find_end(storage)?;
+        survey.find_end(storage, &listed)?;
         let epoch = survey.checkpoint.as_ref().map(|checkpoint| checkpoint.epoch);
         survey.bound = survey.bound.max(epoch.unwrap_or(0));
         survey.report.segments = survey.segments.len() as u64;
@@ -149,20 +171,20 @@ impl Survey {
     }
 
     /// Reads the last segment to find out where it ends.
-    fn find_end(&mut self, storage: &dyn Storage) -> Result<(), OpenError> {
+    fn find_end(&mut self, storage: &dyn Storage, catalog: &Catalog) -> Result<(), OpenError> {
+        self.has_frames = self.segments.len() > 1;
         let Some((segment, end)) = self.segments.last_mut() else { return Ok(()) };
-        let mut scanner = Scanner::new(storage, segment, segment.length);
+        let mut scanner = Scanner::new(storage, catalog, segment, segment.length);
         let (mut buffer, mut frames) = (Vec::new(), Vec::new());
+        let mut last_kind = FrameKind::Batch;
         let bad = loop {
             let bad = scanner.next(&mut buffer, &mut frames)?;
-            if let Some(torn) = frames.iter().find(|frame| !frame.is_intact(&buffer)) {
-                let before = frames.iter().take_while(|frame| frame.at < torn.at).last();
-                self.last_frame = before.map(|frame| (frame.header, frame.floor)).or(self.last_frame);
+            let torn = frames.iter().find(|frame| !frame.is_intact(&buffer));
+            let whole = frames.iter().take_while(|frame| torn.is_none_or(|torn| frame.at < torn.at));
+            last_kind = whole.last().map_or(last_kind, |frame| frame.header.kind);
+            if let Some(torn) = torn {
                 scanner.rewind(torn);
                 break Some((torn.header.offset, "the checksum of the frame is wrong"));
-            }
-            if let Some(last) = frames.last() {
-                self.last_frame = Some((last.header, last.floor));
             }
             match bad {
                 Some(bad) => break Some((bad.offset, bad.reason)),
@@ -172,7 +194,16 @@ impl Survey {
         };
         self.sequence = scanner.sequence;
         self.bound = scanner.bound;
-        let valid = scanner.offset;
+        *end = scanner.offset;
+        self.has_frames |= *end > SEGMENT_HEADER as u64;
+        if *end < catalog.last_bytes {
+            let reason = bad.map_or("it is cut off", |(_, reason)| reason);
+            let reason = format!(
+                "{reason}, but {} bytes were durable when the catalog was written",
+                catalog.last_bytes
+            );
+            return Err(OpenError::corrupt(&segment.name, *end, reason));
+        }
         if let Some((offset, reason)) = bad {
             let tail = scan::tail(storage, segment, offset)?;
             if let Some(later) = tail.later_frame {
@@ -185,40 +216,24 @@ impl Survey {
                 self.report.torn_tail = Some(TornTail { file: segment.name.clone(), offset, bytes, reason });
             }
         }
-        *end = valid;
-        self.report.closed = matches!(&self.last_frame, Some((last, _)) if last.kind == FrameKind::Close);
+        self.report.closed = last_kind == FrameKind::Close && self.report.torn_tail.is_none();
         Ok(())
     }
 }
 
-/// Checks that no file is missing.
-fn check_presence(
-    catalog: Option<&[CatalogEntry]>,
-    has_checkpoint: bool,
-    segments: &BTreeSet<u64>,
-    first: u64,
-    last_certain: u64,
-) -> Result<(), OpenError> {
-    let missing = |name: String| Err(OpenError::corrupt(&name, 0, "the file is missing"));
-    match catalog {
-        None if has_checkpoint || !segments.is_empty() => return missing(CATALOG.into()),
-        // A structure is only added while there is a segment.
-        Some(entries) if segments.is_empty() && !entries.is_empty() => return missing(segment_name(first)),
-        _ => {}
+/// Checks that a segment that the catalog does not list is not one that it ought to list. An older one was not deleted yet. The next one
+/// was begun, and would have been listed before it got a frame.
+fn check_leftover(storage: &dyn Storage, catalog: &Catalog, number: u64) -> Result<(), OpenError> {
+    if number < catalog.segments.0 {
+        return Ok(());
     }
-    // The last one that must be there.
-    let last = segments.last().copied().unwrap_or(0).max(last_certain);
-    let mut expected = first;
-    for &number in segments {
-        if number != expected {
-            return missing(segment_name(expected));
-        }
-        expected = match number.checked_add(1) {
-            Some(next) => next,
-            None => return Err(OpenError::corrupt(&segment_name(number), 0, "its number is too large")),
-        };
+    let name = segment_name(number);
+    let length = with_retries(|| storage.length(&name));
+    let length = length.map_err(|error| OpenError::io("read", &name, 0, error))?;
+    if number > catalog.segments.1 + 1 || length > SEGMENT_HEADER as u64 {
+        return Err(catalog.is_older_than(&name, SEGMENT_HEADER as u64));
     }
-    if expected <= last { missing(segment_name(expected)) } else { Ok(()) }
+    Ok(())
 }
 
 /// Ends of the segments, told by the headers of those that follow. That of the last one is its header's, until more is known.
@@ -273,7 +288,12 @@ impl Log {
 impl Opened {
     /// The structures that the log knows.
     pub fn catalog(&self) -> &[CatalogEntry] {
-        self.survey.catalog.as_deref().unwrap_or_default()
+        self.survey.catalog.as_ref().map_or(&[], |catalog| &catalog.entries)
+    }
+
+    /// A number that no structure has had, and no smaller one than that of any that was entered or dropped.
+    pub fn next_structure(&self) -> u32 {
+        self.survey.catalog.as_ref().map_or(0, |catalog| catalog.next_structure)
     }
 
     /// Findings about the files.
@@ -303,7 +323,7 @@ impl Opened {
         Ok(last)
     }
 
-    /// Begins a new segment and starts the logger on a thread of its own.
+    /// Starts the logger on a thread of its own. Changes no file if the log was closed.
     ///
     /// # Errors
     ///
@@ -324,40 +344,36 @@ impl Opened {
     /// Those of [`start`](Self::start).
     pub fn start_without_thread(self, epochs: Box<dyn Epochs>) -> Result<(Log, Logger), OpenError> {
         let Self { claim, options, survey, replayed } = self;
-        let has_records = survey.checkpoint.is_some() || survey.last_frame.is_some();
-        if !replayed && (has_records || survey.segments.len() > 1) {
+        if !replayed && (survey.checkpoint.is_some() || survey.has_frames) {
             return Err(OpenError::NotReplayed);
         }
         let storage = Arc::clone(claim.storage());
         survey.delete_unfinished(&*storage)?;
-        if survey.catalog.is_none() {
-            let stored = catalog::store(&*storage, &[]);
-            stored.map_err(|(operation, error)| OpenError::io(operation, CATALOG, 0, error))?;
-        }
-        let start = survey.begin_segment(&*storage)?;
+        let stored = |(operation, error)| OpenError::io(operation, CATALOG, 0, error);
+        let catalog = match &survey.catalog {
+            Some(catalog) => catalog.clone(),
+            None => {
+                let catalog = Catalog { identity: new_identity(), ..Catalog::default() };
+                catalog.store(&*storage).map_err(stored)?;
+                catalog
+            }
+        };
+        // Before a new file can have the name of one of them.
         for name in &survey.obsolete {
             // The rest is deleted when the log is opened the next time.
             let _ = storage.delete(name);
         }
-        let durable = survey.bound - 1;
-        let (bound, sequence) = (survey.bound, start.sequence);
-        let checkpoint = survey.checkpoint.as_ref().map(|checkpoint| CheckpointState {
-            number: checkpoint.number,
-            epoch: checkpoint.epoch,
-            bytes: checkpoint.length,
-        });
-        let files = Files {
-            segments: start.segments.into(),
-            checkpoint,
-            epoch_min: bound,
-            next_checkpoint: checkpoint.map_or(1, |newest| newest.number + 1),
-            ..Files::default()
-        };
-        let catalog = survey.catalog.unwrap_or_default();
-        let shared = Arc::new(Shared::new(claim, options, catalog, files, durable));
+        let segment = survey.last_segment(&*storage, &catalog)?;
+        let is_listed = catalog.segments.1 == segment.number;
+        let (bound, is_clean) = (survey.bound, survey.report.closed);
+        let files = survey.files(&segment);
+        let shared = Arc::new(Shared::new(claim, options, catalog, files, bound - 1));
+        if !is_listed {
+            shared.change_catalog(&*storage, FilesChange::default(), |_| ()).map_err(stored)?;
+        }
         shared.note_space();
         let log = Log::new(Arc::clone(&shared));
-        Ok((log, Logger::new(shared, storage, epochs, start.segment, sequence, bound)))
+        Ok((log, Logger::new(shared, storage, epochs, segment, survey.sequence, bound, is_clean)))
     }
 }
 
@@ -365,13 +381,6 @@ impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Opened").field("report", &self.survey.report).finish_non_exhaustive()
     }
-}
-
-/// The segment that a started log begins with.
-struct Start {
-    segment: OpenSegment,
-    sequence: u64,
-    segments: Vec<SegmentState>,
 }
 
 impl Survey {
@@ -396,58 +405,58 @@ impl Survey {
             .map_err(|error| OpenError::io("sync the names of the files of the log", "", 0, error))
     }
 
-    /// Creates the segment with which the log goes on, with the last frame once more if the log was not closed.
-    fn begin_segment(&self, storage: &dyn Storage) -> Result<Start, OpenError> {
-        let number = self.next_segment;
-        let mut states: Vec<SegmentState> = Vec::new();
+    /// The segment with which the log goes on: the first one of a new log, the last one as it is if the log was closed, and otherwise a
+    /// copy of the last one up to its end, in its place.
+    fn last_segment(&self, storage: &dyn Storage, catalog: &Catalog) -> Result<OpenSegment, OpenError> {
+        let Some((segment, end)) = self.segments.last() else {
+            let header = SegmentHeader {
+                number: 1,
+                salt: new_salt(),
+                previous_bytes: 0,
+                sequence: self.sequence,
+                floor: 1,
+                identity: catalog.identity,
+            };
+            let created = OpenSegment::create(storage, &header);
+            return created.map_err(|(operation, file, error)| OpenError::io(operation, &file, 0, error));
+        };
+        let (name, number, salt, bytes) = (&segment.name, segment.header.number, segment.header.salt, *end);
+        let mut length = segment.length;
+        if !self.report.closed {
+            let temporary = format!("{name}{TEMPORARY}");
+            let failed = |operation| move |error| OpenError::io(operation, name, 0, error);
+            copy(storage, name, storage, &temporary, bytes, &mut |_| ()).map_err(|error| match error.at {
+                CopyFault::Read => OpenError::io("read", name, error.offset, error.error),
+                CopyFault::Write => OpenError::io("write", &temporary, error.offset, error.error),
+            })?;
+            storage.rename(&temporary, name).map_err(failed("rename the copy of"))?;
+            storage.sync_directory().map_err(failed("sync the directory of"))?;
+            length = bytes;
+        }
+        Ok(OpenSegment { number, name: name.clone(), salt, bytes, length })
+    }
+
+    /// The files that a started log has.
+    fn files(&self, last: &OpenSegment) -> Files {
+        let mut segments: VecDeque<SegmentState> = VecDeque::new();
         for (index, (segment, end)) in self.segments.iter().enumerate() {
             let bound = self.segments.get(index + 1).map_or(self.bound, |(next, _)| next.header.floor);
-            states.push(SegmentState { number: segment.header.number, bytes: *end, bound });
+            segments.push_back(SegmentState { number: segment.header.number, bytes: *end, bound });
         }
-        let mut header = SegmentHeader {
-            number,
-            salt: new_salt(),
-            previous_bytes: self.segments.last().map_or(0, |(_, end)| *end),
-            sequence: self.sequence,
-            floor: self.segments.last().map_or(1, |(segment, _)| segment.header.floor),
-        };
-        let mut sequence = self.sequence;
-        let mut frame = Vec::new();
-        if let (Some((last, floor)), Some((segment, _))) = (self.last_frame, self.segments.last()) {
-            header.previous_bytes = last.offset;
-            (header.sequence, header.floor) = (last.sequence, floor);
-            sequence = last.sequence;
-            if last.kind == FrameKind::Batch {
-                frame = read_frame(storage, segment, &last)?;
-                let moved =
-                    FrameHeader { segment: number, salt: header.salt, offset: SEGMENT_HEADER as u64, ..last };
-                seal_frame(&mut frame, moved);
-                sequence += 1;
-            }
-            if let Some(state) = states.last_mut() {
-                (state.bytes, state.bound) = (last.offset, floor);
-            }
+        if segments.is_empty() {
+            segments.push_back(SegmentState { number: last.number, bytes: last.bytes, bound: 0 });
         }
-        let segment = OpenSegment::create(storage, &header, &frame)
-            .map_err(|(operation, file, error)| OpenError::io(operation, &file, 0, error))?;
-        states.push(SegmentState { number, bytes: segment.bytes, bound: self.bound });
-        Ok(Start { segment, sequence, segments: states })
+        let checkpoint = self.checkpoint.as_ref().map(|checkpoint| CheckpointState {
+            number: checkpoint.number,
+            epoch: checkpoint.epoch,
+            bytes: checkpoint.length,
+        });
+        Files {
+            segments,
+            checkpoint,
+            epoch_min: self.bound,
+            next_checkpoint: self.next_checkpoint,
+            ..Files::default()
+        }
     }
-}
-
-/// Reads a frame without its padding, with room for a header.
-fn read_frame(storage: &dyn Storage, segment: &Segment, header: &FrameHeader) -> Result<Vec<u8>, OpenError> {
-    let name = &segment.name;
-    let mut frame = vec![0; header.frame_bytes() as usize];
-    let read = read_full(storage, name, header.offset, &mut frame);
-    let read = read.map_err(|error| OpenError::io("read", name, header.offset, error))?;
-    if read < frame.len() || crc32c::crc32c(&frame[FRAME_HEADER..]) != header.checksum {
-        return Err(OpenError::corrupt(
-            name,
-            header.offset,
-            "the frame has changed since the log was opened",
-        ));
-    }
-    frame.truncate(FRAME_HEADER + header.payload as usize);
-    Ok(frame)
 }

@@ -13,6 +13,7 @@
 use super::checkpoint::BlockReader;
 use super::rows::Rows;
 use super::{Frame, Scanner, Survey};
+use crate::catalog::Catalog;
 use crate::entry::{self, Change, Entry};
 use crate::layout::split_record;
 use crate::logger::new_salt;
@@ -69,10 +70,17 @@ struct Item {
     at: usize,
 }
 
+/// Entries that were found: how many in all, and those that count, by partition.
+#[derive(Default)]
+struct Parsed {
+    entries: u64,
+    items: Vec<Vec<Item>>,
+}
+
 /// A part of a round that one thread parses: pieces of the buffer.
 struct Unit {
     pieces: Range<usize>,
-    items: Mutex<Result<Vec<Vec<Item>>, OpenError>>,
+    parsed: Mutex<Result<Parsed, OpenError>>,
 }
 
 /// The rows so far.
@@ -127,17 +135,43 @@ fn for_each_on_threads(threads: usize, count: usize, work: &(dyn Fn(usize) + Syn
     });
 }
 
+/// The entries that count.
+struct Wanted {
+    /// Older records are in the checkpoint.
+    epoch_min: u64,
+    /// The structures of the catalog, in order.
+    structures: Vec<u32>,
+    next_structure: u32,
+}
+
+impl Wanted {
+    fn new(catalog: &Catalog, epoch_min: u64) -> Self {
+        let mut structures: Vec<u32> = catalog.entries.iter().map(|entry| entry.structure).collect();
+        structures.sort_unstable();
+        Self { epoch_min, structures, next_structure: catalog.next_structure }
+    }
+
+    /// True if the structure is there, false if it was dropped. An error if the catalog has never had it.
+    #[inline]
+    fn has(&self, structure: u32) -> Result<bool, String> {
+        if structure >= self.next_structure {
+            return Err(format!("an entry of structure {structure}, which the catalog lacks"));
+        }
+        Ok(self.structures.binary_search(&structure).is_ok())
+    }
+}
+
 /// Bytes of the buffer that are parsed one after the other.
 trait Piece: Sync {
     fn bytes(&self) -> usize;
-    /// Checks the piece and calls `found` for each entry with stamp, place and content.
+    /// Checks the piece and calls `found` for each entry that counts with stamp, place and content. Returns the number of all.
     fn parse(
         &self,
         buffer: &[u8],
         file: &str,
-        epoch_min: u64,
+        wanted: &Wanted,
         found: &mut dyn FnMut(Stamp, usize, &Entry<'_>),
-    ) -> Result<(), OpenError>;
+    ) -> Result<u64, OpenError>;
 }
 
 /// Calls `found` with the place of each entry, of which the first one's is given. `corrupt` makes the error of an entry that
@@ -148,15 +182,17 @@ fn for_each_entry(
     first: usize,
     corrupt: &dyn Fn(usize, String) -> OpenError,
     mut found: impl FnMut(usize, &Entry<'_>) -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
+) -> Result<u64, OpenError> {
     let mut entries = entry::read(bytes);
+    let mut count = 0;
     loop {
         let at = first + entries.offset();
         match entries.next() {
-            None => return Ok(()),
+            None => return Ok(count),
             Some(Ok(entry)) => found(at, &entry)?,
             Some(Err(fault)) => return Err(corrupt(at, format!("an entry {}", fault.reason))),
         }
+        count += 1;
     }
 }
 
@@ -169,15 +205,15 @@ impl Piece for Frame {
         &self,
         buffer: &[u8],
         file: &str,
-        epoch_min: u64,
+        wanted: &Wanted,
         found: &mut dyn FnMut(Stamp, usize, &Entry<'_>),
-    ) -> Result<(), OpenError> {
+    ) -> Result<u64, OpenError> {
         if !self.is_intact(buffer) {
             return Err(self.corrupt(file, self.at, "the checksum of the frame is wrong"));
         }
         let range = self.records();
         let mut bytes = &buffer[range.clone()];
-        let mut records = 0_u64;
+        let (mut records, mut entries) = (0_u64, 0);
         while !bytes.is_empty() {
             let at = range.end - bytes.len();
             let split = split_record(bytes);
@@ -188,12 +224,14 @@ impl Piece for Frame {
                 return Err(self.corrupt(file, at, format!("a record of epoch {epoch} is not in its place")));
             }
             let entries_at = range.end - rest.len() - record.entries.len();
-            for_each_entry(
+            entries += for_each_entry(
                 record.entries,
                 entries_at,
                 &|at, reason| self.corrupt(file, at, reason),
                 |at, entry| {
-                    if epoch >= epoch_min {
+                    if epoch >= wanted.epoch_min
+                        && wanted.has(entry.structure).map_err(|reason| self.corrupt(file, at, reason))?
+                    {
                         found(record.stamp, at, entry);
                     }
                     Ok(())
@@ -205,7 +243,7 @@ impl Piece for Frame {
         if records != u64::from(self.header.records) {
             return Err(self.corrupt(file, self.at, "the number of its records is wrong"));
         }
-        Ok(())
+        Ok(entries)
     }
 }
 
@@ -218,9 +256,9 @@ impl Piece for super::checkpoint::Block {
         &self,
         buffer: &[u8],
         file: &str,
-        _: u64,
+        wanted: &Wanted,
         found: &mut dyn FnMut(Stamp, usize, &Entry<'_>),
-    ) -> Result<(), OpenError> {
+    ) -> Result<u64, OpenError> {
         let range = self.entries();
         if crc32c::crc32c(&buffer[range.clone()]) != self.header.checksum {
             return Err(self.corrupt(file, self.at, "the checksum of the block is wrong"));
@@ -230,7 +268,9 @@ impl Piece for super::checkpoint::Block {
             if !matches!(entry.change, Change::Put(_)) {
                 return Err(corrupt(at, "an entry is not that of a whole row".into()));
             }
-            found(Stamp::default(), at, entry);
+            if wanted.has(entry.structure).map_err(|reason| corrupt(at, reason))? {
+                found(Stamp::default(), at, entry);
+            }
             Ok(())
         })
     }
@@ -243,7 +283,7 @@ impl Replay<'_> {
         buffer: &[u8],
         pieces: &[T],
         file: &str,
-        epoch_min: u64,
+        wanted: &Wanted,
         place: &dyn Fn(usize) -> u64,
     ) -> Result<u64, OpenError> {
         let units = self.units(pieces);
@@ -252,24 +292,25 @@ impl Replay<'_> {
         for_each_on_threads(self.threads, units.len(), &|number| {
             let unit = &units[number];
             let mut items: Vec<Vec<Item>> = (0..count).map(|_| Vec::new()).collect();
-            let parsed = pieces[unit.pieces.clone()].iter().try_for_each(|piece| {
-                piece.parse(buffer, file, epoch_min, &mut |stamp, at, entry| {
+            let parsed = pieces[unit.pieces.clone()].iter().try_fold(0, |entries, piece| {
+                let found = piece.parse(buffer, file, wanted, &mut |stamp, at, entry| {
                     let hash = hash_of(hasher, entry);
                     // The low bits are the slots' in the partition's table.
                     items[(hash >> 40) as usize % count].push(Item { hash, stamp, at });
-                })
+                });
+                Ok(entries + found?)
             });
-            *lock(&unit.items) = parsed.map(|()| items);
+            *lock(&unit.parsed) = parsed.map(|entries| Parsed { entries, items });
         });
         let mut parsed = Vec::with_capacity(units.len());
         for unit in units {
-            parsed.push(unit.items.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?);
+            parsed.push(unit.parsed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?);
         }
         let fault = Mutex::new(None);
         for_each_on_threads(self.threads, count, &|number| {
             let mut rows = lock(&partitions[number]);
-            for items in &parsed {
-                let items = &items[number];
+            for unit in &parsed {
+                let items = &unit.items[number];
                 for (index, item) in items.iter().enumerate() {
                     // A search would wait for memory three times, so each wait is begun some items ahead.
                     let ahead = |steps: usize| items.get(index + steps * AHEAD);
@@ -291,7 +332,7 @@ impl Replay<'_> {
         });
         match fault.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(at) => Err(OpenError::corrupt(file, place(at), "a part of a row without the row")),
-            None => Ok(parsed.iter().flatten().map(|items| items.len() as u64).sum()),
+            None => Ok(parsed.iter().map(|unit| unit.entries).sum()),
         }
     }
 
@@ -301,7 +342,7 @@ impl Replay<'_> {
         for (index, piece) in pieces.iter().enumerate() {
             bytes += piece.bytes();
             if bytes >= UNIT_BYTES || index + 1 == pieces.len() {
-                units.push(Unit { pieces: start..index + 1, items: Mutex::new(Ok(Vec::new())) });
+                units.push(Unit { pieces: start..index + 1, parsed: Mutex::new(Ok(Parsed::default())) });
                 (start, bytes) = (index + 1, 0);
             }
         }
@@ -363,17 +404,19 @@ fn rows(
         tell,
     };
     let mut buffer = Vec::new();
+    let catalog = survey.catalog.clone().unwrap_or_default();
     if let Some(file) = &survey.checkpoint {
         let mut reader = BlockReader::new(storage, file);
         let mut blocks = Vec::new();
         let mut entries = 0;
+        let wanted = Wanted::new(&catalog, 0);
         loop {
             let start = reader.offset;
             reader.next(&mut buffer, &mut blocks)?;
             if blocks.is_empty() {
                 break;
             }
-            entries += replay.round(&buffer, &blocks, &file.name, 0, &|at| start + at as u64)?;
+            entries += replay.round(&buffer, &blocks, &file.name, &wanted, &|at| start + at as u64)?;
             replay.advance(reader.offset - start);
         }
         if entries != file.rows {
@@ -382,10 +425,11 @@ fn rows(
         }
     }
     let epoch_min = survey.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.epoch);
+    let wanted = Wanted::new(&catalog, epoch_min);
     let mut order_max = 0;
     let mut frames = Vec::new();
     for (index, (segment, end)) in survey.segments.iter().enumerate() {
-        let mut scanner = Scanner::new(storage, segment, *end);
+        let mut scanner = Scanner::new(storage, &catalog, segment, *end);
         loop {
             let start = scanner.offset;
             if let Some(bad) = scanner.next(&mut buffer, &mut frames)? {
@@ -394,7 +438,7 @@ fn rows(
             if frames.is_empty() {
                 break;
             }
-            replay.round(&buffer, &frames, &segment.name, epoch_min, &|at| start + at as u64)?;
+            replay.round(&buffer, &frames, &segment.name, &wanted, &|at| start + at as u64)?;
             order_max = last_order(&buffer, &frames, survey.bound - 1).unwrap_or(order_max);
             replay.advance(scanner.offset - start);
         }

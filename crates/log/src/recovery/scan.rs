@@ -1,10 +1,12 @@
 //! Reads the frames of a segment in their order, and decides where a segment ends.
 
 use crate::OpenError;
+use crate::catalog::Catalog;
 use crate::layout::{
     BLOCK, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, segment_name,
 };
 use crate::storage::{Storage, read_full, with_retries};
+use std::io;
 
 /// Bytes that are read at once, unless a frame has more.
 pub(super) const CHUNK: usize = if cfg!(debug_assertions) { 64 << 10 } else { 8 << 20 };
@@ -20,10 +22,13 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Reads the header of a segment.
-    pub(crate) fn load(storage: &dyn Storage, number: u64) -> Result<Self, OpenError> {
+    pub(crate) fn load(storage: &dyn Storage, number: u64, catalog: &Catalog) -> Result<Self, OpenError> {
         let name = segment_name(number);
         let failed = |error| OpenError::io("read", &name, 0, error);
-        let length = with_retries(|| storage.length(&name)).map_err(failed)?;
+        let length = match with_retries(|| storage.length(&name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::missing(&name)),
+            length => length.map_err(failed)?,
+        };
         let mut bytes = [0; SEGMENT_HEADER];
         let read = read_full(storage, &name, 0, &mut bytes).map_err(failed)?;
         if read < SEGMENT_HEADER {
@@ -32,6 +37,9 @@ impl Segment {
         let header = SegmentHeader::decode(&bytes).map_err(|fault| OpenError::header(&name, fault))?;
         if header.number != number {
             return Err(OpenError::corrupt(&name, 16, format!("it is segment {:#x}", header.number)));
+        }
+        if header.identity != catalog.identity {
+            return Err(OpenError::corrupt(&name, 56, "it belongs to another database"));
         }
         Ok(Self { name, header, length })
     }
@@ -80,6 +88,7 @@ pub(crate) struct BadFrame {
 pub(crate) struct Scanner<'s> {
     storage: &'s dyn Storage,
     pub(crate) segment: &'s Segment,
+    catalog: &'s Catalog,
     /// Offset of the next frame.
     pub(crate) offset: u64,
     /// Offset at which to stop.
@@ -91,10 +100,16 @@ pub(crate) struct Scanner<'s> {
 }
 
 impl<'s> Scanner<'s> {
-    pub(crate) fn new(storage: &'s dyn Storage, segment: &'s Segment, end: u64) -> Self {
+    pub(crate) fn new(
+        storage: &'s dyn Storage,
+        catalog: &'s Catalog,
+        segment: &'s Segment,
+        end: u64,
+    ) -> Self {
         Self {
             storage,
             segment,
+            catalog,
             offset: SEGMENT_HEADER as u64,
             end,
             sequence: segment.header.sequence,
@@ -121,6 +136,9 @@ impl<'s> Scanner<'s> {
                 Err(_) if !frames.is_empty() => break,
                 Err(reason) => return Ok(Some(BadFrame { offset: self.offset, reason })),
             };
+            if header.generation > self.catalog.generation {
+                return Err(self.catalog.is_older_than(&self.segment.name, self.offset));
+            }
             let length = header.frame_bytes();
             if at as u64 + length > buffer.len() as u64 {
                 if !frames.is_empty() {

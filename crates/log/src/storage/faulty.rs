@@ -66,6 +66,7 @@ struct State {
     faults: Faults,
     broken: bool,
     capacity: Option<u64>,
+    read_only: bool,
     locked: bool,
 }
 
@@ -123,6 +124,9 @@ impl State {
     /// Counts an operation and draws its fault.
     fn step(&mut self, kind: Kind) -> io::Result<Option<Fault>> {
         self.operations += 1;
+        if self.read_only && matches!(kind, Kind::Write | Kind::Name) {
+            return Err(injected(io::ErrorKind::ReadOnlyFilesystem));
+        }
         if self.broken {
             return Err(injected(io::ErrorKind::BrokenPipe));
         }
@@ -247,6 +251,7 @@ impl Faulty {
             faults: Faults::default(),
             broken: false,
             capacity: None,
+            read_only: false,
             locked: false,
         };
         Self { state: Mutex::new(state) }
@@ -276,6 +281,11 @@ impl Faulty {
     /// Limits the bytes of all files together, or ends the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         lock(&self.state).capacity = bytes;
+    }
+
+    /// Makes the storage a medium that can only be read, or ends that.
+    pub fn set_read_only(&self, read_only: bool) {
+        lock(&self.state).read_only = read_only;
     }
 
     /// Ends the effect of [`Fault::Broken`], and all faults that were asked for: the process, not the power, was lost.

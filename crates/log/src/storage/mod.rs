@@ -139,6 +139,52 @@ pub(crate) fn with_retries<T>(mut operation: impl FnMut() -> io::Result<T>) -> i
     }
 }
 
+/// Bytes that are copied at once.
+const COPIED_BYTES: usize = if cfg!(debug_assertions) { 8 << 10 } else { 1 << 20 };
+
+/// The side on which a copy failed.
+pub(crate) enum CopyFault {
+    Read,
+    Write,
+}
+
+/// The error of a copy.
+pub(crate) struct CopyError {
+    pub(crate) at: CopyFault,
+    pub(crate) offset: u64,
+    pub(crate) error: io::Error,
+}
+
+/// Copies the first bytes of a file to a new one, and syncs it. `edit` may change the first piece.
+pub(crate) fn copy(
+    from: &dyn Storage,
+    name: &str,
+    to: &dyn Storage,
+    new_name: &str,
+    bytes: u64,
+    edit: &mut dyn FnMut(&mut [u8]),
+) -> Result<(), CopyError> {
+    let failed = |at, offset, error| CopyError { at, offset, error };
+    let write_failed = |offset| move |error| failed(CopyFault::Write, offset, error);
+    to.create(new_name).map_err(write_failed(0))?;
+    let mut buffer = vec![0; COPIED_BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX))];
+    let mut offset = 0;
+    while offset < bytes {
+        let piece = &mut buffer[..COPIED_BYTES.min((bytes - offset) as usize)];
+        let read = read_full(from, name, offset, piece);
+        let read = read.map_err(|error| failed(CopyFault::Read, offset, error))?;
+        if read < piece.len() {
+            return Err(failed(CopyFault::Read, offset, io::ErrorKind::UnexpectedEof.into()));
+        }
+        if offset == 0 {
+            edit(piece);
+        }
+        write_all(to, new_name, offset, piece).map_err(write_failed(offset))?;
+        offset += piece.len() as u64;
+    }
+    to.sync(new_name).map_err(write_failed(bytes))
+}
+
 /// Reads until `into` is full or the file ends. Returns how many bytes were read. Retries errors.
 pub(crate) fn read_full(
     storage: &dyn Storage,

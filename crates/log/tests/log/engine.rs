@@ -103,7 +103,17 @@ pub(crate) fn start(
     let mut opened = Log::open(storage, options)?;
     let (contents, last) = replay(&mut opened, 1)?;
     let clock = Clock::new(last.epoch + 1);
-    Ok((opened.start(Box::new(clock.clone()))?, clock, contents))
+    let is_new = opened.catalog().is_empty();
+    let log = opened.start(Box::new(clock.clone()))?;
+    if is_new {
+        enter_tables(&log);
+    }
+    Ok((log, clock, contents))
+}
+
+/// Enters the structures below 3 in the catalog.
+pub(crate) fn enter_tables(log: &Log) {
+    (0..3).for_each(|structure| log.put_catalog(table(structure)).unwrap());
 }
 
 pub(crate) fn table(structure: u32) -> CatalogEntry {

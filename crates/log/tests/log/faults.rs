@@ -182,6 +182,7 @@ fn a_device_that_lies_makes_an_error_or_a_shorter_log_but_never_half_a_batch() {
         let mut random = fastrand::Rng::with_seed(seed);
         let clock = Clock::new(1);
         let (log, mut logger) = opened.start_without_thread(Box::new(clock.clone())).unwrap();
+        engine::enter_tables(&log);
         let fault = [Fault::Lost, Fault::Corrupt][random.usize(..2)];
         storage.plan(storage.operations() + random.u64(1..40), fault);
         let mut buffer = log.buffer();

@@ -1,5 +1,6 @@
 //! Tests of the log through its public interface.
 
+mod belonging;
 mod checkpoints;
 mod damage;
 mod engine;

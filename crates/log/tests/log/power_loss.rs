@@ -143,12 +143,26 @@ impl Run {
         let clock = Clock::new(last.epoch + 1 + self.random.u64(..3));
         self.arm();
         let (log, logger) = opened.start_without_thread(Box::new(clock.clone())).ok()?;
+        let is_new = catalog.is_empty();
         // Only a log that has started relies on what it has found.
         self.acknowledged = found_all_below;
         self.catalog = catalog;
         self.catalog_pending = None;
         let buffers = (0..3).map(|_| log.buffer()).collect();
-        Some(Running { log, logger, clock, buffers })
+        // Records name only structures that are in the catalog.
+        (!is_new || self.enter_structure(&log)).then_some(Running { log, logger, clock, buffers })
+    }
+
+    /// Enters a structure in the catalog. Returns false if that fails.
+    fn enter_structure(&mut self, log: &Log) -> bool {
+        let entry = engine::table(self.catalog.len() as u32);
+        self.catalog_pending = Some(entry.clone());
+        let is_entered = log.put_catalog(entry.clone()).is_ok();
+        if is_entered {
+            self.catalog.push(entry);
+            self.catalog_pending = None;
+        }
+        is_entered
     }
 
     /// Plans the faults of the next part of the run.
@@ -186,7 +200,8 @@ impl Run {
         let mut record = Vec::new();
         let mark = (stamp.order as u16).to_le_bytes();
         for _ in 0..self.random.usize(1..6) {
-            let (structure, key) = (self.random.u32(..3), [self.random.u8(..16)]);
+            let (structure, key) =
+                (self.random.u32(..self.catalog.len().min(3) as u32), [self.random.u8(..16)]);
             let exists = self.contents.contains_key(&(structure, key.to_vec()));
             let start = record.len();
             match self.random.u8(..4) {
@@ -212,13 +227,9 @@ impl Run {
             }
             17 => self.checkpoint(running),
             18 => {
-                let entry = engine::table(self.catalog.len() as u32);
-                self.catalog_pending = Some(entry.clone());
-                if running.log.put_catalog(entry.clone()).is_err() {
+                if !self.enter_structure(&running.log) {
                     return false;
                 }
-                self.catalog.push(entry);
-                self.catalog_pending = None;
             }
             _ if self.random.u8(..4) == 0 => return false,
             _ => {}

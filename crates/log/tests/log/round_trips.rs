@@ -13,7 +13,7 @@ fn random_record(random: &mut fastrand::Rng, contents: &Contents) -> Vec<u8> {
     let mut contents = contents.clone();
     let mut record = Vec::new();
     for _ in 0..random.usize(1..5) {
-        let (structure, key) = (random.u32(0..3) * 1_000, vec![7; random.usize(0..40) * random.usize(0..10)]);
+        let (structure, key) = (random.u32(0..3), vec![7; random.usize(0..40) * random.usize(0..10)]);
         let value = vec![random.u8(..); random.usize(0..400) * random.usize(0..400)];
         let mut change = Vec::new();
         match random.u8(..4) {
@@ -35,7 +35,9 @@ fn commits_come_back(storage: Arc<dyn Storage>, options: &Options, seed: u64) {
     for opening in 0..4 {
         let (log, clock, contents) = engine::start(Arc::clone(&storage), options.clone()).unwrap();
         assert_eq!(contents, expected, "opening {opening}");
-        log.put_catalog(engine::table(opening)).unwrap();
+        for structure in 1_000 * opening..=1_000 * opening + 1 {
+            log.put_catalog(engine::table(structure)).unwrap();
+        }
         let mut buffers = [log.buffer(), log.buffer()];
         for _ in 0..50 {
             let record = random_record(&mut random, &expected);
@@ -61,7 +63,8 @@ fn commits_come_back(storage: Arc<dyn Storage>, options: &Options, seed: u64) {
     }
     let mut opened = Log::open(storage, options.clone()).unwrap();
     assert!(opened.report().torn_tail.is_none());
-    assert_eq!(opened.catalog(), (0..4).map(engine::table).collect::<Vec<_>>());
+    let structures = [0, 1, 2, 1_000, 1_001, 2_000, 2_001, 3_000, 3_001];
+    assert_eq!(opened.catalog(), structures.map(engine::table));
     for threads in [1, 3] {
         assert_eq!(engine::replay(&mut opened, threads).unwrap().0, expected);
     }
