@@ -7,4 +7,6 @@ mod engine;
 mod entries;
 mod faults;
 mod power_loss;
+#[cfg(unix)]
+mod processes;
 mod round_trips;
