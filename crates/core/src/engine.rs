@@ -27,6 +27,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::panic::Location;
 
 /// The number of an engine, unique in the process, never 0.
@@ -281,37 +282,46 @@ impl<P: Protocol> Engine<P> {
     ///
     /// [`Misuse::TooManyWorkers`] when the protocol admits no more at a time.
     pub fn worker(&self) -> Result<Worker<P>, Misuse> {
-        let refused = match self.new_worker() {
+        let refused = match self.register(0..self.workers_max()) {
             Err(refused @ Misuse::TooManyWorkers { .. }) => refused,
             made => return made,
         };
         ThreadWorkers::kept(self).map(|worker| *worker).ok_or(refused)
     }
 
-    fn new_worker(&self) -> Result<Worker<P>, Misuse> {
+    /// Registers a worker that only reads on snapshots, beside the only one that the protocol admits if it admits no more.
+    pub(crate) fn worker_for_snapshots(&self) -> Result<Worker<P>, Misuse> {
+        match self.workers_max() {
+            1 => self.register(1..u32::MAX),
+            workers_max => self.register(0..workers_max),
+        }
+    }
+
+    /// Registers a worker with a free number of these.
+    fn register(&self, numbers: Range<u32>) -> Result<Worker<P>, Misuse> {
         let mut registry = lock(&self.shared.registry);
-        let slot = match registry.free.pop() {
-            Some(number) => registry.slots[number as usize].clone(),
-            None => {
-                let number = registry.slots.len() as u32;
-                let workers_max = self.workers_max();
-                if number >= workers_max {
-                    let protocol = self.shared.name.clone();
-                    return Err(Misuse::TooManyWorkers { protocol, workers_max });
-                }
-                let slot = Arc::new(WorkerSlot {
-                    number,
-                    counters: Counters::default(),
-                    conflicts: Mutex::default(),
-                    waiting: self.shared.waiting.clone(),
-                    activity: self.shared.origins.add_worker(),
-                    origins: self.shared.origins.clone(),
-                    deadlocks: self.shared.deadlocks.clone(),
-                    local: Mutex::new(Some(P::Local::default())),
-                });
-                registry.slots.push(slot.clone());
-                slot
+        let slot = loop {
+            if let Some(at) = registry.free.iter().rposition(|number| numbers.contains(number)) {
+                let number = registry.free.remove(at);
+                break registry.slots[number as usize].clone();
             }
+            let number = registry.slots.len() as u32;
+            if number >= numbers.end {
+                let (protocol, workers_max) = (self.shared.name.clone(), self.workers_max());
+                return Err(Misuse::TooManyWorkers { protocol, workers_max });
+            }
+            let slot = Arc::new(WorkerSlot {
+                number,
+                counters: Counters::default(),
+                conflicts: Mutex::default(),
+                waiting: self.shared.waiting.clone(),
+                activity: self.shared.origins.add_worker(),
+                origins: self.shared.origins.clone(),
+                deadlocks: self.shared.deadlocks.clone(),
+                local: Mutex::new(Some(P::Local::default())),
+            });
+            registry.slots.push(slot);
+            registry.free.push(number);
         };
         drop(registry);
         let local = lock(&slot.local).take().unwrap_or_default();

@@ -101,7 +101,8 @@ pub use segment_object::{
 pub use session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
-    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReport, Sweep,
+    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReader,
+    SnapshotReport, Sweep,
 };
 pub use statistics::Statistics;
 pub use structure::{KeySpan, Observed, OpenObservation, StructureChange, StructureVersion};

@@ -322,7 +322,7 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     let engine = Engine::<Occ>::with_policy(policy);
     engine.set_retained_bytes_max(Some(8 * MIB));
     let row = TBox::new(&engine, Row::new(&census));
-    let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).create().unwrap();
+    let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).cached(2).create().unwrap();
     (0..5_000).for_each(|key| assert!(table.bulk_insert(key, key)));
     let mut worker = engine.worker().unwrap();
     let mut visited = 0;
@@ -340,4 +340,45 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     assert!(visited < 5_000);
     elsewhere(|| engine.transact(|tx| row.update(tx, Row::change))).unwrap();
     assert_eq!(table.for_each(&mut worker, |_, _| ()), Ok(5_000));
+}
+
+#[test]
+fn a_walk_without_a_cache_keeps_nothing_between_its_batches() {
+    let _alone = alone();
+    let census = Census::default();
+    let engine = limited::<Occ>(8 * MIB);
+    let row = TBox::new(&engine, Row::new(&census));
+    let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).create().unwrap();
+    (0..5_000).for_each(|key| drop(engine.transact(|tx| table.insert(tx, key, key)).unwrap()));
+    let mut worker = engine.worker().unwrap();
+    let mut visited = 0;
+    let walked = table.for_each(&mut worker, |_, _| {
+        if visited % 1_000 == 0 {
+            elsewhere(|| (0..20).for_each(|_| engine.transact(|tx| row.update(tx, Row::change)).unwrap()));
+        }
+        visited += 1;
+    });
+    assert_eq!((walked, visited), (Ok(5_000), 5_000));
+}
+
+#[test]
+fn a_reader_of_a_snapshot_that_is_told_to_end_begins_again_under_every_protocol() {
+    let _alone = alone();
+    for_each_protocol!(2, |P| {
+        let engine = limited::<P>(8 * MIB);
+        let census = Census::default();
+        let (row, small) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 7u64));
+        let mut reader = engine.snapshot_reader().unwrap();
+        let snapshot = engine.snapshot().unwrap();
+        let mut attempts = 0;
+        let read = reader.transact_on(&snapshot, |tx| {
+            attempts += 1;
+            small.get(tx)?;
+            if attempts == 1 {
+                elsewhere(|| drop(update_until_refused(&engine, &row)));
+            }
+            small.get(tx)
+        });
+        assert_eq!((read, attempts), (Ok(7), 2));
+    });
 }

@@ -1,7 +1,7 @@
 //! The buffers in which workers leave the records of their commits.
 
 use crate::layout::{BLOCK, FRAME_HEADER, RECORD_HEADER, push_record};
-use crate::shared::{SPACE_OF_ENDS, Shared};
+use crate::shared::Shared;
 use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
 use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotrow_sync::clock;
@@ -88,7 +88,7 @@ impl Buffer {
             return Err(Failure::Closed);
         }
         let missing = self.expected.saturating_sub(self.reserved);
-        let has_space = shared.used().saturating_add(missing).saturating_add(SPACE_OF_ENDS)
+        let has_space = shared.used().saturating_add(missing).saturating_add(shared.space_of_ends())
             <= shared.options.space_bytes_max;
         // Relaxed: a late answer admits one commit more, which is allowed.
         Ok(has_space && self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max)

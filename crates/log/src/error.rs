@@ -137,6 +137,14 @@ impl OpenError {
         Self::Corrupt { file: file.to_owned(), offset, reason: reason.into() }
     }
 
+    /// The error of a claim to the storage.
+    pub(crate) fn locked(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Self::Locked(error),
+            _ => Self::io("lock the files of the log", "", 0, error),
+        }
+    }
+
     pub(crate) fn missing(file: &str) -> Self {
         Self::corrupt(file, 0, "the file is missing")
     }

@@ -9,6 +9,8 @@ pub(crate) struct SegmentState {
     pub(crate) number: u64,
     /// Bytes that are durable.
     pub(crate) bytes: u64,
+    /// Bytes of the file once nothing is written to it any more: behind the others there are zeros.
+    pub(crate) length: u64,
     /// All its records have smaller epochs.
     pub(crate) bound: u64,
 }
@@ -44,7 +46,7 @@ pub(crate) struct Files {
 impl Files {
     /// Bytes of all segments.
     pub(crate) fn space(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
+        self.segments.iter().map(|segment| segment.bytes.max(segment.length)).sum()
     }
 
     /// Number of the first segment that may have records of an epoch or later, given the one that is about to be the last.

@@ -52,7 +52,7 @@ impl fmt::Display for TornTail {
 ///
 /// Those of [`Log::open`](crate::Log::open) and [`Opened::replay`](crate::Opened::replay).
 pub fn verify(storage: &dyn Storage) -> Result<VerifyReport, OpenError> {
-    let _claimed = Claimed::new(storage).map_err(OpenError::Locked)?;
+    let _claimed = Claimed::new(storage).map_err(OpenError::locked)?;
     let survey = Survey::new(storage)?;
     let (rows, last) = survey.count_rows(storage, hotrow_sync::thread::running_at_once())?;
     let structures = survey.catalog.as_ref().map_or(0, |catalog| catalog.entries.len() as u64);
@@ -81,7 +81,7 @@ impl fmt::Display for Bytes<'_> {
 ///
 /// The first fault that is found; all before it is printed. Errors of the output.
 pub fn dump(storage: &dyn Storage, out: &mut dyn io::Write) -> Result<(), DumpError> {
-    let _claimed = Claimed::new(storage).map_err(OpenError::Locked)?;
+    let _claimed = Claimed::new(storage).map_err(OpenError::locked)?;
     let survey = Survey::new(storage)?;
     let catalog = survey.catalog.clone().unwrap_or_default();
     for entry in &catalog.entries {

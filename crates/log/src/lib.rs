@@ -27,7 +27,7 @@
 //! # Recovery
 //!
 //! [`Log::open`] looks at the files and changes none. [`Opened::replay`] hands out the rows that survive, and
-//! [`Opened::start`] begins a new file and starts the logger. docs/log-format.md describes the files byte by byte, and
+//! [`Opened::start`] starts the logger, after it has written the last file again if the log was not closed. docs/log-format.md describes the files byte by byte, and
 //! how a torn tail is told from damage to acknowledged data.
 //!
 //! # Example
@@ -126,8 +126,9 @@ pub struct Options {
     /// Bytes after which a new segment (file) is begun. A smaller number lets checkpoints free space in smaller steps.
     /// Default: 64 MiB.
     pub segment_bytes: u64,
-    /// Bytes that all segments together may have before [`Buffer::admit`] holds commits back. Batches of commits that
-    /// were admitted before are still written. Default: no limit.
+    /// Bytes that all segments together may have, and the records that are not written yet: [`Buffer::admit`] holds commits back before. A
+    /// worker is expected to write no longer record than the last few; one that is longer may exceed the limit by the difference, as may
+    /// what is appended without asking. Default: no limit.
     pub space_bytes_max: u64,
     /// Bytes that one worker's buffer may have before [`Buffer::admit`] waits. Default: 4 MiB.
     pub buffer_bytes_max: usize,

@@ -122,10 +122,10 @@ impl Log {
         self.shared().flush()
     }
 
-    /// The reason for which the log has failed, if it has.
+    /// The reason for which the log has failed, if it has; [`Failure::Forked`] in a fork.
     pub fn failure(&self) -> Option<Failure> {
         let shared = self.shared();
-        if shared.has_failed() { shared.failure() } else { None }
+        if shared.has_failed() { shared.failure() } else { shared.check_process().err() }
     }
 
     /// Figures of the moment.

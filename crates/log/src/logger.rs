@@ -4,12 +4,12 @@ use crate::buffer::{BufferState, RECORD_OVERHEAD};
 use crate::catalog::FilesChange;
 use crate::files::SegmentState;
 use crate::layout::{
-    CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
+    BLOCK, CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
     segment_name, split_record,
 };
 use crate::shared::Shared;
 use crate::storage::{Storage, write_all};
-use crate::{Failure, Mode};
+use crate::{Failure, Mode, Options};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::{self, Instant};
 use hotrow_sync::{lock, thread};
@@ -71,18 +71,24 @@ impl OpenSegment {
         Ok(Self { number: header.number, name, salt: header.salt, bytes, length: bytes })
     }
 
-    /// Writes zeros behind a frame that ends at an offset, unless there are some left or there is no room for them. With them there, a
-    /// sync has only the frame's bytes to make durable, and no new length of the file.
-    fn write_ahead(&mut self, storage: &dyn Storage, end: u64, room: u64) {
+    /// Writes zeros behind a frame that ends at an offset, unless there are some left. With them there, a sync has only the frame's
+    /// bytes to make durable, and no new length of the file.
+    fn write_ahead(&mut self, storage: &dyn Storage, end: u64, options: &Options) {
         self.length = self.length.max(end);
-        if self.length == end && room > AHEAD_BYTES as u64 {
-            let zeros = vec![0; AHEAD_BYTES];
+        let bytes = ahead_bytes(options).min(options.segment_bytes.saturating_sub(end));
+        if self.length == end && bytes > 0 {
+            let zeros = vec![0; bytes as usize];
             // If it fails, the frame is there all the same; the next one tries again.
             if write_all(storage, &self.name, end, &zeros).is_ok() {
-                self.length += zeros.len() as u64;
+                self.length += bytes;
             }
         }
     }
+}
+
+/// Zeros that are written ahead at once: fewer if space is limited.
+pub(crate) fn ahead_bytes(options: &Options) -> u64 {
+    (AHEAD_BYTES as u64).min(options.space_bytes_max / 64 / BLOCK as u64 * BLOCK as u64)
 }
 
 /// Completes a frame whose payload follows `FRAME_HEADER` bytes in `bytes`: pads it and writes the header.
@@ -368,12 +374,7 @@ impl Logger {
         let is_synced_often = !matches!(self.shared.options.mode, Mode::Async { .. });
         if is_synced_often && self.frame.len() < LARGE_FRAME && kind == FrameKind::Batch {
             let end = offset + self.frame.len() as u64;
-            let room = self
-                .shared
-                .options
-                .space_bytes_max
-                .saturating_sub(self.shared.space() + self.frame.len() as u64);
-            self.segment.write_ahead(storage, end, room);
+            self.segment.write_ahead(storage, end, &self.shared.options);
         }
         let name = &self.segment.name;
         storage.sync(name).map_err(|error| Failure::io("sync", name, offset, error))?;
@@ -402,12 +403,15 @@ impl Logger {
             floor: self.bound,
             identity: self.shared.identity,
         };
+        if let Some(last) = lock(&self.shared.files).segments.back_mut() {
+            last.length = self.segment.length;
+        }
         self.segment = OpenSegment::create(&*self.storage, &header)
             .map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
         // Relaxed: a counter for reports.
         self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
         // No record so far, whatever its epochs will be.
-        let segment = SegmentState { number: header.number, bytes: self.segment.bytes, bound: 0 };
+        let segment = SegmentState { number: header.number, bytes: self.segment.bytes, length: 0, bound: 0 };
         // Before any frame is written to it: the catalog lists all files with commits.
         self.enter(FilesChange { segment: Some(segment), ..FilesChange::default() })?;
         self.shared.delete_obsolete();

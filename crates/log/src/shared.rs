@@ -4,7 +4,8 @@ use crate::buffer::BufferState;
 use crate::catalog::Catalog;
 use crate::files::Files;
 use crate::layout::{BLOCK, SEGMENT_HEADER};
-use crate::storage::Storage;
+use crate::logger::ahead_bytes;
+use crate::storage::{Storage, with_retries};
 use crate::waiting::Wakers;
 use crate::{Failure, Options};
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ pub(crate) struct Claimed<'s>(&'s dyn Storage);
 
 impl<'s> Claimed<'s> {
     pub(crate) fn new(storage: &'s dyn Storage) -> std::io::Result<Self> {
-        storage.lock()?;
+        with_retries(|| storage.lock())?;
         Ok(Self(storage))
     }
 }
@@ -33,7 +34,7 @@ pub(crate) struct Claim(Arc<dyn Storage>);
 
 impl Claim {
     pub(crate) fn new(storage: Arc<dyn Storage>) -> std::io::Result<Self> {
-        storage.lock()?;
+        with_retries(|| storage.lock())?;
         Ok(Self(storage))
     }
 
@@ -47,9 +48,6 @@ impl Drop for Claim {
         self.0.unlock();
     }
 }
-
-/// Bytes that the log needs beside records: the header of a segment that a checkpoint asks for, and the frame that closes the log.
-pub(crate) const SPACE_OF_ENDS: u64 = (SEGMENT_HEADER + 2 * BLOCK) as u64;
 
 /// State of a running log.
 pub(crate) struct Shared {
@@ -243,12 +241,18 @@ impl Shared {
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         // AcqRel: pairs with itself and with `unreserve`. What is written is counted as space before it is no more reserved, so that the
         // sum is never too small.
-        let reserved = self.reserved.fetch_update(Ordering::AcqRel, Ordering::Acquire, |reserved| {
-            let reserved = reserved.saturating_add(bytes);
-            let used = reserved.saturating_add(self.space()).saturating_add(SPACE_OF_ENDS);
-            (used <= self.options.space_bytes_max).then_some(reserved)
-        });
-        reserved.is_ok()
+        let mut reserved = self.reserved.load(Ordering::Acquire);
+        loop {
+            let more = reserved.saturating_add(bytes);
+            let used = more.saturating_add(self.space()).saturating_add(self.space_of_ends());
+            if used > self.options.space_bytes_max {
+                return false;
+            }
+            match self.reserved.compare_exchange(reserved, more, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => reserved = now,
+            }
+        }
     }
 
     /// Adds to what is reserved, whether there is space or not: the record has come.
@@ -263,6 +267,12 @@ impl Shared {
             // AcqRel: as in `reserve`.
             self.reserved.fetch_sub(bytes, Ordering::AcqRel);
         }
+    }
+
+    /// Bytes that the log needs beside records: the header of a segment that a checkpoint asks for, the zeros that are left behind the one
+    /// before it, and the frame that closes the log.
+    pub(crate) fn space_of_ends(&self) -> u64 {
+        (SEGMENT_HEADER + 2 * BLOCK) as u64 + ahead_bytes(&self.options)
     }
 
     /// Bytes of the segments, and of what was reserved in them.

@@ -19,8 +19,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch
     /// is one consistent state; the whole is not. A hash index visits rows in no order.
     ///
-    /// While it lasts, the walk over a hash index prevents the freeing of all memory that any transaction of the
-    /// process retires, and is [reported](hotrow_core::Engine::retained_memory).
+    /// While it lasts, the walk over a cached hash index prevents the freeing of all memory that any transaction of the
+    /// process retires, and is [reported](hotrow_core::Engine::retained_memory). Any other walk does so for one batch at a time.
     ///
     /// # Errors
     ///
@@ -40,12 +40,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     #[cfg(all(feature = "durable", not(loom)))]
     pub(crate) fn for_each_on<E: From<Error>>(
         &self,
-        worker: &mut Worker<P>,
+        reader: &mut hotrow_core::SnapshotReader<P>,
         snapshot: &hotrow_core::Snapshot<P>,
         visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut visited = Ok(());
-        self.for_each_batch(&mut |body| worker.transact_on(snapshot, body), true, &mut |batch| {
+        self.for_each_batch(&mut |body| reader.transact_on(snapshot, body), true, &mut |batch| {
             visited = visit(batch);
             visited.is_ok()
         })?;
@@ -82,10 +82,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 }
             }
         };
-        let walk = Walk::new(&self.shared.meta);
-        let (mut keys, mut goes_on): (Vec<K>, Result<bool, Error>) = (Vec::new(), Ok(true));
+        let mut keys: Vec<K> = Vec::new();
         let mut flush = |keys: &mut Vec<K>| {
-            walk.may_go_on().map_err(Error::MemoryLimit)?;
             run(&mut |tx| {
                 batch.clear();
                 for key in keys.iter() {
@@ -96,28 +94,39 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 Ok(())
             })?;
             keys.clear();
-            Ok(visit(&batch))
+            Ok::<_, Error>(visit(&batch))
         };
-        // The cache first: what it does not have is in the index behind it, and what it has may come there.
-        let mut cached = match self.shared.index.keys() {
-            KeyIndex::Cached(index) => index.cached_records(walk.pin().guard()),
-            _ => Vec::new(),
-        };
-        cached.sort_unstable();
         // SAFETY: found in the index under a pinned epoch.
         let key_of = |key: &NonNull<RecordKey<K>>| unsafe { key.as_ref() }.key().clone();
-        keys.extend(cached.iter().map(key_of));
-        index.for_each_bucket(walk.pin().guard(), &mut |records| {
-            keys.extend(records.iter().filter(|key| cached.binary_search(key).is_err()).map(key_of));
-            if keys.len() >= BATCH && matches!(goes_on, Ok(true)) {
-                goes_on = flush(&mut keys);
+        // The cache first: what it does not have is in the index behind it, and what it has may come there. Its records are remembered
+        // under one pin to the end, so that they are not visited twice.
+        let (mut whole, mut cached) = (None, Vec::new());
+        if let KeyIndex::Cached(index) = self.shared.index.keys() {
+            let walk = whole.insert(Walk::new(&self.shared.meta));
+            cached = index.cached_records(walk.pin().guard());
+            cached.sort_unstable();
+            keys.extend(cached.iter().map(key_of));
+        }
+        let mut next = Some((0, 1));
+        while let Some(from) = next {
+            let of_batch = whole.is_none().then(|| Walk::new(&self.shared.meta));
+            if let Some(walk) = whole.as_ref().or(of_batch.as_ref()) {
+                next = index.for_each_bucket(walk.pin().guard(), from, &mut |records| {
+                    keys.extend(records.iter().filter(|key| cached.binary_search(key).is_err()).map(key_of));
+                    keys.len() < BATCH
+                });
             }
-        });
-        if !goes_on? {
-            return Ok(());
+            if let Some(walk) = &whole {
+                walk.may_go_on().map_err(Error::MemoryLimit)?;
+            }
+            drop(of_batch);
+            if !flush(&mut keys)? {
+                return Ok(());
+            }
         }
         if buried {
             // After the index: a record that it did not have any more is here.
+            let _walk = Walk::new(&self.shared.meta);
             let records = self.shared.graveyard.find((Bound::Unbounded, Bound::Unbounded));
             keys.extend(records.into_iter().map(|record: NonNull<()>| {
                 // SAFETY: a record of this table, found in its graveyard under the walk's pin.

@@ -34,6 +34,7 @@ mod chunks;
 mod handle;
 mod keeper;
 mod points;
+mod reader;
 mod readers;
 mod reading;
 mod versions;
@@ -43,6 +44,7 @@ pub use handle::{OpenSnapshot, Snapshot, SnapshotReport};
 pub(crate) use keeper::KeptWrites;
 pub use keeper::{Keeper, KeptSegments, Redo, Sweep};
 pub(crate) use points::{Announcement, Snapshots};
+pub use reader::SnapshotReader;
 pub use reading::{AbsenceOnSnapshot, OnSnapshot};
 
 use hotrow_sync::clock::Duration;

@@ -78,9 +78,21 @@
 //! # Room, and time to recover
 //!
 //! The log grows with each commit until a checkpoint: all rows as one snapshot sees them, written beside transactions, after which the log
-//! before it is deleted. `checkpoint_after(bytes)` makes one whenever so much was logged, `Database::checkpoint` makes one now. Recovery
+//! before it is deleted. `checkpoint_after(bytes)` makes one whenever so much was logged, by this process or earlier ones,
+//! `Database::checkpoint` makes one now. If one that the database makes by itself fails, it is tried again, and
+//! `Database::last_checkpoint_error` says why; `LogReport` counts both. Recovery
 //! reads the newest checkpoint and the log after it, on all threads; `on_recovery` tells how far it is. `Database::backup` copies
-//! a running database to another directory, to be opened as any other.
+//! a running database to another directory, to be opened as any other. A copy that was interrupted is refused.
+//!
+//! `LogOptions::space_bytes_max` limits the log: a transaction that finds no room waits for a checkpoint, and one is made when half of the room is
+//! used.
+//!
+//! # The directory
+//!
+//! One process at a time has the directory, by a lock of the directory itself. It is held open, so that neither a change of the working directory nor
+//! another name of it leads elsewhere. A fork of the process is refused (the log says that it is a fork): only the parent goes on. All files have
+//! the database's identity, so that files that do not belong together are refused. A database that was closed can be opened, and read, on a
+//! medium that can only be read.
 //!
 //! # Changing the program
 //!

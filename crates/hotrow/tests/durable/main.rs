@@ -7,6 +7,7 @@
 //! HOTROW_CRASHES=1000 cargo test --release -p hotrow --test durable killed -- --nocapture
 //! ```
 
+mod checkpoints;
 mod failures;
 mod killed;
 mod ledger;

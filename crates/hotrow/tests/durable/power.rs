@@ -37,7 +37,7 @@ fn lose_power<P: Protocol>(seed: u64, losses: u64) -> u64 {
         let (length, checkpoints) = (random.below(3_000), random.below(3) == 0);
         let after = thread::scope(|scope| {
             scope.spawn(|| ledger.run(seed ^ loss, &acknowledged, &must_end, &|_, _| ()));
-            if checkpoints && db.workers_max() > 8 {
+            if checkpoints {
                 let (db, must_end) = (&db, &must_end);
                 scope.spawn(move || {
                     while !must_end.load(Ordering::Relaxed) {

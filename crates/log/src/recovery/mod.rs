@@ -216,7 +216,9 @@ impl Survey {
                 self.report.torn_tail = Some(TornTail { file: segment.name.clone(), offset, bytes, reason });
             }
         }
-        self.report.closed = last_kind == FrameKind::Close && self.report.torn_tail.is_none();
+        // The mark alone may be in the system's memory only. The catalog was written after its sync.
+        let is_durable = *end == catalog.last_bytes && self.report.torn_tail.is_none();
+        self.report.closed = last_kind == FrameKind::Close && is_durable;
         Ok(())
     }
 }
@@ -279,7 +281,7 @@ impl Log {
     /// [`OpenError::Locked`] if another log has the storage, [`OpenError::Corrupt`] with file and offset if data that were
     /// durable have changed, errors of the storage.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
-        let claim = Claim::new(storage).map_err(OpenError::Locked)?;
+        let claim = Claim::new(storage).map_err(OpenError::locked)?;
         let survey = Survey::new(&**claim.storage())?;
         Ok(Opened { claim, options, survey, replayed: false })
     }
@@ -441,10 +443,11 @@ impl Survey {
         let mut segments: VecDeque<SegmentState> = VecDeque::new();
         for (index, (segment, end)) in self.segments.iter().enumerate() {
             let bound = self.segments.get(index + 1).map_or(self.bound, |(next, _)| next.header.floor);
-            segments.push_back(SegmentState { number: segment.header.number, bytes: *end, bound });
+            let length = if index + 1 < self.segments.len() { segment.length } else { 0 };
+            segments.push_back(SegmentState { number: segment.header.number, bytes: *end, length, bound });
         }
         if segments.is_empty() {
-            segments.push_back(SegmentState { number: last.number, bytes: last.bytes, bound: 0 });
+            segments.push_back(SegmentState { number: last.number, bytes: last.bytes, length: 0, bound: 0 });
         }
         let checkpoint = self.checkpoint.as_ref().map(|checkpoint| CheckpointState {
             number: checkpoint.number,

@@ -39,7 +39,7 @@ pub struct Faults {
     pub failed_sync: f64,
     /// A creation, renaming or deletion fails.
     pub failed_name: f64,
-    /// A read fails, or asking for lengths and names does.
+    /// A read fails, or asking for lengths and names, or the lock.
     pub failed_read: f64,
 }
 
@@ -273,7 +273,7 @@ impl Faulty {
         lock(&self.state).planned.insert(operation, fault);
     }
 
-    /// Number of operations so far. Locking is none.
+    /// Number of operations so far.
     pub fn operations(&self) -> u64 {
         lock(&self.state).operations
     }
@@ -330,6 +330,7 @@ impl Faulty {
 impl Storage for Faulty {
     fn lock(&self) -> io::Result<()> {
         let mut state = lock(&self.state);
+        state.step_or_fail(Kind::Read)?;
         if state.locked {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "another log has the storage"));
         }

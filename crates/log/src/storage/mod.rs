@@ -132,7 +132,9 @@ pub(crate) fn with_retries<T>(mut operation: impl FnMut() -> io::Result<T>) -> i
     let mut attempt = 1;
     loop {
         match operation() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => {
+                return Err(error);
+            }
             Err(_) if attempt < ATTEMPTS => attempt += 1,
             result => return result,
         }

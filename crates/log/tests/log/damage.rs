@@ -16,14 +16,14 @@ struct Sample {
 
 fn sample(closed: bool) -> Sample {
     let storage = Arc::new(Faulty::new(0));
-    let options = Options { segment_bytes: 1_600, ..Options::default() };
+    let options = Options { segment_bytes: 2_600, ..Options::default() };
     let opened = Log::open(storage.clone(), options).unwrap();
     let mut clock = engine::Clock::new(1);
     let (log, mut logger) = opened.start_without_thread(Box::new(clock.clone())).unwrap();
     log.put_catalog(engine::table(1)).unwrap();
     let mut buffer = log.buffer();
     let (mut contents, mut states) = (Contents::new(), vec![Contents::new()]);
-    for number in 0..18_u8 {
+    for number in 0..24_u8 {
         let mut record = Vec::new();
         put(&mut record, 1, &[number], &[number; 200]);
         if number % 3 == 2 {
@@ -118,8 +118,8 @@ fn a_changed_byte_is_an_error_or_cuts_the_last_batch_only() {
             }
         }
         // The catalog says where a closed log ends.
-        let right = if closed { cuts == 0 } else { cuts >= 64 };
-        assert!(errors > 3_000 && right && ahead > 100, "{errors} errors, {cuts} cuts, {ahead} ahead");
+        let right = if closed { cuts == 0 } else { cuts >= 64 && ahead > 0 };
+        assert!(errors > 3_000 && right, "{errors} errors, {cuts} cuts, {ahead} ahead");
     }
 }
 

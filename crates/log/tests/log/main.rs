@@ -10,3 +10,4 @@ mod power_loss;
 #[cfg(unix)]
 mod processes;
 mod round_trips;
+mod sweep;

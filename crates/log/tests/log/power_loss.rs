@@ -226,11 +226,7 @@ impl Run {
                 return goes_on;
             }
             17 => self.checkpoint(running),
-            18 => {
-                if !self.enter_structure(&running.log) {
-                    return false;
-                }
-            }
+            18 if !self.enter_structure(&running.log) => return false,
             _ if self.random.u8(..4) == 0 => return false,
             _ => {}
         }

@@ -158,12 +158,13 @@ fn a_fork_changes_no_file_and_waits_for_nothing() {
             matches!(log.put_catalog(engine::table(9)), Err(Failure::Forked)),
             log.begin_checkpoint(epoch).is_err(),
             matches!(log.close(), Err(Failure::Forked)),
+            matches!(log.failure(), Some(Failure::Forked)),
         ];
         // What is dropped waits for no thread, and leaves the parent's lock.
         drop(log.clone());
         drop(log);
         drop(storage);
-        refusals == [true; 11]
+        refusals == [true; 12]
     });
     assert!(ended);
 }

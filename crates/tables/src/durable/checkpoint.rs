@@ -6,9 +6,9 @@ use super::table::TableLog;
 use crate::database::{Database, WeakDatabase};
 use crate::key::Key;
 use crate::table::Table;
-use hotrow_core::{Error, Protocol, Snapshot, Value, Worker};
-use hotrow_log::{CheckpointWriter, entry};
-use hotrow_sync::clock::Duration;
+use hotrow_core::{Error, Protocol, Snapshot, SnapshotReader, Value, contained};
+use hotrow_log::{CheckpointWriter, Report, entry};
+use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::{Arc, Mutex, lock};
 
 /// The bytes of rows or values that are written at once.
@@ -22,7 +22,7 @@ pub(super) trait PutRows<P: Protocol>: Send + Sync {
     /// Writes the rows that a snapshot sees.
     fn put_rows(
         &self,
-        worker: &mut Worker<P>,
+        reader: &mut SnapshotReader<P>,
         snapshot: &Snapshot<P>,
         sink: Sink<'_>,
     ) -> Result<(), CheckpointError>;
@@ -36,12 +36,12 @@ pub(super) struct RowsOfTable<K: Key, R: Value, P: Protocol> {
 impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
     fn put_rows(
         &self,
-        worker: &mut Worker<P>,
+        reader: &mut SnapshotReader<P>,
         snapshot: &Snapshot<P>,
         sink: Sink<'_>,
     ) -> Result<(), CheckpointError> {
         let mut entries = Vec::new();
-        self.table.for_each_on(worker, snapshot, &mut |batch| {
+        self.table.for_each_on(reader, snapshot, &mut |batch| {
             for (key, row) in batch {
                 let put = self.log.put_row(&mut entries, key, row);
                 let table = || self.table.name().to_owned();
@@ -54,7 +54,8 @@ impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
 
 impl<P: Protocol> Database<P> {
     /// Writes a checkpoint: all rows of durable tables, as they are in one [snapshot](hotrow_core::Engine::snapshot_strict), beside
-    /// transactions. Recovery begins with the newest one, and the log before it is deleted. Returns its size in bytes.
+    /// transactions. Recovery begins with the newest one, and the log before it is deleted. Returns its size in bytes. Under a protocol
+    /// that admits one worker it takes none.
     ///
     /// # Errors
     ///
@@ -65,20 +66,26 @@ impl<P: Protocol> Database<P> {
         self.checkpoint_now(durable)
     }
 
+    /// The error of the last checkpoint that the database tried to make [by itself](crate::DatabaseBuilder::checkpoint_after); `None` if a
+    /// checkpoint was made since. It tries again, after a while that doubles with each failure, up to ten seconds.
+    /// [`LogReport`](super::LogReport) counts checkpoints and failures.
+    pub fn last_checkpoint_error(&self) -> Option<Arc<CheckpointError>> {
+        lock(&self.durable()?.checkpoint_error).clone()
+    }
+
     fn checkpoint_now(&self, durable: &Durable<P>) -> Result<u64, CheckpointError> {
         let snapshot = self.snapshot_strict().map_err(Error::Misuse)?;
         let to_write = durable.to_write();
+        let mut reader = self.snapshot_reader().map_err(Error::Misuse)?;
         let mut writer = durable.log.begin_checkpoint(snapshot.number())?;
         let mut sink = |entries: &mut Vec<u8>| put_all(&mut writer, entries);
         for (structure, rows) in &to_write.unread {
             put_unread(*structure, rows, &mut sink)?;
         }
-        self.with_worker(|worker| {
-            let written =
-                to_write.tables.iter().try_for_each(|table| table.put_rows(worker, &snapshot, &mut sink));
-            Ok::<_, Error>(written)
-        })??;
-        Ok(writer.finish()?)
+        to_write.tables.iter().try_for_each(|table| table.put_rows(&mut reader, &snapshot, &mut sink))?;
+        let bytes = writer.finish()?;
+        *lock(&durable.checkpoint_error) = None;
+        Ok(bytes)
     }
 }
 
@@ -117,14 +124,17 @@ fn put_all(writer: &mut CheckpointWriter, entries: &mut Vec<u8>) -> Result<(), C
 /// The time from one look at the log's length to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Makes a checkpoint whenever so many bytes were logged since the last one, until the database is gone. One that fails is tried again
-/// after as many bytes.
+/// The longest pause after a checkpoint that failed.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Makes a checkpoint whenever so many bytes were logged since the last one, by this process or before, until the database is gone.
 pub(super) fn make_when_long<P: Protocol>(
     database: &WeakDatabase<P>,
     checkpoint: &Mutex<bool>,
     after_bytes: u64,
 ) {
-    let mut last = 0;
+    let mut pause = LOOK_EVERY;
+    let mut not_before = clock::now();
     loop {
         hotrow_sync::thread::sleep(LOOK_EVERY);
         // Held for longer than the handle, so that `close` leaves nobody behind who has the database open.
@@ -134,11 +144,23 @@ pub(super) fn make_when_long<P: Protocol>(
         }
         let Some(database) = database.upgrade() else { return };
         let Some(durable) = database.durable() else { return };
-        let written = durable.log.report().bytes_written;
-        if written - last < after_bytes || durable.log.failure().is_some() {
+        let may_begin = clock::now() >= not_before && durable.log.failure().is_none();
+        if !may_begin || !is_due(&durable.log.report(), after_bytes) {
             continue;
         }
-        last = written;
-        let _ = database.checkpoint_now(durable);
+        // Users' code writes rows as bytes.
+        match contained(|| database.checkpoint_now(durable)).unwrap_or(Err(CheckpointError::Panicked)) {
+            Ok(_) => pause = LOOK_EVERY,
+            Err(error) => {
+                *lock(&durable.checkpoint_error) = Some(Arc::new(error));
+                not_before = clock::now() + pause;
+                pause = (2 * pause).min(PAUSE_MAX);
+            }
+        }
     }
+}
+
+/// True if so many bytes were logged since the last checkpoint, or half of those that the log may have.
+fn is_due(report: &Report, after_bytes: u64) -> bool {
+    report.bytes_since_checkpoint >= after_bytes.min(report.space_bytes_max / 2)
 }

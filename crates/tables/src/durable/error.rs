@@ -42,6 +42,9 @@ pub enum CheckpointError {
         /// The reason that its type gives.
         reason: String,
     },
+    /// The program's code that clones rows or writes them as bytes panicked.
+    #[error("users' code panicked")]
+    Panicked,
     /// The log could not write it.
     #[error(transparent)]
     Log(#[from] hotrow_log::CheckpointError),

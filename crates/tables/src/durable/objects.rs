@@ -7,7 +7,9 @@ use super::state::{Durable, RecoveredRows};
 use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
-use hotrow_core::{Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, Transaction, Value, Worker};
+use hotrow_core::{
+    Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, SnapshotReader, Transaction, Value,
+};
 use hotrow_log::entry;
 use hotrow_objects::{TArray, TBox, TCounter};
 use hotrow_sync::{Arc, lock};
@@ -274,14 +276,14 @@ struct ValuesOf<P: Protocol, O: Named<P>> {
 impl<P: Protocol, O: Named<P>> PutRows<P> for ValuesOf<P, O> {
     fn put_rows(
         &self,
-        worker: &mut Worker<P>,
+        reader: &mut SnapshotReader<P>,
         snapshot: &Snapshot<P>,
         sink: Sink<'_>,
     ) -> Result<(), CheckpointError> {
         let length = self.object.len();
         (0..length).step_by(BATCH).try_for_each(|from| {
             let some = from..(from + BATCH).min(length);
-            let values = worker.transact_on(snapshot, |tx| {
+            let values = reader.transact_on(snapshot, |tx| {
                 some.clone().map(|index| self.object.get(tx, index)).collect::<Result<Vec<_>, Abort>>()
             })?;
             let error = |reason| CheckpointError::Row { table: self.name.clone(), reason };

@@ -41,8 +41,9 @@ impl<P: Protocol> DatabaseBuilder<P> {
         self
     }
 
-    /// Makes a [checkpoint](Database::checkpoint) by itself, on a thread of its own, whenever so many bytes were logged. Without it, or with
-    /// 0, only the program makes them.
+    /// Makes a [checkpoint](Database::checkpoint) by itself, on a thread of its own, whenever so many bytes were logged since the last one,
+    /// in this process or in earlier ones, or half of [those that the log may have](LogOptions::space_bytes_max). Without it, or with 0,
+    /// only the program makes them. If one fails, [`last_checkpoint_error`](Database::last_checkpoint_error) says why, and it is tried again.
     #[must_use]
     pub fn checkpoint_after(mut self, bytes: u64) -> Self {
         self.log.checkpoint_after = (bytes > 0).then_some(bytes);

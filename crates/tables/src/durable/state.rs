@@ -1,6 +1,7 @@
 //! A database's log, its durable tables, and the rows that no table has claimed yet.
 
 use super::checkpoint::PutRows;
+use super::error::CheckpointError;
 use super::fields::with_newer;
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
@@ -18,6 +19,8 @@ pub(crate) struct Durable<P: Protocol> {
     pub(super) objects: Mutex<()>,
     /// Held while a checkpoint is made: one at a time. True once the database is closed.
     pub(super) checkpoint: Arc<Mutex<bool>>,
+    /// The error of the last checkpoint that the database made by itself.
+    pub(super) checkpoint_error: Mutex<Option<Arc<CheckpointError>>>,
 }
 
 /// The durable tables of a database, by their numbers in the log.
@@ -48,7 +51,8 @@ impl<P: Protocol> Durable<P> {
             catalog.iter().map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
         let next = known.values().map(|(number, _)| number + 1).max().unwrap_or(0);
         let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
-        Self { log, report, tables, objects: Mutex::new(()), checkpoint: Arc::new(Mutex::new(false)) }
+        let (objects, checkpoint) = (Mutex::new(()), Arc::new(Mutex::new(false)));
+        Self { log, report, tables, objects, checkpoint, checkpoint_error: Mutex::new(None) }
     }
 
     /// Returns the number of a table in the log, and what was recovered of it. A new table is entered in the catalogue.

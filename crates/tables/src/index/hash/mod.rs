@@ -280,12 +280,29 @@ where
     ///
     /// A record that stays in the index throughout is visited exactly once, even if the index grows meanwhile. A
     /// record inserted or removed meanwhile may or may not be visited.
-    pub(crate) fn for_each_bucket(&self, guard: &Guard, visit: &mut dyn FnMut(&[NonNull<T>])) {
+    ///
+    /// Begins behind the part `from` of the buckets, a number of how many (0 of 1: nothing), and ends behind the bucket where `visit`
+    /// returns false. Returns the part visited then, behind which another call goes on, under another pin and in an index that has
+    /// grown since.
+    pub(crate) fn for_each_bucket(
+        &self,
+        guard: &Guard,
+        from: (usize, usize),
+        visit: &mut dyn FnMut(&[NonNull<T>]) -> bool,
+    ) -> Option<(usize, usize)> {
         let array = self.current(guard);
         let mut records = Vec::new();
-        for at in 0..array.buckets().len() {
-            self.for_each_from(array, at, guard, &mut records, visit);
+        let buckets = array.buckets().len();
+        // An array has twice the buckets of the one before it, in the same order.
+        let first = (from.0 as u128 * buckets as u128 / from.1 as u128) as usize;
+        for at in first..buckets {
+            let mut goes_on = true;
+            self.for_each_from(array, at, guard, &mut records, &mut |records| goes_on &= visit(records));
+            if !goes_on {
+                return Some((at + 1, buckets));
+            }
         }
+        None
     }
 
     fn for_each_from(

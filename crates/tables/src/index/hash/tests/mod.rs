@@ -32,7 +32,10 @@ fn insert<K: Hash + Eq + Send + Sync + 'static>(
 
 fn all<K: Hash + Eq + Clone + Send + Sync + 'static>(index: &Index<K>, guard: &Guard) -> Vec<K> {
     let mut keys = Vec::new();
-    index.for_each_bucket(guard, &mut |records| keys.extend(records.iter().map(|&r| key_of(r, guard))));
+    index.for_each_bucket(guard, (0, 1), &mut |records| {
+        keys.extend(records.iter().map(|&r| key_of(r, guard)));
+        true
+    });
     keys
 }
 
@@ -40,7 +43,7 @@ fn all<K: Hash + Eq + Clone + Send + Sync + 'static>(index: &Index<K>, guard: &G
 fn empty<K: Hash + Eq + Send + Sync + 'static>(mut index: Index<K>, guard: Guard, census: &Census) {
     // SAFETY: the index is the tests' own.
     index.drain(&mut |record| unsafe { free(record) });
-    index.for_each_bucket(&guard, &mut |records| assert!(records.is_empty()));
+    assert_eq!(index.for_each_bucket(&guard, (0, 1), &mut |records| records.is_empty()), None);
     drop((guard, index));
     census.settle(0);
 }
