@@ -346,10 +346,13 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
 fn a_walk_without_a_cache_keeps_nothing_between_its_batches() {
     let _alone = alone();
     let census = Census::default();
-    let engine = limited::<Occ>(8 * MIB);
+    let engine = Engine::<Occ>::with_policy(RetryPolicy::default());
+    engine.set_retained_bytes_max(Some(8 * MIB));
     let row = TBox::new(&engine, Row::new(&census));
     let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).create().unwrap();
-    (0..5_000).for_each(|key| drop(engine.transact(|tx| table.insert(tx, key, key)).unwrap()));
+    for key in 0..5_000 {
+        engine.transact(|tx| table.insert(tx, key, key)).unwrap();
+    }
     let mut worker = engine.worker().unwrap();
     let mut visited = 0;
     let walked = table.for_each(&mut worker, |_, _| {
