@@ -132,6 +132,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) logging: Option<Box<Logging>>,
     /// The number of the snapshot on which its transaction has read; 0 if it has not.
     pub(crate) snapshot_read: u64,
+    /// The epoch of the newest commit that its transaction may have read from, if that only reads and its engine has a log.
+    pub(crate) seen: u64,
     /// The worker's word for its commits; `None` for a part that a thief runs.
     pub(crate) announcement: Option<Announcement>,
     /// The place of its piece in the transaction.
@@ -238,6 +240,7 @@ impl<P: Protocol> Attempt<P> {
             stamp: None,
             logging: None,
             snapshot_read: 0,
+            seen: 0,
             announcement: None,
             piece: Piece::Whole,
             piece_ranks: None,
@@ -403,6 +406,7 @@ impl<P: Protocol> Attempt<P> {
         self.operations.run_at_once = self.operations.has_lost || self.snapshot.is_some();
         if !self.piece.is_later() {
             self.stamp = None;
+            self.seen = 0;
         }
         self.snapshot_read = 0;
         self.scout = None;
@@ -717,10 +721,11 @@ impl<P: Protocol> Attempt<P> {
         });
     }
 
-    /// Runs the cleanup of the writes that want one, the last first (sto §3.7). If one panics (in a key's hash), the
+    /// Notes what it has seen, and runs the cleanup of the writes that want one, the last first (sto §3.7). If one panics (in a key's hash), the
     /// rest of that one is skipped, and the others are still done.
     #[inline]
     pub(crate) fn cleanup(&mut self, committed: bool, panics: &mut Panics) {
+        self.note_seen();
         self.savepoints.hooks.end(committed, panics);
         if self.wants_cleanup {
             self.visit_writes(|object, item, pin| {

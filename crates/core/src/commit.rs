@@ -32,6 +32,7 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::durability::WorkerLog;
 use crate::item::{Flags, Item, ItemId};
 use crate::protocol::Protocol;
+use crate::transaction::Stop;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +75,11 @@ pub trait CommitSteps<P: Protocol>: Send + Sync + 'static {
 
     /// True if commits are logged: the engine's workers call [`worker_log`](Self::worker_log).
     fn has_log(&self) -> bool {
+        false
+    }
+
+    /// True if commits are acknowledged when a device has them, unless their transactions ask for less.
+    fn awaits_device(&self) -> bool {
         false
     }
 
@@ -132,6 +138,10 @@ impl<P: Protocol> Commits<P> {
         self.steps.has_log()
     }
 
+    pub(crate) fn awaits_device(&self) -> bool {
+        self.steps.awaits_device()
+    }
+
     pub(crate) fn worker_log(&self) -> Option<Box<dyn WorkerLog>> {
         self.steps.worker_log()
     }
@@ -184,20 +194,30 @@ impl<P: Protocol> Attempt<P> {
     ///
     /// # Errors
     ///
-    /// If an object cannot be logged: the attempt cannot commit.
+    /// If an object cannot be logged, or the log takes no more: the attempt cannot commit.
     #[inline(always)]
-    pub(crate) fn between_halves(&mut self) -> Result<(), Misuse> {
+    pub(crate) fn between_halves(&mut self) -> Result<(), Stop> {
         if self.stamp.is_some() { self.between_halves_now() } else { Ok(()) }
     }
 
     #[cold]
     #[inline(never)]
-    fn between_halves_now(&mut self) -> Result<(), Misuse> {
+    fn between_halves_now(&mut self) -> Result<(), Stop> {
         if self.items.writes().is_empty() {
             return Ok(());
         }
         if self.logging.is_some() {
-            self.write_entries()?;
+            self.write_entries().map_err(Stop::Misuse)?;
+        }
+        if let Some(stamp) = self.stamp {
+            self.note_commit(stamp.epoch());
+        }
+        // A piece after others must commit: they have.
+        if let Some(logging) = &mut self.logging
+            && !logging.entries.is_empty()
+            && !self.piece.is_later()
+        {
+            logging.check().map_err(Stop::Refused)?;
         }
         if let Some((steps, commit)) = self.committing() {
             steps.before_commit(&commit);

@@ -9,12 +9,12 @@
 use crate::abort::Error;
 use crate::attempt::Attempt;
 use crate::commit::{CommitStamp, Commits};
+use crate::end_hooks::EndHooks;
 use crate::engine::Engine;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::snapshot::{Announcement, Snapshots};
 use crate::transaction::AttemptOutcome;
-use crate::waiting::Acknowledgement;
 use crate::worker::Worker;
 use hotrow_sync::Arc;
 use std::fmt;
@@ -35,8 +35,8 @@ pub enum Durability {
 pub struct NotDurable {
     /// The log's reason.
     pub reason: String,
-    /// True if the transaction has committed: others may have read its writes, and a crash may undo them. False if it was not
-    /// begun.
+    /// True if the transaction has committed: others may have read its writes, and a crash may undo them. False if it had no
+    /// effect.
     pub has_committed: bool,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for NotDurable {
         let Self { reason, has_committed } = self;
         match has_committed {
             true => write!(f, "committed in memory, but perhaps not on the device: {reason}"),
-            false => write!(f, "not begun, because the log takes no more: {reason}"),
+            false => write!(f, "rolled back, because the log takes no more: {reason}"),
         }
     }
 }
@@ -58,14 +58,21 @@ pub trait WorkerLog: Send {
     ///
     /// # Errors
     ///
-    /// The reason, if the log takes no more records.
+    /// The reason, if the log takes no more records. The transaction runs all the same, and cannot commit if it writes.
     fn admit(&mut self) -> Result<(), String>;
+
+    /// Checks that the log takes records, before a commit has one.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if it takes no more.
+    fn check(&self) -> Result<(), String>;
 
     /// Appends the record of a commit. It must neither wait nor fail: the commit's locks are held, and it cannot be undone. A
     /// log that takes no more drops it, and [`acknowledge`](Self::acknowledge) says so.
     fn append(&mut self, stamp: CommitStamp, entries: &[u8]);
 
-    /// Waits until all commits of the epoch, and of those before, are durable, or buffered, as the log promises.
+    /// Waits until all records of the epoch, and of those before, that have been appended are durable, or buffered, as the log promises.
     ///
     /// # Errors
     ///
@@ -82,6 +89,43 @@ pub trait WorkerLog: Send {
     /// As [`acknowledge`](Self::acknowledge), as a future; `None` if there is nothing to wait for.
     fn acknowledgement(&self, epoch: u64)
     -> Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>;
+
+    /// Returns what calls functions when records are on the device. It outlives the worker.
+    fn followers(&self) -> Arc<dyn LogFollowers>;
+}
+
+/// Functions that a log calls when records are on the device.
+pub trait LogFollowers: Send + Sync {
+    /// Has a function called when all records of the epoch, and of those before, that have been appended are on the device. It is
+    /// dropped if they never will be. Returns at once. The function may wait for the log.
+    fn when_durable(&self, epoch: u64, function: Box<dyn FnOnce() + Send>);
+}
+
+/// The end of a transaction that has committed: what is left is the log's.
+#[derive(Default)]
+pub(crate) struct Acknowledgement {
+    /// The log's answer; `None` if the caller is told at once.
+    pub(crate) until: Option<Answer>,
+    /// The way to hear when the commit is on the device, if it is logged.
+    pub(crate) later: Option<Later>,
+}
+
+/// The log's answer about a commit.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// The way to hear when a commit is on the device, for nobody who waits.
+pub(crate) struct Later {
+    followers: Arc<dyn LogFollowers>,
+    epoch: u64,
+}
+
+impl Later {
+    /// Has the hooks for a durable commit run when it is.
+    pub(crate) fn run(self, hooks: &mut EndHooks) {
+        if let Some(hooks) = hooks.take_durable() {
+            self.followers.when_durable(self.epoch, hooks);
+        }
+    }
 }
 
 /// An attempt's part in its engine's log.
@@ -90,48 +134,92 @@ pub(crate) struct Logging {
     /// The entries of the commit in progress, as its objects have [written](crate::Object::log) them.
     pub(crate) entries: Vec<u8>,
     durability: Durability,
+    /// The reason for which the log had no room for the transaction, if it had none.
+    refusal: Option<String>,
 }
 
 impl Logging {
+    /// Checks that the log takes the record of the transaction that commits.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if it does not.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        self.refusal.take().map_or_else(|| self.log.check(), Err)
+    }
+
     /// Makes the part of a new worker, if its engine has a log.
     pub(crate) fn of<P: Protocol>(commits: Option<&Commits<P>>) -> Option<Box<Self>> {
         let log = commits?.worker_log()?;
-        Some(Box::new(Self { log, entries: Vec::new(), durability: Durability::OfDatabase }))
+        Some(Box::new(Self { log, entries: Vec::new(), durability: Durability::OfDatabase, refusal: None }))
     }
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// The epoch of its transaction, which has committed: see [`Worker::epoch`].
-    fn epoch(&self) -> u64 {
-        match (self.stamp, self.snapshot_read) {
-            (Some(stamp), _) => stamp.epoch(),
-            // It has seen the commits with stamps below its number.
-            (None, number @ 1..) => number - 1,
-            // All that it has read was stamped before now.
-            (None, 0) => {
-                self.announcement.as_ref().map_or(0, |announcement| announcement.snapshots().epoch())
-            }
-        }
+    /// True if the caller of a transaction with this profile is told when a device has what it has seen and done.
+    pub(crate) fn awaits_device(&self, profile: &Profile) -> bool {
+        self.asks_the_log(profile) && self.snapshots().is_some_and(|snapshots| snapshots.awaits_device())
+    }
+
+    /// True if the caller of a transaction with this profile is told when the log says so.
+    fn asks_the_log(&self, profile: &Profile) -> bool {
+        let is_asked = |logging: &Logging| logging.durability == Durability::OfDatabase;
+        profile.durability == Durability::OfDatabase && self.logging.as_deref().is_some_and(is_asked)
+    }
+
+    fn snapshots(&self) -> Option<&Arc<Snapshots>> {
+        Some(self.announcement.as_ref()?.snapshots())
     }
 
     /// Waits until what it has seen and done is durable, as far as its caller wants to know. It is closed.
     #[cold]
     fn acknowledge_now(&mut self) -> Result<(), NotDurable> {
         let epoch = self.epoch();
-        let Some(logging) = &mut self.logging else { return Ok(()) };
-        if logging.durability == Durability::Buffered || self.profile.durability == Durability::Buffered {
-            return Ok(());
+        // Where nobody waits for the device, one that has only read has nothing to ask.
+        if self.asks_the_log(&self.profile)
+            && (self.stamp.is_some() || self.awaits_device(&self.profile))
+            && let Some(logging) = &mut self.logging
+        {
+            let acknowledged = logging.log.acknowledge(epoch);
+            acknowledged.map_err(|reason| NotDurable { reason, has_committed: true })?;
         }
-        logging.log.acknowledge(epoch).map_err(|reason| NotDurable { reason, has_committed: true })
+        if let Some(snapshots) = self.snapshots() {
+            snapshots.tell(epoch);
+        }
+        Ok(())
     }
 
-    /// As [`acknowledge_now`](Self::acknowledge_now), as a future.
-    pub(crate) fn acknowledgement(&self) -> Option<Acknowledgement> {
-        let logging = self.logging.as_ref()?;
-        if logging.durability == Durability::Buffered || self.profile.durability == Durability::Buffered {
+    /// As [`acknowledge_now`](Self::acknowledge_now), as a future. `None` if there is nothing to wait for, and the caller is told at once.
+    fn answer(&self) -> Option<Answer> {
+        let (epoch, snapshots) = (self.epoch(), self.snapshots()?.clone());
+        let has_asked =
+            self.asks_the_log(&self.profile) && (self.stamp.is_some() || snapshots.awaits_device());
+        let logging = self.logging.as_ref().filter(|_| has_asked);
+        let Some(until) = logging.and_then(|logging| logging.log.acknowledgement(epoch)) else {
+            snapshots.tell(epoch);
             return None;
-        }
-        logging.log.acknowledgement(self.epoch())
+        };
+        Some(Box::pin(async move {
+            until.await?;
+            snapshots.tell(epoch);
+            Ok(())
+        }))
+    }
+
+    /// What is left to do after its commit.
+    pub(crate) fn acknowledgement(&self) -> Acknowledgement {
+        let later = self
+            .logging
+            .as_ref()
+            .map(|logging| Later { followers: logging.log.followers(), epoch: self.epoch() });
+        Acknowledgement { until: self.answer(), later }
+    }
+
+    /// The way to hear when the commit that comes next is on the device, if nobody waits for that.
+    pub(crate) fn later(&self) -> Option<Later> {
+        let logging = self.logging.as_ref().filter(|_| !self.awaits_device(&self.profile))?;
+        // Up to the last record that will have been appended then.
+        Some(Later { followers: logging.log.followers(), epoch: u64::MAX })
     }
 
     /// As [`Worker::acknowledge`], for the only attempt of a transaction.
@@ -146,11 +234,6 @@ impl<P: Protocol> Attempt<P> {
 }
 
 impl<E> Error<E> {
-    /// The error of a transaction that was not begun because the log takes no more.
-    pub(crate) fn no_room(reason: String) -> Self {
-        Error::NotDurable(NotDurable { reason, has_committed: false })
-    }
-
     /// The error of a transaction that has committed, and that the log does not acknowledge.
     pub(crate) fn not_durable(reason: String) -> Self {
         Error::NotDurable(NotDurable { reason, has_committed: true })
@@ -158,11 +241,19 @@ impl<E> Error<E> {
 }
 
 impl<P: Protocol> Worker<P> {
-    /// True if a transaction that may write need not wait for room in the log.
-    pub(crate) fn has_room_in_log<E>(&self, profile: &Profile) -> Result<bool, Error<E>> {
+    /// True if a transaction that may write need not wait for room in the log. It need not if the log takes no more: then it may
+    /// only read.
+    pub(crate) fn has_room_in_log(&self, profile: &Profile) -> bool {
         match &self.attempt.logging {
-            Some(logging) if !profile.only_reads() => logging.log.has_room().map_err(Error::no_room),
-            _ => Ok(true),
+            Some(logging) if !profile.only_reads() => logging.log.has_room().unwrap_or(true),
+            _ => true,
+        }
+    }
+
+    /// Notes the reason for which the log has no room for the next transaction, if it has none.
+    pub(crate) fn set_refusal(&mut self, refusal: Option<String>) {
+        if let Some(logging) = &mut self.attempt.logging {
+            logging.refusal = refusal;
         }
     }
 
@@ -182,10 +273,11 @@ impl<P: Protocol> Worker<P> {
 
     /// Waits until the log has room, before a transaction that may write.
     #[inline(always)]
-    pub(crate) fn admit_to_log<E>(&mut self, profile: &Profile) -> Result<(), Error<E>> {
-        match &mut self.attempt.logging {
-            Some(logging) if !profile.only_reads() => wait_for_room(logging),
-            _ => Ok(()),
+    pub(crate) fn admit_to_log(&mut self, profile: &Profile) {
+        if let Some(logging) = &mut self.attempt.logging
+            && !profile.only_reads()
+        {
+            wait_for_room(logging);
         }
     }
 
@@ -204,8 +296,8 @@ impl<P: Protocol> Worker<P> {
 }
 
 #[cold]
-fn wait_for_room<E>(logging: &mut Logging) -> Result<(), Error<E>> {
-    logging.log.admit().map_err(|reason| Error::NotDurable(NotDurable { reason, has_committed: false }))
+fn wait_for_room(logging: &mut Logging) {
+    logging.refusal = logging.log.admit().err();
 }
 
 /// The clock of an engine's stamps, for its log. It does not keep the engine alive.
@@ -228,6 +320,16 @@ impl EpochClock {
     /// commits of earlier ones have been appended, and there will be no others.
     pub fn advance(&self) -> u64 {
         self.0.advance()
+    }
+
+    /// Notes that all commits of the epochs before the one to which the clock was advanced last are durable. Call it before anybody is told.
+    pub fn acknowledge(&self, epoch: u64) {
+        self.0.acknowledge(epoch);
+    }
+
+    /// Notes that the log has failed: no other commits will be durable.
+    pub fn end_acknowledging(&self) {
+        self.0.end_acknowledging();
     }
 }
 
@@ -269,7 +371,10 @@ impl<P: Protocol> OutsideCommits<P> {
     ///
     /// [`NotDurable`], if they never will be.
     pub fn acknowledge(&mut self) -> Result<(), NotDurable> {
-        self.log.acknowledge(self.epoch).map_err(|reason| NotDurable { reason, has_committed: true })
+        let acknowledged = self.log.acknowledge(self.epoch);
+        acknowledged.map_err(|reason| NotDurable { reason, has_committed: true })?;
+        self.announcement.snapshots().tell(self.epoch);
+        Ok(())
     }
 }
 

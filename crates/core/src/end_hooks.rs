@@ -9,6 +9,7 @@
 //! [`hooks`](crate::hooks) has those of datatypes, which run at the end of each attempt.
 
 use crate::abort::Error;
+use crate::durability::Later;
 use crate::protocol::Protocol;
 use crate::region::UNFIT;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
@@ -17,7 +18,7 @@ use crate::worker::{Worker, outside};
 use hotrow_sync::region;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-type Hook = Box<dyn FnOnce() + Send>;
+pub(crate) type Hook = Box<dyn FnOnce() + Send>;
 
 /// The hooks of a transaction's current attempt.
 #[derive(Default)]
@@ -53,9 +54,18 @@ impl EndHooks {
         run(if has_committed { &mut self.on_commit } else { &mut self.on_abort }, panics);
     }
 
-    /// Runs those for a commit that is durable.
-    pub(crate) fn run_when_durable(&mut self, panics: &mut Panics) {
-        run(&mut self.on_durable, panics);
+    /// Runs those for a commit that is durable: now, or when the log says so.
+    pub(crate) fn run_when_durable(&mut self, later: Option<Later>, panics: &mut Panics) {
+        match later {
+            None => run(&mut self.on_durable, panics),
+            Some(later) => later.run(self),
+        }
+    }
+
+    /// Takes those for a commit that is durable, as one. There is nobody to pass their panics on to.
+    pub(crate) fn take_durable(&mut self) -> Option<Hook> {
+        let mut hooks = std::mem::take(&mut self.on_durable);
+        (!hooks.is_empty()).then(|| Box::new(move || run(&mut hooks, &mut Panics::default())) as Hook)
     }
 
     /// Drops all. They have captured users' data.
@@ -91,9 +101,12 @@ impl<P: Protocol> Transaction<'_, P> {
         self.end_hooks().on_commit.push(Box::new(hook));
     }
 
-    /// As [`on_commit`](Self::on_commit), but called when the commit is as durable as the caller's result promises: where commits
-    /// are logged, when the log has acknowledged it, and not at all if the log has failed
-    /// ([`Error::NotDurable`](crate::Error::NotDurable)).
+    /// As [`on_commit`](Self::on_commit), but called when the commit is on the device, and not at all if the log fails before
+    /// ([`Error::NotDurable`](crate::Error::NotDurable)). Without a log it is called when the transaction has committed.
+    ///
+    /// If the caller waits for the device, the hook is called on its thread, before it gets the result. Else it is called later, on a
+    /// thread of the log's: where the caller is told at once ([`Durability::Buffered`](crate::Durability::Buffered), a ticket, a log that is
+    /// written at intervals), and if a future is dropped that waits for the device. A panic is reported there, and passed on to nobody.
     pub fn on_durable(&mut self, hook: impl FnOnce() + Send + 'static) {
         self.end_hooks().on_durable.push(Box::new(hook));
     }
@@ -122,7 +135,7 @@ impl<P: Protocol> Worker<P> {
             hooks.run_at_end(result.is_ok(), panics);
             let result = self.acknowledge(result);
             if result.is_ok() {
-                hooks.run_when_durable(panics);
+                hooks.run_when_durable(self.attempt.later(), panics);
             }
             hooks.forget();
             result
@@ -143,14 +156,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends a transaction that has this attempt only, by a commit or a rollback, and runs its hooks.
     pub(crate) fn end_alone(self, commits: bool, end: impl FnOnce(Self) -> AttemptOutcome) -> AttemptOutcome {
         let Some(mut hooks) = self.attempt.end_hooks.take() else { return end(self) };
+        let later = self.attempt.later();
         let ended = catch_unwind(AssertUnwindSafe(|| end(self)));
         let is_durable = commits && matches!(ended, Ok(AttemptOutcome::Done));
-        let has_committed = is_durable || commits && matches!(ended, Ok(AttemptOutcome::NotDurable(_)));
+        let is_undurable = matches!(&ended, Ok(AttemptOutcome::NotDurable(failure)) if failure.has_committed);
+        let has_committed = is_durable || commits && is_undurable;
         let run_all = |panics: &mut Panics| {
             outside(|| {
                 hooks.run_at_end(has_committed, panics);
                 if is_durable {
-                    hooks.run_when_durable(panics);
+                    hooks.run_when_durable(later, panics);
                 }
             });
             hooks.forget();

@@ -14,7 +14,7 @@ use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{self, Limit, RetainedMemory};
-use crate::snapshot::{KeptSegments, Snapshot, SnapshotReport, Snapshots};
+use crate::snapshot::{KeptSegments, Snapshot, SnapshotKind, SnapshotReport, Snapshots};
 use crate::statistics::{Counters, Statistics};
 use crate::transaction::Transaction;
 use crate::waiting::{Waiting, WatchedNodes};
@@ -147,8 +147,9 @@ impl<P: Protocol> Engine<P> {
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
         let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
-        let snapshots = Snapshots::new(commits.is_some());
         let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
+        let awaits_device = commits.as_ref().is_some_and(|commits| commits.awaits_device());
+        let snapshots = Snapshots::new(commits.is_some(), has_log.then_some(awaits_device));
         let shared = Arc::new(Shared {
             id,
             protocol,
@@ -190,18 +191,23 @@ impl<P: Protocol> Engine<P> {
     /// [`Misuse::Nested`] within a transaction, which the snapshot might wait for.
     #[track_caller]
     pub fn snapshot(&self) -> Result<Snapshot<P>, Misuse> {
-        Snapshot::open(self, false, Location::caller())
+        Snapshot::open(self, SnapshotKind::Recent, Location::caller())
     }
 
-    /// As [`snapshot`](Self::snapshot), with everything that was committed before the call. Waits for the commits that are just
-    /// installing.
+    /// As [`snapshot`](Self::snapshot), with everything that anybody was told of before the call.
+    ///
+    /// In memory that is everything that was committed before the call, and the call waits for the commits that are just installing. In a
+    /// database whose commits are acknowledged when they are on the device, it is everything up to the last write of the device: the call
+    /// waits for nobody, and the snapshot shows nothing that a crash could take back. If no snapshot has been in use for a tenth of
+    /// a second, or somebody was told of a commit before it was on the device ([`Durability::Buffered`](crate::Durability::Buffered)), the
+    /// snapshot is one of now, and its transactions wait for the device when they end.
     ///
     /// # Errors
     ///
     /// As [`snapshot`](Self::snapshot).
     #[track_caller]
     pub fn snapshot_strict(&self) -> Result<Snapshot<P>, Misuse> {
-        Snapshot::open(self, true, Location::caller())
+        Snapshot::open(self, SnapshotKind::Strict, Location::caller())
     }
 
     /// Reports the open snapshots, with their owners, and the versions that are kept for them.
@@ -580,7 +586,7 @@ impl ThreadWorkers {
         match Self::kept(engine) {
             Some(worker) => Ok(worker),
             None if crate::worker::in_transaction() => Err(Misuse::Nested),
-            None => Ok(Box::new(engine.new_worker()?)),
+            None => Ok(Box::new(engine.register(0..engine.workers_max())?)),
         }
     }
 

@@ -58,6 +58,7 @@ mod structure;
 #[cfg(all(test, not(loom)))]
 mod testing;
 mod transaction;
+mod unacknowledged;
 mod users_code;
 mod wait_limit;
 mod waiting;
@@ -77,7 +78,7 @@ pub use conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin,
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
-pub use durability::{Durability, EpochClock, NotDurable, OutsideCommits, WorkerLog};
+pub use durability::{Durability, EpochClock, LogFollowers, NotDurable, OutsideCommits, WorkerLog};
 pub use engine::{Engine, EngineId};
 pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items, TouchedSegment};
@@ -101,7 +102,8 @@ pub use segment_object::{
 pub use session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
-    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotReader,
+    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
+    SnapshotReader,
     SnapshotReport, Sweep,
 };
 pub use statistics::Statistics;

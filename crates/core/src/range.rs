@@ -131,6 +131,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 return Ok(false);
             }
             if !self.keeps_observations() {
+                self.attempt.note_seen_absence(object.meta());
                 return self.refuse_on_snapshot(object.meta()).map(|()| true);
             }
         }

@@ -68,6 +68,8 @@ pub(crate) enum Stop {
     Panicked(String),
     /// It was told to end.
     Told(Told),
+    /// The log does not take its record, for this reason.
+    Refused(String),
     /// The body waits for a change, for this time at most, in a transaction of this engine.
     Retry {
         engine: EngineId,
@@ -106,7 +108,7 @@ pub(crate) enum AttemptOutcome {
     Panicked(String),
     /// It was told to end.
     Told(Told),
-    /// It has committed, and is perhaps not durable.
+    /// It has committed, and is perhaps not durable, or it could not commit because the log takes no more.
     NotDurable(NotDurable),
     /// The body waits for a change, for this time at most.
     Retry(Option<Duration>),
@@ -402,7 +404,11 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
                     // SAFETY: the caller's promise.
                     Ok(ReadValue::Shared(unsafe { self.load_recorded(touched, load) }))
                 }
-                None => Ok(ReadValue::Shared(load())),
+                None => {
+                    let value = load();
+                    self.attempt.note_seen_segment(touched.address());
+                    Ok(ReadValue::Shared(value))
+                }
             };
         } else {
             let id = self.item_of(touched);

@@ -17,7 +17,7 @@ use crate::policy::{Elder, RetryPolicy};
 use crate::profile::{Isolation, Profile};
 use crate::protocol::Protocol;
 use crate::retained::{self, HolderKind};
-use crate::snapshot::{Announcement, ReadPoint};
+use crate::snapshot::{Announcement, ReadPoint, SnapshotKind};
 use crate::statistics::Statistics;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
@@ -317,7 +317,7 @@ impl<P: Protocol> Worker<P> {
         }
         self.attempt.begin_transaction(self.shared.policy.deadline);
         if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(profile.isolation);
+            self.open_snapshot(profile);
             return Ok(Inside { nesting, whole: None });
         }
         let inside = Inside { nesting, whole: self.exclude_pieces() };
@@ -325,7 +325,7 @@ impl<P: Protocol> Worker<P> {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
         }
         self.may_begin(profile)?;
-        self.admit_to_log(profile)?;
+        self.admit_to_log(profile);
         Ok(inside)
     }
 
@@ -339,7 +339,7 @@ impl<P: Protocol> Worker<P> {
         let nesting = NestingGuard::enter()?;
         self.attempt.begin_transaction(Some(time_max));
         if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(profile.isolation);
+            self.open_snapshot(profile);
             return Ok(Some(Inside { nesting, whole: None }));
         }
         if self.shared.gate.is_closed() && !self.wait_at_gate() {
@@ -387,11 +387,13 @@ impl<P: Protocol> Worker<P> {
     /// Opens the snapshot on which a transaction will read, unless it has one.
     #[cold]
     #[track_caller]
-    fn open_snapshot(&mut self, isolation: Isolation) {
+    fn open_snapshot(&mut self, profile: &Profile) {
         if self.attempt.snapshot.is_none() {
-            let is_strict = isolation == Isolation::StrictSnapshot;
+            let is_strict = profile.isolation == Isolation::StrictSnapshot;
+            let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
+            let waits = self.attempt.awaits_device(profile);
             self.attempt.snapshot =
-                Some(ReadPoint::open(&self.shared.snapshots, is_strict, Location::caller()));
+                Some(ReadPoint::open(&self.shared.snapshots, kind, waits, Location::caller()));
         }
     }
 
@@ -564,8 +566,9 @@ impl<P: Protocol> Worker<P> {
     /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
+        self.set_refusal(None);
         if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(profile.isolation);
+            self.open_snapshot(&profile);
         }
         let whole = if profile.isolation.is_on_snapshot() { None } else { self.exclude_pieces() };
         OpenTransaction::new(self.open_attempt(0, true, thread::number(), profile, true), whole)

@@ -75,18 +75,25 @@ impl Buffer {
         self.admit_slowly()
     }
 
+    /// Checks that the log takes records.
+    ///
+    /// # Errors
+    ///
+    /// The log's failure if it has failed; [`Failure::Closed`] if it is being closed.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.shared.check()?;
+        // Acquire: pairs with the release in `Log::close`.
+        if self.shared.closing.load(Ordering::Acquire) { Err(Failure::Closed) } else { Ok(()) }
+    }
+
     /// True if [`admit`](Self::admit) would not wait.
     ///
     /// # Errors
     ///
     /// The log's failure if it has failed; [`Failure::Closed`] if it is being closed.
     pub fn has_room(&self) -> Result<bool, Failure> {
+        self.check()?;
         let shared = &*self.shared;
-        shared.check()?;
-        // Acquire: pairs with the release in `Log::close`.
-        if shared.closing.load(Ordering::Acquire) {
-            return Err(Failure::Closed);
-        }
         let missing = self.expected.saturating_sub(self.reserved);
         let has_space = shared.used().saturating_add(missing).saturating_add(shared.space_of_ends())
             <= shared.options.space_bytes_max;
@@ -168,6 +175,17 @@ impl Buffer {
             shared.hurry.store(true, Ordering::Release);
             shared.interval.notify_all();
         }
+    }
+
+    /// As [`Log::wait_appended`](crate::Log::wait_appended).
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::wait_durable`](crate::Log::wait_durable).
+    pub fn wait_appended(&self, epoch: u64) -> Result<(), Failure> {
+        // Nearly always its own record is the one.
+        let is_own = lock(&self.state.records).last_epoch >= epoch;
+        self.shared.wait_durable(if is_own { epoch } else { self.shared.appended_up_to(epoch) })
     }
 
     /// Bytes of the records that the logger has not taken yet.

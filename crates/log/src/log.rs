@@ -108,6 +108,40 @@ impl Log {
         WhenDurable::new(Arc::clone(self.shared()), epoch)
     }
 
+    /// As [`wait_durable`](Self::wait_durable), for the records that were appended before the call: it does not wait for an epoch that has
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_durable`](Self::wait_durable).
+    pub fn wait_appended(&self, epoch: u64) -> Result<(), Failure> {
+        self.shared().wait_durable(self.shared().appended_up_to(epoch))
+    }
+
+    /// A future of [`wait_appended`](Self::wait_appended).
+    pub fn when_appended(&self, epoch: u64) -> WhenDurable {
+        self.when_durable(self.shared().appended_up_to(epoch))
+    }
+
+    /// The largest epoch up to which [`wait_appended`](Self::wait_appended) would wait.
+    pub fn last_appended(&self, epoch: u64) -> u64 {
+        self.shared().appended_up_to(epoch)
+    }
+
+    /// As [`wait_durable`](Self::wait_durable), but does not ask the logger to hurry.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_durable`](Self::wait_durable).
+    pub fn wait_written(&self, epoch: u64) -> Result<(), Failure> {
+        self.shared().wait_written(epoch)
+    }
+
+    /// True if [`wait_appended`](Self::wait_appended) would not wait.
+    pub fn is_settled(&self, epoch: u64) -> bool {
+        self.durable_epoch() >= self.shared().appended_up_to(epoch)
+    }
+
     /// Largest epoch of which all commits are durable, and those of all earlier epochs.
     pub fn durable_epoch(&self) -> u64 {
         self.shared().durable_epoch()
@@ -170,13 +204,19 @@ impl Log {
 
 impl Shared {
     fn flush(&self) -> Result<(), Failure> {
-        let epoch = {
-            let buffers = lock(&self.buffers);
-            let live = buffers.iter().map(|buffer| lock(&buffer.records).last_epoch).max();
-            // Acquire: pairs with the release of the logger, which adds a buffer's epoch before it forgets the buffer.
-            live.unwrap_or(0).max(self.departed_epoch.load(Ordering::Acquire))
-        };
-        self.wait_durable(epoch)
+        self.wait_durable(self.appended_up_to(u64::MAX))
+    }
+
+    /// An epoch, or the largest one of any record, if that is smaller and not durable.
+    pub(crate) fn appended_up_to(&self, epoch: u64) -> u64 {
+        if self.durable_epoch() >= epoch {
+            return epoch;
+        }
+        let buffers = lock(&self.buffers);
+        let live = buffers.iter().map(|buffer| lock(&buffer.records).last_epoch).max();
+        // Acquire: pairs with the release of the logger, which adds a buffer's epoch before it forgets the buffer.
+        let last = live.unwrap_or(0).max(self.departed_epoch.load(Ordering::Acquire));
+        epoch.min(last)
     }
 }
 

@@ -26,6 +26,12 @@ pub trait Epochs: Send + 'static {
     /// decrease, and exceed the epoch of every commit that ended before the call. The first result exceeds the epoch that
     /// [`Opened::replay`](crate::Opened::replay) returned.
     fn advance(&mut self) -> u64;
+
+    /// Learns that all records below the epoch that [`advance`](Self::advance) has returned last are durable, before anybody else does.
+    fn acknowledge(&mut self, _epoch: u64) {}
+
+    /// Learns that the log has failed: nothing else will be durable.
+    fn failed(&mut self) {}
 }
 
 /// Sleep of the logger when the engine's epochs do not get to the one that somebody waits for.
@@ -191,10 +197,12 @@ impl Logger {
 
     fn guarded(&mut self, step: impl FnOnce(&mut Self) -> Result<Step, Failure>) -> Step {
         let failure = match catch_unwind(AssertUnwindSafe(|| step(self))) {
-            Ok(Ok(done)) => return done,
+            Ok(Ok(done)) if !self.shared.has_failed() => return done,
+            Ok(Ok(_)) => self.shared.failure().unwrap_or(Failure::Closed),
             Ok(Err(failure)) => failure,
             Err(_) => Failure::Thread("panicked".into()),
         };
+        self.epochs.failed();
         self.shared.fail(failure);
         Step::Ended
     }
@@ -266,6 +274,7 @@ impl Logger {
             self.shared.counts.records.fetch_add(u64::from(self.records), Ordering::Relaxed);
         }
         self.bound = bound;
+        self.epochs.acknowledge(bound);
         self.shared.publish(bound - 1);
         Ok(written)
     }

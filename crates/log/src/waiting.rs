@@ -43,6 +43,11 @@ impl Shared {
         }
         self.check_process()?;
         self.want(epoch);
+        self.wait_written(epoch)
+    }
+
+    /// Waits until an epoch is durable, whenever the logger writes it.
+    pub(crate) fn wait_written(&self, epoch: u64) -> Result<(), Failure> {
         let mut result = Ok(());
         self.progress.wait_until(|| match self.durability(epoch) {
             Some(over) => {

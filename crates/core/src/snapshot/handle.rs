@@ -19,17 +19,22 @@ pub(crate) struct ReadPoint {
 }
 
 impl ReadPoint {
-    /// Opens a snapshot.
+    /// Opens a snapshot. `waits`: nobody is told of what it shows before that is as durable as the log promises.
     pub(crate) fn open(
         snapshots: &Arc<Snapshots>,
-        strict: bool,
+        kind: SnapshotKind,
+        waits: bool,
         place: &'static Location<'static>,
     ) -> Arc<Self> {
         let arrival = snapshots.recorder.get().map_or(0, |recorder| recorder.stamp());
-        let mut opened = if strict { snapshots.open_strict() } else { snapshots.open() };
-        if strict {
-            opened.history_begin = arrival;
-        }
+        let is_acknowledged = waits && kind != SnapshotKind::Committed;
+        let acknowledged = if is_acknowledged { snapshots.open_acknowledged() } else { None };
+        let opened = acknowledged.unwrap_or_else(|| match kind {
+            SnapshotKind::Recent => snapshots.open(),
+            SnapshotKind::Strict | SnapshotKind::Committed => {
+                Opened { history_begin: arrival, ..snapshots.open_strict() }
+            }
+        });
         if let Some(slot) = &opened.slot {
             slot.name(place);
         }
@@ -59,6 +64,17 @@ impl Drop for ReadPoint {
     }
 }
 
+/// The commits that a snapshot shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// Those up to a moment that may lie a little back: see [`Engine::snapshot`].
+    Recent,
+    /// At least those of which anybody was told: see [`Engine::snapshot_strict`].
+    Strict,
+    /// All, acknowledged or not.
+    Committed,
+}
+
 /// A state of an engine's objects and tables, as it was at one moment: see [`Engine::snapshot`].
 ///
 /// Transactions on it only read. They never abort, and no writer waits for them or aborts because of them. As long as the
@@ -81,21 +97,21 @@ impl<P: Protocol> fmt::Debug for Snapshot<P> {
 }
 
 impl<P: Protocol> Snapshot<P> {
-    /// Opens a snapshot, as [`Engine::snapshot`] does or [`Engine::snapshot_strict`], for a caller at `place`.
+    /// Opens a snapshot for a caller at `place`.
     ///
     /// # Errors
     ///
     /// As [`Engine::snapshot`].
     pub fn open(
         engine: &Engine<P>,
-        is_strict: bool,
+        kind: SnapshotKind,
         place: &'static Location<'static>,
     ) -> Result<Self, Misuse> {
         if in_transaction() {
             // It would wait for the transaction's own commit, if a change at the commit opens it.
             return Err(Misuse::Nested);
         }
-        let point = ReadPoint::open(&engine.shared.snapshots, is_strict, place);
+        let point = ReadPoint::open(&engine.shared.snapshots, kind, true, place);
         Ok(Self { engine: engine.clone(), point })
     }
 

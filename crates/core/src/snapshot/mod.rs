@@ -40,7 +40,7 @@ mod reading;
 mod versions;
 
 pub(crate) use handle::ReadPoint;
-pub use handle::{OpenSnapshot, Snapshot, SnapshotReport};
+pub use handle::{OpenSnapshot, Snapshot, SnapshotKind, SnapshotReport};
 pub(crate) use keeper::KeptWrites;
 pub use keeper::{Keeper, KeptSegments, Redo, Sweep};
 pub(crate) use points::{Announcement, Snapshots};

@@ -39,6 +39,8 @@ use super::versions::{Place, Versions};
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::history::recorder::Recorder;
 use crate::retained;
+use crate::unacknowledged::NewestCommits;
+use acknowledged::AcknowledgedPoints;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
@@ -75,6 +77,10 @@ pub(crate) struct Snapshots {
     workers: Mutex<Vec<Word>>,
     /// The points that are not ready yet, the oldest first. Locked for moments only, but for the first point after a while.
     pending: Mutex<PendingPoints>,
+    /// The newest commits, if they are logged.
+    newest_commits: Option<NewestCommits>,
+    /// The points for which a log answers.
+    acknowledged: AcknowledgedPoints,
     /// The number of readers that wait for a pending point. It grows under the lock of `pending`.
     waiting: AtomicUsize,
     /// Structures that keep removed segments for snapshots.
@@ -109,10 +115,11 @@ struct Point {
     history: AtomicU64,
 }
 
-/// The number of points whose facts are kept: the newest one that is ready, and those that are pending.
-const POINTS: usize = PENDING_MAX + 1;
+/// The number of points whose facts are kept: the newest one that is ready, those that are pending, the acknowledged one, and the one that
+/// the log is writing, which may be pending besides those of readers.
+const POINTS: usize = PENDING_MAX + 3;
 
-/// The number of points that may be pending. Readers beyond that wait for the oldest one, and share the next.
+/// The number of points of readers that may be pending. Readers beyond that wait for the oldest one, and share the next.
 const PENDING_MAX: usize = if cfg!(test) { 2 } else { 15 };
 
 /// A snapshot that was opened.
@@ -173,8 +180,9 @@ const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
 const LOOKS: u32 = 64;
 
 impl Snapshots {
-    /// `always`: commits are stamped whether or not there are snapshots.
-    pub(crate) fn new(always: bool) -> Arc<Self> {
+    /// `always`: commits are stamped whether or not there are snapshots. `log`: they are logged, and are acknowledged when they are on the
+    /// device (`Some(true)`) or at once.
+    pub(crate) fn new(always: bool, log: Option<bool>) -> Arc<Self> {
         let always = always || !barrier::is_asymmetric();
         Arc::new(Self {
             now: CachePadded::new(Now {
@@ -194,6 +202,8 @@ impl Snapshots {
             whole: CachePadded::new(AtomicU64::new(0)),
             workers: Mutex::new(Vec::new()),
             pending: Mutex::new(VecDeque::new()),
+            acknowledged: AcknowledgedPoints::new(log == Some(true)),
+            newest_commits: log.map(|_| NewestCommits::new()),
             waiting: AtomicUsize::new(0),
             sweeps: Mutex::new(Vec::new()),
         })
@@ -201,6 +211,11 @@ impl Snapshots {
 
     pub(crate) fn versions(&self) -> &Versions {
         &self.versions
+    }
+
+    /// The newest commits, if they are logged.
+    pub(crate) fn newest_commits(&self) -> Option<&NewestCommits> {
+        self.newest_commits.as_ref()
     }
 
     pub(crate) fn readers(&self) -> &Readers {
@@ -218,10 +233,19 @@ impl Snapshots {
         self.now.clock.load(Ordering::SeqCst)
     }
 
-    /// Advances the clock, without a point, and waits for the commits that may have a smaller number. Returns the number.
+    /// Advances the clock for the log, and waits for the commits that may have a smaller number. Returns the number. It is a point's
+    /// while acknowledged points are in use.
     pub(crate) fn advance(&self) -> u64 {
         // Not while a point is begun, whose number is the clock's next.
-        let pending = lock(&self.pending);
+        let mut pending = lock(&self.pending);
+        if self.acknowledged.are_in_use() {
+            let point = self.begin_point(&mut pending);
+            self.acknowledged.begin(point.number);
+            drop(pending);
+            wait_for(&point.commits);
+            self.finish_points(&mut lock(&self.pending), point.number);
+            return point.number;
+        }
         let number = self.now.clock.fetch_add(1, Ordering::SeqCst) + 1;
         drop(pending);
         // As in `begin_point`.
@@ -386,12 +410,18 @@ impl Snapshots {
     fn begin_point(&self, pending: &mut PendingPoints) -> Pending {
         // Not one whose facts would take the place of others that are needed.
         let ready = self.ready.load(Ordering::SeqCst);
+        let of_log = [self.acknowledged.newest(), self.acknowledged.coming()];
         let is_free = |number: &u64| {
-            let mut used = pending.iter().map(|point| point.number).chain([ready]);
+            let mut used = pending
+                .iter()
+                .map(|point| point.number)
+                .chain([ready])
+                .chain(of_log)
+                .filter(|used| *used != 0);
             !used.any(|used| used % POINTS as u64 == number % POINTS as u64)
         };
         let mut numbers = self.now.clock.load(Ordering::SeqCst) + 1..;
-        let number = numbers.find(is_free).expect("there is one place more than points may be pending");
+        let number = numbers.find(is_free).expect("there is one place more than are used");
         let point = self.point(number);
         // Relaxed: published by `ready`.
         point.since.store(Moment::now().0, Ordering::Relaxed);
@@ -485,9 +515,12 @@ impl Snapshots {
         // missed here, the point was ready when `ready` was read here, or a later one was, and the reader will see that.
         let newest = self.now.newest.load(Ordering::SeqCst);
         let ready = self.ready.load(Ordering::SeqCst);
+        // Before the acknowledged one, which it becomes. After `ready`: the log's next point has a greater number.
+        let coming = self.acknowledged.coming();
+        let acknowledged = self.acknowledged.newest();
         fence(Ordering::SeqCst);
         let mut numbers = self.readers.numbers();
-        numbers.push(ready);
+        numbers.extend([ready, coming, acknowledged]);
         numbers.sort_unstable();
         numbers.dedup();
         let coming = match (newest, ready) {
@@ -502,7 +535,7 @@ impl Snapshots {
     /// Stops keeping versions, if no snapshot is open, nor will be that has been made before, unless there has been one of late that may
     /// be a little old. `at_once`: even then. True if none are kept now.
     pub(crate) fn stop_keeping(&self, at_once: bool) -> bool {
-        if !at_once && is_recent(&self.last_stale_use) || !self.readers.are_none() {
+        if !at_once && is_recent(&self.last_stale_use) || self.acknowledged.are_in_use() || !self.readers.are_none() {
             return false;
         }
         let Some(mut pending) = try_lock(&self.pending) else { return false };
@@ -520,6 +553,7 @@ impl Snapshots {
             return false;
         }
         pending.clear();
+        self.acknowledged.forget();
         self.now.newest.store(0, Ordering::SeqCst);
         // Later points have greater numbers than all stamps until now.
         self.now.clock.fetch_add(1, Ordering::SeqCst);
@@ -686,6 +720,7 @@ impl Drop for Announcement {
     }
 }
 
+mod acknowledged;
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, not(loom)))]

@@ -5,6 +5,7 @@ use crate::abort::Misuse;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::counter::Counter;
+use crate::durability::NotDurable;
 use crate::history::Ended;
 use crate::pieces::Piece;
 use crate::protocol::Protocol;
@@ -108,8 +109,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn between_halves(&mut self) -> bool {
         match self.attempt.between_halves() {
             Ok(()) => true,
-            Err(misuse) => {
-                let _ = self.misuse(misuse);
+            Err(stop) => {
+                let _ = self.stop(stop);
                 false
             }
         }
@@ -207,6 +208,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Some(Stop::RolledBack(reason)) => AttemptOutcome::RolledBack(reason),
             Some(Stop::Panicked(message)) => AttemptOutcome::Panicked(message),
             Some(Stop::Told(limit)) => AttemptOutcome::Told(limit),
+            Some(Stop::Refused(reason)) => {
+                AttemptOutcome::NotDurable(NotDurable { reason, has_committed: false })
+            }
             Some(Stop::Retry { time_max, .. }) => AttemptOutcome::Retry(time_max),
         }
     }

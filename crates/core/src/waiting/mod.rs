@@ -72,7 +72,6 @@ mod models;
 pub(crate) use registry::Waiting;
 pub use registry::WatchedNodes;
 pub(crate) use sleep::Waits;
-pub(crate) use task::Acknowledgement;
 pub use task::TransactFuture;
 pub(crate) use waiter::Waiter;
 pub(crate) use watch::Watch;

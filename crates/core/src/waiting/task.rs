@@ -25,6 +25,7 @@
 
 use super::{Waits, Watch};
 use crate::abort::{Abort, BlockedForever, Error, Misuse};
+use crate::durability::{Acknowledgement, Answer, Later};
 use crate::end_hooks::EndHooks;
 use crate::engine::Engine;
 use crate::events::Events;
@@ -47,9 +48,6 @@ const MEMORY_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The longest time for which a future waits for room in the log.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// The log's acknowledgement of a commit.
-pub(crate) type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A transaction as a future: see [`Engine::transact_async`].
 #[must_use = "a future does nothing unless it is polled"]
@@ -87,7 +85,7 @@ enum Phase<R, E> {
     Run,
     /// Until a change, or this moment.
     Wait(Option<Instant>),
-    Acknowledge(Acknowledgement, Result<R, Error<E>>),
+    Acknowledge(Answer, Option<Later>, Result<R, Error<E>>),
     Over,
 }
 
@@ -100,7 +98,14 @@ pub(crate) enum Step<R, E> {
     /// Go on when something changes, and not after this moment.
     Wait(Option<Instant>),
     /// The transaction is over when the log has acknowledged it.
-    Over(Result<R, Error<E>>, Option<Acknowledgement>),
+    Over(Result<R, Error<E>>, Acknowledgement),
+}
+
+impl<R, E> Step<R, E> {
+    /// The end by an error that tells nothing of what was read.
+    fn failed(error: Error<E>) -> Self {
+        Step::Over(Err(error), Acknowledgement::default())
+    }
 }
 
 impl<P: Protocol> Engine<P> {
@@ -164,7 +169,7 @@ where
                     let step = engine.with_worker(|worker| {
                         Ok(worker.called_from(place).step(progress, *profile, &mut *body, place))
                     });
-                    match step.unwrap_or_else(|error| Step::Over(Err(error), None)) {
+                    match step.unwrap_or_else(|error| Step::failed(error)) {
                         Step::Again => *phase = Phase::Run,
                         Step::Yield => {
                             *phase = Phase::Run;
@@ -174,9 +179,10 @@ where
                         Step::Wait(until) => *phase = Phase::Wait(until),
                         Step::Over(result, acknowledgement) => {
                             progress.decided(result.is_ok());
-                            match acknowledgement {
-                                None => return Poll::Ready(progress.over(result)),
-                                Some(until) => *phase = Phase::Acknowledge(until, result),
+                            let Acknowledgement { until, later } = acknowledgement;
+                            match until {
+                                None => return Poll::Ready(progress.over(result, later)),
+                                Some(until) => *phase = Phase::Acknowledge(until, later, result),
                             }
                         }
                     }
@@ -189,15 +195,15 @@ where
                     } else if until.is_some_and(|until| clock::now() >= until) {
                         let timeout = progress.waits.timeout();
                         progress.decided(false);
-                        return Poll::Ready(progress.over(Err(timeout)));
+                        return Poll::Ready(progress.over(Err(timeout), None));
                     } else {
                         *phase = Phase::Wait(until);
                         return Poll::Pending;
                     }
                 }
-                Phase::Acknowledge(mut until, result) => match until.as_mut().poll(context) {
+                Phase::Acknowledge(mut until, later, result) => match until.as_mut().poll(context) {
                     Poll::Pending => {
-                        *phase = Phase::Acknowledge(until, result);
+                        *phase = Phase::Acknowledge(until, later, result);
                         return Poll::Pending;
                     }
                     Poll::Ready(acknowledged) => {
@@ -205,7 +211,7 @@ where
                             (Ok(_), Err(reason)) => Err(Error::not_durable(reason)),
                             (result, _) => result,
                         };
-                        return Poll::Ready(progress.over(result));
+                        return Poll::Ready(progress.over(result, None));
                     }
                 },
                 Phase::Over => panic!("a transaction was polled after it had ended"),
@@ -217,12 +223,15 @@ where
 impl<P: Protocol, R, E, F> Drop for TransactFuture<P, R, E, F> {
     /// Ends the transaction, if it has not ended: without effect, unless it waits for the log's acknowledgement.
     fn drop(&mut self) {
-        if let Phase::Run | Phase::Wait(_) = self.phase {
-            Panics::passing_on(|panics| {
-                if let Some(hooks) = &mut self.progress.hooks {
-                    hooks.run_at_end(false, panics);
+        let Some(hooks) = &mut self.progress.hooks else { return };
+        match &mut self.phase {
+            Phase::Run | Phase::Wait(_) => Panics::passing_on(|panics| hooks.run_at_end(false, panics)),
+            Phase::Acknowledge(_, later, Ok(_)) => {
+                if let Some(later) = later.take() {
+                    later.run(hooks);
                 }
-            });
+            }
+            Phase::Acknowledge(..) | Phase::Over => {}
         }
     }
 }
@@ -249,11 +258,11 @@ impl Progress {
         }
     }
 
-    /// Runs the hooks for a commit that is durable.
-    fn over<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
+    /// Runs the hooks for a commit that is durable, or has the log run them later.
+    fn over<R, E>(&mut self, result: Result<R, Error<E>>, later: Option<Later>) -> Result<R, Error<E>> {
         if let Some(mut hooks) = self.hooks.take() {
             if result.is_ok() {
-                Panics::passing_on(|panics| hooks.run_when_durable(panics));
+                Panics::passing_on(|panics| hooks.run_when_durable(later, panics));
             }
             hooks.forget();
         }
@@ -275,15 +284,15 @@ impl<P: Protocol> Worker<P> {
         body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
         place: &'static Location<'static>,
     ) -> Step<R, E> {
-        match self.has_room_in_log(&profile) {
-            Ok(true) => progress.full_since = None,
-            Ok(false) => {
-                let since = *progress.full_since.get_or_insert_with(clock::now);
-                let is_over = since.elapsed() >= ROOM_WAIT_MAX;
-                let error = || Error::no_room(format!("the log has had no room for {ROOM_WAIT_MAX:?}"));
-                return if is_over { Step::Over(Err(error()), None) } else { Step::Yield };
+        if self.has_room_in_log(&profile) {
+            progress.full_since = None;
+            self.set_refusal(None);
+        } else {
+            let since = *progress.full_since.get_or_insert_with(clock::now);
+            if since.elapsed() < ROOM_WAIT_MAX {
+                return Step::Yield;
             }
-            Err(error) => return Step::Over(Err(error), None),
+            self.set_refusal(Some(format!("the log has had no room for {ROOM_WAIT_MAX:?}")));
         }
         let inside = match self.admit_for(BLOCKS_MAX, &profile) {
             Ok(Some(inside)) => inside,
@@ -291,9 +300,9 @@ impl<P: Protocol> Worker<P> {
             Err(Error::MemoryLimit(limit)) => {
                 let since = *progress.short_since.get_or_insert_with(clock::now);
                 let is_over = since.elapsed() >= MEMORY_WAIT_MAX;
-                return if is_over { Step::Over(Err(Error::MemoryLimit(limit)), None) } else { Step::Yield };
+                return if is_over { Step::failed(Error::MemoryLimit(limit)) } else { Step::Yield };
             }
-            Err(error) => return Step::Over(Err(error), None),
+            Err(error) => return Step::failed(error),
         };
         progress.short_since = None;
         if let Some(hooks) = progress.hooks.take() {
@@ -319,7 +328,8 @@ impl<P: Protocol> Worker<P> {
             Attempted::RolledBack(error) => {
                 // A body's own error tells what it has read, as a result does.
                 let acknowledges = matches!(error, Error::Rollback(_));
-                let acknowledgement = if acknowledges { self.attempt.acknowledgement() } else { None };
+                let acknowledgement =
+                    if acknowledges { self.attempt.acknowledgement() } else { Acknowledgement::default() };
                 Step::Over(Err(error), acknowledgement)
             }
             Attempted::Unfinished(Unfinished::Lost(lost)) => {
@@ -338,7 +348,7 @@ impl<P: Protocol> Worker<P> {
                 let conflict = lost.into_conflict(progress.lost, lost_time);
                 events.gives_up(&conflict);
                 let error = if is_last { Error::Conflict(conflict) } else { Error::Timeout(conflict) };
-                Step::Over(Err(error), None)
+                Step::failed(error)
             }
             Attempted::Unfinished(Unfinished::Waits(time_max)) => {
                 self.begin_to_wait(progress, &profile, time_max)
@@ -365,7 +375,7 @@ impl<P: Protocol> Worker<P> {
         time_max: Option<Duration>,
     ) -> Step<R, E> {
         if profile.isolation.is_on_snapshot() {
-            return Step::Over(Err(Misuse::CannotWait.into()), None);
+            return Step::failed(Misuse::CannotWait.into());
         }
         if progress.waits.was_woken() {
             self.slot.counters.woken_in_vain();
@@ -378,7 +388,7 @@ impl<P: Protocol> Worker<P> {
                 return Step::Again;
             }
             Some(watch) if watch.is_empty() => {
-                return Step::Over(Err(Error::BlockedForever(BlockedForever::NothingRead)), None);
+                return Step::failed(Error::BlockedForever(BlockedForever::NothingRead));
             }
             Some(_) => {}
         }

@@ -52,6 +52,14 @@
 //! came while the last one was being written: the more threads (or tickets), the more commits in one write. A single thread that waits for
 //! each commit gets one commit for each write of its device, whatever the database.
 //!
+//! A transaction that only reads waits for the device only if it has read what is not there yet: a row that was written a moment ago, or
+//! the absence of one in a table that was. A [strict snapshot](crate::guide::snapshots) does not wait at all: it shows everything up to the last
+//! write of the device, and so all that anybody was told. If somebody was told early (`Durability::Buffered`, a ticket), it shows
+//! that, too, and whoever reads on it is told when it is on the device.
+//!
+//! What must happen once a commit is on the device is left to a hook, [`Transaction::on_durable`](crate::Transaction::on_durable), in each of
+//! these modes. A hook of a transaction that nobody waits for runs on a thread of the log's.
+//!
 //! ```
 //! # #[cfg(feature = "durable")]
 //! # {
@@ -103,8 +111,9 @@
 //!
 //! # When something fails
 //!
-//! A device that has failed once is not trusted again: from then on transactions that write end with `Error::NotDurable`, which says
-//! whether they have committed in memory. What was acknowledged is there after the next opening. A full disk is such a failure, and
+//! A device that has failed once is not trusted again: from then on transactions that write durable data end with `Error::NotDurable`, which
+//! says whether they have committed in memory. So they do after `Database::close`. Those that only read go on, and strict snapshots show the
+//! last state that is on the device; a reader that has read what did not get there ends with `Error::NotDurable`, too. What was acknowledged is there after the next opening. A full disk is such a failure, and
 //! so is a log that reaches its bound (`LogOptions::space_bytes_max`) while no checkpoint frees room.
 //!
 //! Bytes of a last write that was cut off by a crash are cut off, and reported (`Database::open_report`). Damage before them is an error

@@ -32,6 +32,7 @@
 //! |---|---|---|
 //! | [`Engine::snapshot`] | everything up to a moment that lies about a millisecond back at most; [`Snapshot::staleness`] says how far | for nobody, unless none of this kind has been in use for a tenth of a second |
 //! | [`Engine::snapshot_strict`] | everything that was committed before the call | for commits that are just installing |
+//! | either, in a database whose commits wait for the device | everything that is on the device, and so all that anybody was told | for nobody, unless none has been in use for a tenth of a second, or somebody was told early: then its transactions wait for the device when they end |
 //!
 //! One transaction alone may also ask by its profile: [`Isolation::Snapshot`], [`Isolation::StrictSnapshot`]. A
 //! [procedure](Procedure) whose profile says that it only reads runs on a strict snapshot unless

@@ -87,7 +87,7 @@
 //! # Hooks
 //!
 //! A body may run several times, so it leaves what must happen once to a hook: [`on_commit`](Transaction::on_commit),
-//! [`on_durable`](Transaction::on_durable) (when the log has acknowledged the commit), [`on_abort`](Transaction::on_abort) (when the
+//! [`on_durable`](Transaction::on_durable) (when the commit is on the device, whether or not the caller waits for that), [`on_abort`](Transaction::on_abort) (when the
 //! transaction, not one attempt, has ended without a commit). The hooks of an attempt that is followed by another one are dropped,
 //! and so are those of a [part](Transaction::savepoint) that is undone.
 //!

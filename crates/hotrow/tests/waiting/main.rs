@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acknowledged;
 mod durable;
 mod durations;
 mod executor;

@@ -6,10 +6,11 @@ use super::table::TableLog;
 use crate::database::{Database, WeakDatabase};
 use crate::key::Key;
 use crate::table::Table;
-use hotrow_core::{Error, Protocol, Snapshot, SnapshotReader, Value, contained};
+use hotrow_core::{Error, Protocol, Snapshot, SnapshotKind, SnapshotReader, Value, contained};
 use hotrow_log::{CheckpointWriter, Report, entry};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::{Arc, Mutex, lock};
+use std::panic::Location;
 
 /// The bytes of rows or values that are written at once.
 pub(super) const CHUNK_BYTES: usize = 1 << 18;
@@ -60,6 +61,7 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     ///
     /// [`CheckpointError`]; the last checkpoint and the log are still there then.
+    #[track_caller]
     pub fn checkpoint(&self) -> Result<u64, CheckpointError> {
         let durable = self.durable().ok_or(CheckpointError::NoLog)?;
         let _one_at_a_time = lock(&durable.checkpoint);
@@ -73,8 +75,10 @@ impl<P: Protocol> Database<P> {
         lock(&self.durable()?.checkpoint_error).clone()
     }
 
+    #[track_caller]
     fn checkpoint_now(&self, durable: &Durable<P>) -> Result<u64, CheckpointError> {
-        let snapshot = self.snapshot_strict().map_err(Error::Misuse)?;
+        let place = Location::caller();
+        let snapshot = Snapshot::open(self, SnapshotKind::Committed, place).map_err(Error::Misuse)?;
         let to_write = durable.to_write();
         let mut reader = self.snapshot_reader().map_err(Error::Misuse)?;
         let mut writer = durable.log.begin_checkpoint(snapshot.number())?;

@@ -48,6 +48,7 @@ mod checkpoint;
 mod codec;
 mod error;
 mod fields;
+mod followers;
 mod objects;
 mod opening;
 mod shape;

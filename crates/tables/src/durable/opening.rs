@@ -132,11 +132,11 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let threads = if thread::is_simulated() { 1 } else { threads };
         let last = opened.replay(threads, &tell, &add)?;
         let report = opened.report().clone();
-        let steps = LogSteps::default();
+        let steps = LogSteps::new(mode);
         let engine = Engine::with_commit_steps(&options, policy, steps.clone());
         engine.continue_after(CommitStamp::new(last.epoch, last.order));
         let (log, logger) = start(opened, Box::new(ClockOfEngine(engine.epoch_clock())))?;
-        steps.start(log.clone(), mode);
+        steps.start(log.clone());
         let durable = Durable::new(log, report, &catalog, rows);
         Ok((Database::with_log(&engine, durable), logger))
     }

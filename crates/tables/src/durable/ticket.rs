@@ -29,7 +29,7 @@ impl Ticket {
 
     /// True if the transaction is durable, and all that it has read. Always true in a database without a directory.
     pub fn is_durable(&self) -> bool {
-        self.log.as_ref().is_none_or(|(log, epoch)| log.durable_epoch() >= *epoch)
+        self.log.as_ref().is_none_or(|(log, epoch)| log.is_settled(*epoch))
     }
 
     /// Waits until the transaction is durable.
@@ -39,7 +39,7 @@ impl Ticket {
     /// [`NotDurable`] if it never will be, as far as one knows.
     pub fn wait(&self) -> Result<(), NotDurable> {
         match &self.log {
-            Some((log, epoch)) => log.wait_durable(*epoch).map_err(|failure| not_durable(&failure)),
+            Some((log, epoch)) => log.wait_appended(*epoch).map_err(|failure| not_durable(&failure)),
             None => Ok(()),
         }
     }
@@ -54,7 +54,7 @@ impl IntoFuture for Ticket {
     type IntoFuture = Awaited;
 
     fn into_future(self) -> Awaited {
-        Awaited(self.log.map(|(log, epoch)| log.when_durable(epoch)))
+        Awaited(self.log.map(|(log, epoch)| log.when_appended(epoch)))
     }
 }
 

@@ -11,8 +11,8 @@ use crate::index::Direction;
 use crate::table as typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
-    Abort, ContextAccess, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Snapshot, SnapshotReport,
-    Statistics, Transaction, Worker, WorkerId,
+    Abort, ContextAccess, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Snapshot, SnapshotKind,
+    SnapshotReport, Statistics, Transaction, Worker, WorkerId,
 };
 use hotrow_objects::TArray;
 use std::any::Any;
@@ -356,7 +356,8 @@ impl<P: Protocol> Backend for Database<P> {
     }
 
     fn snapshot(&self, is_strict: bool, place: Place) -> Result<Box<dyn BackendSnapshot>, Misuse> {
-        let snapshot = Snapshot::open(self, is_strict, place)?;
+        let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
+        let snapshot = Snapshot::open(self, kind, place)?;
         Ok(Box::new(TypedSnapshot { snapshot, database: self.clone() }))
     }
 

@@ -9,7 +9,7 @@ use hotrow_sync::thread::spawn;
 #[test]
 fn a_snapshot_begins_when_all_commits_with_smaller_stamps_have_installed() {
     Model::new().preemptions(2).needs(Part::TOTAL_ORDER).needs(Part::STEP).check(|| {
-        let snapshots = Snapshots::new(false);
+        let snapshots = Snapshots::new(false, None);
         let value = Arc::new(AtomicU64::new(0));
         let (installed, mut announcement) = (value.clone(), Announcement::new(&snapshots));
         let committer = spawn(move || {
@@ -63,7 +63,7 @@ fn a_reader_that_loads_a_new_value_finds_the_one_before() {
 #[test]
 fn a_point_that_is_hidden_for_a_moment_keeps_its_versions() {
     Model::new().preemptions(2).check(|| {
-        let snapshots = Snapshots::new(false);
+        let snapshots = Snapshots::new(false, None);
         let number = snapshots.open_strict().number;
         // The next point waits for a commit.
         let mut commit = Announcement::new(&snapshots);
@@ -85,7 +85,7 @@ fn a_point_that_is_hidden_for_a_moment_keeps_its_versions() {
 #[test]
 fn a_reader_whose_slot_was_missed_sees_that_its_snapshot_is_no_longer_the_newest() {
     Model::new().preemptions(2).needs(Part::TOTAL_ORDER).needs(Part::STEP).check(|| {
-        let snapshots = Snapshots::new(false);
+        let snapshots = Snapshots::new(false, None);
         let number = snapshots.open_strict().number;
         let other = snapshots.clone();
         let sweeper = spawn(move || {

@@ -37,7 +37,7 @@ fn value_at(snapshots: &Snapshots, number: u64) -> Option<u64> {
 
 #[test]
 fn each_open_snapshot_finds_its_version_and_versions_that_nobody_needs_are_freed() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let dropped = Arc::new(AtomicUsize::new(0));
     let counted = |value| Counted(value, dropped.clone());
     let mut worker = Announcement::new(&snapshots);
@@ -76,7 +76,7 @@ fn each_open_snapshot_finds_its_version_and_versions_that_nobody_needs_are_freed
 
 #[test]
 fn a_point_is_ready_only_when_the_commits_before_it_have_ended() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let mut worker = Announcement::new(&snapshots);
     let first = snapshots.open_strict().number;
     assert_eq!(worker.begin(), Some(first));
@@ -96,7 +96,7 @@ fn a_point_is_ready_only_when_the_commits_before_it_have_ended() {
 
 #[test]
 fn without_snapshots_commits_draw_no_stamps() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let mut worker = Announcement::new(&snapshots);
     assert_eq!(worker.begin(), None);
     worker.end();
@@ -109,7 +109,7 @@ fn without_snapshots_commits_draw_no_stamps() {
 
 #[test]
 fn a_sweep_that_began_before_a_snapshot_takes_none_of_its_versions() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     drop(snapshots.open_strict());
     assert!(snapshots.stop_keeping(false));
     let before = snapshots.open_numbers();
@@ -122,7 +122,7 @@ fn a_sweep_that_began_before_a_snapshot_takes_none_of_its_versions() {
 
 #[test]
 fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let opened = snapshots.open_strict();
     let versions = snapshots.versions();
     let (mut chunks, mut places) = (Chunks::default(), VecDeque::new());
@@ -152,7 +152,7 @@ fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
 
 #[test]
 fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let opened = snapshots.open_strict();
     let other = SegmentId { object: 2, ..SEGMENT };
     snapshots.versions.keep(SEGMENT, (0, opened.number), 0, 7_u64, 0, false);
@@ -162,7 +162,7 @@ fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
 
 #[test]
 fn a_late_change_is_made_to_the_versions_of_all_points_that_see_it() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let (versions, pin) = (snapshots.versions(), Pin::new());
     // Commits with the stamps 5 and 8 have replaced 10 and 20.
     versions.keep(SEGMENT, (0, 5), 0, 10_u64, 0, false);
@@ -191,7 +191,7 @@ fn a_late_change_is_made_to_the_versions_of_all_points_that_see_it() {
 
 #[test]
 fn readers_that_come_while_others_wait_have_points_of_their_own() {
-    let snapshots = Snapshots::new(false);
+    let snapshots = Snapshots::new(false, None);
     let mut worker = Announcement::new(&snapshots);
     let first = snapshots.open_strict().number;
     assert_eq!(worker.begin(), Some(first));
