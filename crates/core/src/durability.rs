@@ -365,6 +365,15 @@ impl<P: Protocol> OutsideCommits<P> {
         Ok(())
     }
 
+    /// Logs entries, whether or not the log has room, and waits for nobody. A commit that begins when it has returned is not recovered
+    /// without them. If the log takes no more they are lost, and so is that commit.
+    pub fn append(&mut self, entries: &[u8]) {
+        let epoch = self.announcement.begin().expect("an engine with a log stamps all commits");
+        self.log.append(self.commits.draw(epoch), entries);
+        self.epoch = epoch;
+        self.announcement.end();
+    }
+
     /// Waits until all of them are durable, or buffered, as the log promises.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ mod tvector;
 mod twords;
 
 pub use boosted::{ConcurrentMap, TBoostedMap};
-pub use sequence::Sequence;
+pub use sequence::{Reserve, Sequence};
 pub use tarray::TArray;
 pub use tbox::TBox;
 pub use tcounter::{TCounter, TCounters};

@@ -2,7 +2,15 @@
 
 use hotrow_core::{Engine, ObjectMeta, Protocol, Transaction};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::{Mutex, lock};
 use std::fmt;
+
+/// The numbers that are reserved at once.
+const BLOCK: u64 = 1 << 10;
+
+/// The numbers before the end of a block at which the next one is reserved, so that its reservation is on the device long before a number of
+/// it is drawn.
+const AHEAD: u64 = BLOCK / 2;
 
 /// A source of numbers, for the keys of new rows, say. No two transactions get the same one.
 ///
@@ -33,13 +41,22 @@ use std::fmt;
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
 ///
+/// One that a [database](https://docs.rs/hotrow) keeps reserves its numbers in blocks of 1,024: numbers that were reserved and not drawn when the
+/// process ended are further gaps. Of all transactions that survive a crash no two have drawn the same number.
+///
 /// Behind 2⁶⁴ − 1 it begins again at 0.
 // Numbers are drawn by all threads: a cache line of its own keeps that from slowing its neighbours down.
 #[repr(align(128))]
 pub struct Sequence {
     next: AtomicU64,
+    /// The numbers before this one are reserved.
+    limit: AtomicU64,
+    reserve: Option<Mutex<Reserve>>,
     meta: ObjectMeta,
 }
+
+/// Logs that all numbers below one are drawn. It waits for nobody, and no commit that begins when it has returned is recovered without it.
+pub type Reserve = Box<dyn FnMut(u64) + Send>;
 
 impl fmt::Debug for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +67,25 @@ impl fmt::Debug for Sequence {
 impl Sequence {
     /// A sequence whose first number is `first`.
     pub fn starting_at<P: Protocol>(engine: &Engine<P>, name: impl Into<String>, first: u64) -> Self {
-        Self { next: AtomicU64::new(first), meta: ObjectMeta::new(engine.id(), name) }
+        let (next, limit) = (AtomicU64::new(first), AtomicU64::new(0));
+        Self { next, limit, reserve: None, meta: ObjectMeta::new(engine.id(), name) }
+    }
+
+    /// A sequence that reserves its numbers: all below `first` are reserved.
+    pub fn reserving<P: Protocol>(
+        engine: &Engine<P>,
+        name: impl Into<String>,
+        first: u64,
+        reserve: Reserve,
+    ) -> Self {
+        let reserve = Some(Mutex::new(reserve));
+        Self { limit: AtomicU64::new(first), reserve, ..Self::starting_at(engine, name, first) }
+    }
+
+    /// The number up to which all are reserved.
+    pub fn reserved(&self) -> u64 {
+        // Acquire: pairs with the release in `extend`.
+        self.limit.load(Ordering::Acquire)
     }
 
     /// The sequence's name.
@@ -63,6 +98,29 @@ impl Sequence {
     pub fn next<P: Protocol>(&self, _tx: &Transaction<'_, P>) -> u64 {
         // Relaxed: only uniqueness matters. Of two calls one of which happens before the other, the later one returns the
         // larger number, because all changes of one word have one order.
-        self.next.fetch_add(1, Ordering::Relaxed)
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(reserve) = &self.reserve
+            && self.left(number) < AHEAD as i64
+        {
+            self.extend(reserve, number);
+        }
+        number
+    }
+
+    /// How many numbers are reserved behind one; negative if it is not itself. The end of all numbers does not matter: the distance counts.
+    fn left(&self, number: u64) -> i64 {
+        self.reserved().wrapping_sub(number) as i64 - 1
+    }
+
+    /// Reserves the next block behind a number that was drawn.
+    #[cold]
+    fn extend(&self, reserve: &Mutex<Reserve>, number: u64) {
+        let mut reserve = lock(reserve);
+        if self.left(number) < AHEAD as i64 {
+            let limit = number.wrapping_add(BLOCK);
+            reserve(limit);
+            // Release: pairs with the acquire in `reserved`, so that whoever draws a number below the limit commits after the reservation.
+            self.limit.store(limit, Ordering::Release);
+        }
     }
 }

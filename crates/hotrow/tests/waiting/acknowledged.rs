@@ -6,11 +6,14 @@ use hotrow::durable::storage::{Fault, Faulty};
 use hotrow::durable::{LogOptions, Logger, Mode};
 use hotrow::sync::Arc;
 use hotrow::{
-    Abort, Database, Durability, Error, Isolation, NotDurable, Profile, Protocol, Table, Transaction,
+    Abort, Database, Durability, Error, Isolation, NotDurable, Profile, Protocol, SessionOptions, Table,
+    Transaction,
 };
 use std::future::Future;
 use std::pin::pin;
+use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// A database with a durable table, a table in memory, and a log that writes when it is told to.
 struct Stepped<P: Protocol> {
@@ -24,7 +27,11 @@ struct Stepped<P: Protocol> {
 impl<P: Protocol> Stepped<P> {
     /// Opens one whose durable rows 0 to 9 are 0, and as many in memory.
     fn new(storage: &Arc<Faulty>) -> Self {
-        let options = LogOptions { mode: Mode::Group, ..LogOptions::default() };
+        Self::in_mode(storage, Mode::Group)
+    }
+
+    fn in_mode(storage: &Arc<Faulty>, mode: Mode) -> Self {
+        let options = LogOptions { mode, ..LogOptions::default() };
         let builder = Database::builder().protocol::<P>().variant(chosen()).log(options);
         let (db, mut logger) = builder.open_without_threads(storage.clone()).unwrap();
         let rows = db.table("rows").durable().create().unwrap();
@@ -179,6 +186,47 @@ fn transactions_that_only_read_run_when_the_log_takes_no_more() {
             db.db.transact(|tx| db.cache.update(tx, &5, |row| *row = 7)).unwrap();
             assert_eq!(db.read(Profile::UNKNOWN, &db.cache, 5), Some(Some(7)));
             assert!(fails || db.read(STRICT, &db.cache, 5) == Some(Some(7)));
+        }
+    });
+}
+
+#[test]
+fn a_hook_for_a_durable_commit_runs_when_it_is_on_the_device_whoever_waits_for_it() {
+    for_each_protocol!(2, |P| {
+        for mode in [Mode::Group, Mode::Async { interval: Duration::from_secs(3_600) }] {
+            let storage = Arc::new(Faulty::new(1));
+            let mut db = Stepped::<P>::in_mode(&storage, mode);
+            let (say, heard) = mpsc::channel();
+            let rows = db.rows.clone();
+            let leave = |tx: &mut Transaction<'_, P>, number: u64| {
+                let say = say.clone();
+                tx.on_durable(move || say.send(number).unwrap());
+                rows.update(tx, &1, |row| *row += 1)
+            };
+            for round in 1..=3 {
+                // The future is dropped, whether or not it waits.
+                let ended = db.at_once(Profile::UNKNOWN, |tx| leave(tx, 0));
+                assert_eq!(ended.is_none(), mode == Mode::Group);
+                assert_eq!(db.at_once(BUFFERED, |tx| leave(tx, 1)), Some(Ok(())));
+                db.db.transact_with_ticket(|tx| leave(tx, 2)).unwrap();
+                let mut worker = db.db.worker().unwrap();
+                worker.try_transact_as(BUFFERED, |tx| leave(tx, 3)).unwrap();
+                drop(worker);
+                let options = SessionOptions { profile: BUFFERED, ..SessionOptions::default() };
+                let mut session = db.db.begin(options).unwrap();
+                session.run(|tx| leave(tx, 4)).unwrap();
+                session.commit().unwrap();
+                assert!(heard.try_recv().is_err(), "nothing is on the device");
+                if round == 3 {
+                    break;
+                }
+                assert!(db.logger.step());
+                assert_eq!((0..5).map(|_| heard.recv().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+            }
+            storage.plan(storage.operations() + 1, Fault::Broken);
+            assert!(!db.logger.step());
+            drop(say);
+            assert!(heard.recv().is_err(), "they are dropped");
         }
     });
 }

@@ -100,3 +100,40 @@ fn a_task_whose_log_fails_has_committed_and_is_not_durable() {
         assert!(!failure.has_committed);
     });
 }
+
+#[test]
+fn no_two_durable_transactions_draw_the_same_number_of_a_durable_sequence() {
+    for_each_protocol!(3, |P| {
+        let mut storage = Arc::new(Faulty::new(9));
+        for round in 0..4 {
+            let db = open::<P>(storage.clone());
+            let numbers = db.durable_sequence("numbers", 100).unwrap();
+            let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+            if round == 2 {
+                db.checkpoint().unwrap();
+            }
+            let lost = thread::scope(|scope| {
+                let threads: Vec<_> = (0..2)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            for _ in 0..700 {
+                                let drawn = db.transact_with_ticket(|tx| {
+                                    let number = numbers.next(tx);
+                                    rows.insert(tx, number, round).map(|()| number)
+                                });
+                                assert!(drawn.unwrap().0 >= 100, "no other transaction has drawn it");
+                            }
+                        })
+                    })
+                    .collect();
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+                storage.power_loss(round)
+            });
+            assert_eq!(numbers.name(), db.durable_sequence("numbers", 0).unwrap().name());
+            assert!(db.durable_counter("numbers", 0).is_err());
+            if round % 2 == 0 {
+                storage = Arc::new(lost);
+            }
+        }
+    });
+}

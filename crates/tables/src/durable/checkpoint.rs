@@ -107,7 +107,7 @@ fn put_unread(structure: u32, rows: &RecoveredRows, sink: Sink<'_>) -> Result<()
 }
 
 /// Appends a row as it is.
-fn put_raw(entries: &mut Vec<u8>, structure: u32, key: &[u8], row: &[u8]) {
+pub(super) fn put_raw(entries: &mut Vec<u8>, structure: u32, key: &[u8], row: &[u8]) {
     let put = |bytes: &[u8], to: &mut Vec<u8>| {
         to.extend_from_slice(bytes);
         Ok::<(), std::convert::Infallible>(())

@@ -2,7 +2,7 @@
 //!
 //! A database that is [opened at a directory](crate::DatabaseBuilder::open_at) logs the commits of its *durable* tables
 //! ([`TableBuilder::durable`](crate::TableBuilder::durable)), under every protocol, and finds their rows again when it is opened the next
-//! time. So do boxes, counters and arrays that have a [name](crate::Database::durable_box) in the database. Everything else lives in
+//! time. So do boxes, counters, arrays and sequences that have a [name](crate::Database::durable_box) in the database. Everything else lives in
 //! memory alone.
 //!
 //! ```
@@ -51,6 +51,7 @@ mod fields;
 mod followers;
 mod objects;
 mod opening;
+mod sequence;
 mod shape;
 mod state;
 mod steps;
