@@ -132,6 +132,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) logging: Option<Box<Logging>>,
     /// The number of the snapshot on which its transaction has read; 0 if it has not.
     pub(crate) snapshot_read: u64,
+    /// True if its transaction has written anything that others can see.
+    pub(crate) has_written: bool,
     /// The epoch of the newest commit that its transaction may have read from, if that only reads and its engine has a log.
     pub(crate) seen: u64,
     /// The worker's word for its commits; `None` for a part that a thief runs.
@@ -240,6 +242,7 @@ impl<P: Protocol> Attempt<P> {
             stamp: None,
             logging: None,
             snapshot_read: 0,
+            has_written: false,
             seen: 0,
             announcement: None,
             piece: Piece::Whole,
@@ -406,6 +409,7 @@ impl<P: Protocol> Attempt<P> {
         self.operations.run_at_once = self.operations.has_lost || self.snapshot.is_some();
         if !self.piece.is_later() {
             self.stamp = None;
+            self.has_written = false;
             self.seen = 0;
         }
         self.snapshot_read = 0;

@@ -177,7 +177,7 @@ impl<P: Protocol> Attempt<P> {
         let epoch = self.epoch();
         // Where nobody waits for the device, one that has only read has nothing to ask.
         if self.asks_the_log(&self.profile)
-            && (self.stamp.is_some() || self.awaits_device(&self.profile))
+            && (self.has_written || self.awaits_device(&self.profile))
             && let Some(logging) = &mut self.logging
         {
             let acknowledged = logging.log.acknowledge(epoch);
@@ -192,8 +192,7 @@ impl<P: Protocol> Attempt<P> {
     /// As [`acknowledge_now`](Self::acknowledge_now), as a future. `None` if there is nothing to wait for, and the caller is told at once.
     fn answer(&self) -> Option<Answer> {
         let (epoch, snapshots) = (self.epoch(), self.snapshots()?.clone());
-        let has_asked =
-            self.asks_the_log(&self.profile) && (self.stamp.is_some() || snapshots.awaits_device());
+        let has_asked = self.asks_the_log(&self.profile) && (self.has_written || snapshots.awaits_device());
         let logging = self.logging.as_ref().filter(|_| has_asked);
         let Some(until) = logging.and_then(|logging| logging.log.acknowledgement(epoch)) else {
             snapshots.tell(epoch);

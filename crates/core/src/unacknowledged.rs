@@ -69,16 +69,17 @@ impl<P: Protocol> Attempt<P> {
     /// The epoch of its transaction, which has ended: see [`Worker::epoch`](crate::Worker::epoch).
     pub(crate) fn epoch(&self) -> u64 {
         match (self.stamp, self.snapshot_read) {
-            (Some(stamp), _) => stamp.epoch(),
             // It has seen the commits with stamps below its number.
-            (None, number @ 1..) => number - 1,
-            (None, 0) if self.newest_commits().is_some() => self.seen,
+            (_, number @ 1..) => number - 1,
+            (_, 0) if self.newest_commits().is_some() && !self.has_written => self.seen,
+            (Some(stamp), 0) => stamp.epoch(),
             (None, 0) => self.present_epoch(),
         }
     }
 
     /// Notes the places that the commit is going to write.
-    pub(crate) fn note_commit(&self, epoch: u64) {
+    pub(crate) fn note_commit(&mut self, epoch: u64) {
+        self.has_written = true;
         let Some(newest) = self.newest_commits() else { return };
         let mut last_object = None;
         for item in self.items.writes().iter().map(|id| self.items.get(*id)) {
@@ -93,7 +94,7 @@ impl<P: Protocol> Attempt<P> {
     /// Notes how new the newest commit is from which the attempt, which is about to forget what it has read, may have read.
     #[inline]
     pub(crate) fn note_seen(&mut self) {
-        if self.logging.is_some() && self.stamp.is_none() && self.snapshot.is_none() {
+        if self.logging.is_some() && !self.has_written && self.snapshot.is_none() {
             self.note_seen_now();
         }
     }

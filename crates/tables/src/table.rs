@@ -366,6 +366,26 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         Ok(table)
     }
 
+    /// Returns the table of this name: the one that this run of the program has made, or else a new one, with the rows that were recovered
+    /// under its name. The properties of one that was made before are those with which it was made.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create) and [`open`](Self::open).
+    pub fn create_or_open(self) -> Result<Table<K, R, P>, Misuse> {
+        let (database, name) = (self.database.clone(), self.name.clone());
+        let find = || database.catalog().find::<Table<K, R, P>>(&name).cloned();
+        match find() {
+            Err(Misuse::NoSuchName { .. }) => {}
+            found => return found,
+        }
+        match self.create() {
+            // Another thread was faster.
+            Err(Misuse::NameTaken { .. }) => find(),
+            created => created,
+        }
+    }
+
     /// Returns the table of this name, which has been made before. Its properties are those with which it was made.
     ///
     /// # Errors

@@ -109,6 +109,12 @@
 //! indexes and column groups can be added at any time; an array can become longer. To change a row's type, make a table of another name,
 //! and copy. What the program does not make is kept, unread.
 //!
+//! `TableBuilder::create` makes a table, or finds the rows of one that an earlier run has made; a second one of the same name in one run is
+//! `Misuse::NameTaken`. `create_or_open` is for places of a program that do not know which of them comes first.
+//!
+//! `Database::durable_sequence` gives numbers that no other transaction which survives has drawn, over all runs. It reserves them in blocks
+//! of 1,024, without waiting for the device, so each opening leaves a gap.
+//!
 //! # When something fails
 //!
 //! A device that has failed once is not trusted again: from then on transactions that write durable data end with `Error::NotDurable`, which

@@ -108,7 +108,10 @@ fn no_two_durable_transactions_draw_the_same_number_of_a_durable_sequence() {
         for round in 0..4 {
             let db = open::<P>(storage.clone());
             let numbers = db.durable_sequence("numbers", 100).unwrap();
-            let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+            let rows = db.table::<u64, u64>("rows").durable().create_or_open().unwrap();
+            assert!(db.table::<u64, u64>("rows").durable().create().is_err());
+            let rows =
+                db.table::<u64, u64>("rows").durable().create_or_open().map(|same| (rows, same).1).unwrap();
             if round == 2 {
                 db.checkpoint().unwrap();
             }
