@@ -209,9 +209,6 @@ impl<P: Protocol> Attempt<P> {
         if self.logging.is_some() {
             self.write_entries().map_err(Stop::Misuse)?;
         }
-        if let Some(stamp) = self.stamp {
-            self.note_commit(stamp.epoch());
-        }
         // A piece after others must commit: they have.
         if let Some(logging) = &mut self.logging
             && !logging.entries.is_empty()
@@ -224,6 +221,9 @@ impl<P: Protocol> Attempt<P> {
         }
         self.begin_keeping();
         // Nothing can fail from here on.
+        if let Some(stamp) = self.stamp {
+            self.note_commit(stamp.epoch());
+        }
         if let Some((steps, commit)) = self.committing() {
             steps.will_install(&commit);
         }

@@ -176,10 +176,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Rolls back because the body, or one of its deferred operations, does not want to commit. The rollback counts
     /// only if the attempt has seen one consistent state (drp §5.2 has the certification as an input of all
-    /// intentions). Otherwise the attempt has lost, and another one follows.
+    /// intentions). Otherwise the attempt has lost, and another one follows. One that the log has refused was prepared.
     #[cold]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
-        if !P::OPAQUE && !self.is_on_snapshot() && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
+        if !P::OPAQUE
+            && !self.is_on_snapshot()
+            && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_) | Stop::Refused(_)))
+        {
             self.validate_before_rollback();
         }
         self.cancel(panics)

@@ -117,7 +117,7 @@
 //!
 //! # When something fails
 //!
-//! A device that has failed once is not trusted again: from then on transactions that write durable data end with `Error::NotDurable`, which
+//! A device that has failed once is not trusted again: from then on transactions that write end with `Error::NotDurable`, which
 //! says whether they have committed in memory. So they do after `Database::close`. Those that only read go on, and strict snapshots show the
 //! last state that is on the device; a reader that has read what did not get there ends with `Error::NotDurable`, too. What was acknowledged is there after the next opening. A full disk is such a failure, and
 //! so is a log that reaches its bound (`LogOptions::space_bytes_max`) while no checkpoint frees room.

@@ -188,10 +188,12 @@ fn transactions_that_only_read_run_when_the_log_takes_no_more() {
             let written = db.at_once(Profile::UNKNOWN, |tx| db.rows.update(tx, &5, |row| *row = 7)).unwrap();
             assert!(matches!(written, Err(Error::NotDurable(NotDurable { has_committed: false, .. }))));
             assert_eq!(db.db.transact(|tx| db.rows.get(tx, &5)), Ok(Some(0)), "it was rolled back");
-            // What is not logged goes on.
-            db.db.transact(|tx| db.cache.update(tx, &5, |row| *row = 7)).unwrap();
-            assert_eq!(db.read(Profile::UNKNOWN, &db.cache, 5), Some(Some(7)));
-            assert!(fails || db.read(STRICT, &db.cache, 5) == Some(Some(7)));
+            if !fails {
+                // What is not logged goes on.
+                db.db.transact(|tx| db.cache.update(tx, &5, |row| *row = 7)).unwrap();
+                assert_eq!(db.read(Profile::UNKNOWN, &db.cache, 5), Some(Some(7)));
+                assert_eq!(db.read(STRICT, &db.cache, 5), Some(Some(7)));
+            }
         }
     });
 }
