@@ -460,7 +460,7 @@ pub enum Error<E = Abort> {
     },
     /// The body waits for a change by [`retry`](crate::Transaction::retry), and none can come.
     BlockedForever(BlockedForever),
-    /// The log takes no more, so that the transaction was not begun; or it has committed, and is perhaps not durable.
+    /// The log takes no more, so that the transaction was rolled back; or it has committed, and is perhaps not durable.
     NotDurable(NotDurable),
 }
 

@@ -35,7 +35,8 @@ pub enum Isolation {
     /// A transaction that only reads, on a [snapshot](crate::Engine::snapshot): it sees all commits up to a moment that may lie
     /// a millisecond back, and never aborts.
     Snapshot,
-    /// As [`Snapshot`](Self::Snapshot), on one that has everything that was committed before the transaction began.
+    /// As [`Snapshot`](Self::Snapshot), on one that has everything of which anybody was told before the transaction began: see
+    /// [`Engine::snapshot_strict`](crate::Engine::snapshot_strict).
     StrictSnapshot,
 }
 
