@@ -32,7 +32,6 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::durability::WorkerLog;
 use crate::item::{Flags, Item, ItemId};
 use crate::protocol::Protocol;
-use crate::transaction::Stop;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -196,25 +195,25 @@ impl<P: Protocol> Attempt<P> {
     ///
     /// If an object cannot be logged, or the log takes no more: the attempt cannot commit.
     #[inline(always)]
-    pub(crate) fn between_halves(&mut self) -> Result<(), Stop> {
+    pub(crate) fn between_halves(&mut self) -> Result<(), NotLogged> {
         if self.stamp.is_some() { self.between_halves_now() } else { Ok(()) }
     }
 
     #[cold]
     #[inline(never)]
-    fn between_halves_now(&mut self) -> Result<(), Stop> {
+    fn between_halves_now(&mut self) -> Result<(), NotLogged> {
         if self.items.writes().is_empty() {
             return Ok(());
         }
         if self.logging.is_some() {
-            self.write_entries().map_err(Stop::Misuse)?;
+            self.write_entries().map_err(NotLogged::Object)?;
         }
         // A piece after others must commit: they have.
         if let Some(logging) = &mut self.logging
             && !logging.entries.is_empty()
             && !self.piece.is_later()
         {
-            logging.check().map_err(Stop::Refused)?;
+            logging.check().map_err(NotLogged::Record)?;
         }
         if let Some((steps, commit)) = self.committing() {
             steps.before_commit(&commit);
@@ -265,6 +264,14 @@ impl<P: Protocol> Attempt<P> {
         }
         self.end_keeping();
     }
+}
+
+/// The cause why a commit cannot be logged.
+pub(crate) enum NotLogged {
+    /// An object cannot be.
+    Object(Misuse),
+    /// The log does not take the record, for this reason.
+    Record(String),
 }
 
 /// The witness that the first half of a commit has succeeded: [`Protocol::finish`] installs with it.

@@ -3,7 +3,7 @@
 use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::abort::Misuse;
 use crate::attempt::Attempt;
-use crate::commit::Prepared;
+use crate::commit::{NotLogged, Prepared};
 use crate::counter::Counter;
 use crate::durability::NotDurable;
 use crate::history::Ended;
@@ -109,8 +109,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn between_halves(&mut self) -> bool {
         match self.attempt.between_halves() {
             Ok(()) => true,
-            Err(stop) => {
-                let _ = self.stop(stop);
+            Err(cause) => {
+                let _ = self.stop(match cause {
+                    NotLogged::Object(misuse) => Stop::Misuse(misuse),
+                    NotLogged::Record(reason) => Stop::Refused(reason),
+                });
                 false
             }
         }
