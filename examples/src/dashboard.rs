@@ -78,7 +78,7 @@ impl Shop {
         db.report_both_sides(true);
         let articles = db.table("articles").create()?;
         let article = Article { price: 20, pieces: PIECES };
-        (0..ARTICLES).for_each(|number| assert!(articles.bulk_insert(number, article)));
+        articles.bulk_insert((0..ARTICLES).map(|number| (number, article)))?;
         // Installed before the publisher is made, which registers its metrics.
         let prometheus = prometheus();
         // A process has one recorder, whose counters never fall: a database that comes after another one needs another name.

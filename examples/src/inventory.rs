@@ -62,9 +62,8 @@ impl Inventory {
         let db = Database::open()?;
         let (stock, reservations) = (db.table("stock").create()?, db.table("reservations").create()?);
         let numbers = Sequence::starting_at(&db, "reservation numbers", 1);
-        for item in 0..ITEMS {
-            stock.bulk_insert(item, Stock { free: FIRST_STOCK, ..Stock::default() });
-        }
+        let first = Stock { free: FIRST_STOCK, ..Stock::default() };
+        stock.bulk_insert((0..ITEMS).map(|item| (item, first)))?;
         Ok(Self { db, stock, reservations, numbers, opened: Instant::now() })
     }
 

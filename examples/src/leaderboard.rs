@@ -33,7 +33,7 @@ impl Leaderboard {
         let mut points = db.table("points").hash(PLAYERS as usize);
         let by_points = points.secondary("by points", |_, points: &u64| *points);
         let points = points.create()?;
-        (0..PLAYERS).for_each(|player| assert!(points.bulk_insert(player, 0)));
+        points.bulk_insert((0..PLAYERS).map(|player| (player, 0)))?;
         Ok(Self { db, points, by_points })
     }
 

@@ -57,13 +57,16 @@ impl Ledger {
     /// Opens the ledger of a directory; a new one has accounts with their first balances.
     pub(crate) fn open(directory: &Path) -> Result<Self, OpenError> {
         let db = Database::builder().checkpoint_after(64 << 20).open_at(directory)?;
-        let balances = db.table("balances").durable().create().expect("the program's only tables");
-        let payments = db.table("payments").durable().create().expect("the program's only tables");
-        let ledger = Self { db, balances, payments };
-        if ledger.balances.bulk_insert(SETTLEMENT, 0) {
-            (1..=ACCOUNTS).for_each(|account| assert!(ledger.balances.bulk_insert(account, FIRST_BALANCE)));
+        let balances = db.table("balances").durable().load().expect("the program's only tables");
+        if balances.is_new() {
+            let accounts = (1..=ACCOUNTS).map(|account| (account, FIRST_BALANCE));
+            for (account, balance) in accounts.chain([(SETTLEMENT, 0)]) {
+                balances.insert(account, balance).expect("each account is there once");
+            }
         }
-        Ok(ledger)
+        let balances = balances.finish().expect("the log takes it");
+        let payments = db.table("payments").durable().create().expect("the program's only tables");
+        Ok(Self { db, balances, payments })
     }
 
     /// Makes a payment, or returns the one that was made with the same key.

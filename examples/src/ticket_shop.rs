@@ -121,7 +121,7 @@ impl OverHotrow {
         let events = db.table("events").create()?;
         let tickets = db.table("tickets").hash(1_000_000).create()?;
         let numbers = Sequence::starting_at(&db, "ticket numbers", 1);
-        (0..EVENTS).for_each(|event| assert!(events.bulk_insert(event, Event { price: 20, free: SEATS })));
+        events.bulk_insert((0..EVENTS).map(|event| (event, Event { price: 20, free: SEATS })))?;
         Ok(Self { db, events, tickets, numbers })
     }
 }

@@ -29,14 +29,14 @@ use crate::engine::Engine;
 use crate::item::ItemId;
 use crate::object::ObjectMeta;
 use crate::operations::{Deferred, Input};
-use crate::pin::{EpochBox, Pin};
+use crate::pin::EpochBox;
 use crate::protocol::Protocol;
 use crate::segment::Segment;
 use crate::segment_object::{Elements, LogSegment, Segments};
 use crate::snapshot::OnSnapshot;
 use crate::transaction::{ObjectAccess, Transaction};
 use hotrow_sync::OnceLock;
-use object::{CellOf, Kept, Shared, change_of, changed_by, kept, kept_or_new, look_at, new_segment};
+use object::{CellOf, Kept, Shared, change_of, kept, kept_or_new, look_at, new_segment};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -205,16 +205,6 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// operations (*line up*; [`ObjectMeta::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.meta.set_rank(rank);
-    }
-
-    /// Applies a change outside of transactions, to load the object before they use it. One that is open meanwhile, and has
-    /// looked at the object, does not notice it.
-    pub fn load(&mut self, change: D::Change) {
-        let changed = changed_by::<D, P>(&self.shared.segments, &self.shared.datatype, change);
-        // SAFETY: nobody else has a reference to the object, so that no operation runs. A transaction that was left open may
-        // commit on another thread: cells that are never torn are installed by one atomic access, so that one of the two
-        // values is the last.
-        unsafe { self.shared.segments.cell.install(changed, &Pin::new()) };
     }
 
     /// Begins an operation.

@@ -332,7 +332,7 @@ impl EpochClock {
     }
 }
 
-/// Commits that no transaction makes, for rows that are loaded into tables beside transactions. They appear in the log only.
+/// Commits that no transaction makes, of what others cannot see yet. They appear in the log only.
 pub struct OutsideCommits<P: Protocol> {
     commits: Arc<Commits<P>>,
     announcement: Announcement,
@@ -347,18 +347,15 @@ impl<P: Protocol> fmt::Debug for OutsideCommits<P> {
 }
 
 impl<P: Protocol> OutsideCommits<P> {
-    /// Calls a function that makes changes and returns their entries, and logs these. A snapshot that is opened later sees the
-    /// changes.
+    /// Logs entries, as one commit.
     ///
     /// # Errors
     ///
-    /// [`NotDurable`], if the log takes no more records; then the function was not called.
-    pub fn commit(&mut self, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), NotDurable> {
+    /// [`NotDurable`], if the log takes no more records.
+    pub fn commit(&mut self, entries: &[u8]) -> Result<(), NotDurable> {
         self.log.admit().map_err(|reason| NotDurable { reason, has_committed: false })?;
         let epoch = self.announcement.begin().expect("an engine with a log stamps all commits");
-        let mut entries = Vec::new();
-        change(&mut entries);
-        self.log.append(self.commits.draw(epoch), &entries);
+        self.log.append(self.commits.draw(epoch), entries);
         self.epoch = epoch;
         self.announcement.end();
         Ok(())

@@ -22,7 +22,7 @@ pub use definition::{BaselineInfo, Refinement, WorkloadDefinition, WorkloadInfo,
 pub use error::BenchError;
 pub use hotrow::{Counter, CounterValue};
 pub use latency::{Latencies, LatencyDistribution, LatencySummary};
-pub use loading::load_parts;
+pub use loading::{finish, load_parts};
 pub use log::{LogMode, LogSpec};
 #[cfg(feature = "sim")]
 pub use measure::simulated::VirtualSettings;

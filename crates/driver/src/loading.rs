@@ -4,6 +4,7 @@ use crate::error::BenchError;
 use crate::observer::Observer;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
+use hotrow::{Key, Loading, Protocol, Table, Value};
 
 /// Loads the data part by part: several threads take the parts in order, and each passes its own to `load`.
 ///
@@ -48,4 +49,15 @@ fn load_numbered(
         }
         Ok(())
     })
+}
+
+/// Ends the loading of a table.
+///
+/// # Errors
+///
+/// [`BenchError::Load`] if it cannot be kept.
+pub fn finish<K: Key, R: Value, P: Protocol>(
+    loading: Loading<K, R, P>,
+) -> Result<Table<K, R, P>, BenchError> {
+    loading.finish().map_err(|error| BenchError::Load(error.to_string()))
 }

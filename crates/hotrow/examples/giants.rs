@@ -51,7 +51,7 @@ impl Visitor for &Giant {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
         let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        (0..self.writes).for_each(|key| assert!(rows.bulk_insert(key, 0)));
+        rows.bulk_insert((0..self.writes).map(|key| (key, 0))).unwrap();
         let (other, stop) = (TBox::new(&engine, 0u64), AtomicBool::new(false));
         let (took, attempts, wait_max) = thread::scope(|scope| {
             let updater = scope.spawn(|| {

@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
     let (db, other_db) = (Database::open()?, Database::open()?);
     let table = |db: &Database| -> Result<Table<u64, u64>, Error> {
         let rows = db.table::<u64, u64>("rows").create()?;
-        (0..rows_count).for_each(|key| assert!(rows.bulk_insert(key, 0)));
+        rows.bulk_insert((0..rows_count).map(|key| (key, 0))).unwrap();
         Ok(rows)
     };
     let (rows, other_rows) = (table(&db)?, table(&other_db)?);

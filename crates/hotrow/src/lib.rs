@@ -6,9 +6,7 @@
 //! fn main() -> Result<(), Error> {
 //!     let db = Database::open()?;
 //!     let accounts = db.table::<String, i64>("accounts").hash(4).create()?;
-//!     for name in ["shop", "ada", "bob", "eve"] {
-//!         accounts.bulk_insert(name.to_owned(), 1_000);
-//!     }
+//!     accounts.bulk_insert(["shop", "ada", "bob", "eve"].map(|name| (name.to_owned(), 1_000)))?;
 //!     std::thread::scope(|scope| {
 //!         for payer in ["ada", "bob", "eve"] {
 //!             let (db, accounts) = (&db, &accounts);
@@ -98,8 +96,8 @@ pub use hotrow_objects::{
 pub use hotrow_protocols::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
-    BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey,
-    IndexRef, Key, KeyExists, KeyRange, MissingRow, Operation, OperationId, OperationKind, Procedure,
+    ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key,
+    KeyExists, KeyRange, LoadError, Loading, MissingRow, Operation, OperationId, OperationKind, Procedure,
     ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory, TableRef,
     Text, TextError, UniqueIndex,
 };

@@ -64,7 +64,7 @@ impl Tables {
         let db: Database<Occ> = Database::builder().protocol::<Occ>().variant(variant).open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
-            (0..2).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
             table
         };
         let (numbers, sums, quiet) = (table("numbers"), table("sums"), table("quiet"));
@@ -330,7 +330,7 @@ fn a_procedure_that_strays_from_its_traces_runs_whole() {
     let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
-        (0..2).for_each(|key| assert!(table.bulk_insert(key, 0)));
+        table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
         table
     };
     let (numbers, sums) = (table("numbers"), table("sums"));
@@ -386,7 +386,7 @@ fn a_panic_after_the_first_piece_leaves_it_committed_and_stops_nobody() {
     let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
-        assert!(table.bulk_insert(0, 0));
+        table.bulk_insert([(0, 0)]).unwrap();
         table
     };
     let (numbers, sums, totals) = (table("numbers"), table("sums"), table("totals"));

@@ -19,7 +19,7 @@ fn state_that_holds_a_database_is_shared_cloned_and_shown() {
     let stock = db.table("stock").create().unwrap();
     let shop = Shop { db, stock };
     is_shared(&shop);
-    assert!(shop.stock.bulk_insert("lamp".into(), 3));
+    shop.stock.bulk_insert([("lamp".into(), 3)]).unwrap();
     let sold = shop.db.transact(|tx| shop.stock.update(tx, "lamp", |left| *left -= 1));
     assert_eq!(sold, Ok(()));
     let same = shop.clone();

@@ -26,7 +26,7 @@ fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
         let armed = Arc::new(AtomicBool::new(false));
         let table = Database::on(&engine).table::<u64, Explosive>("rows").hash(10).create().unwrap();
         let count = TBox::new(&engine, 0u64);
-        table.bulk_insert(1, Explosive { armed: armed.clone() });
+        table.bulk_insert([(1, Explosive { armed: armed.clone() })]).unwrap();
         let (mut counted, mut exploded) = (0, 0);
         for round in 0..2_000 {
             let row = Explosive { armed: armed.clone() };

@@ -94,7 +94,7 @@ impl<P: Protocol> World<P> {
             Database::on(engine).table("ordered").create().unwrap(),
         ];
         for table in &rows {
-            (0..10).for_each(|key| _ = table.bulk_insert(key, census.value(key)));
+            table.bulk_insert((0..10).map(|key| (key, census.value(key)))).unwrap();
         }
         Self { text: TBox::new(engine, String::from("text")), count: TCounter::new(engine, 0), rows }
     }

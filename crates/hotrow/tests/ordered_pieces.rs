@@ -133,7 +133,7 @@ impl Tables {
         let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("ic3").open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
-            (0..2).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
             table
         };
         let (first, second, other) = (table("first"), table("second"), table("other"));

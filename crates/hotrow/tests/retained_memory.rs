@@ -323,7 +323,7 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     engine.set_retained_bytes_max(Some(8 * MIB));
     let row = TBox::new(&engine, Row::new(&census));
     let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).cached(2).create().unwrap();
-    (0..5_000).for_each(|key| assert!(table.bulk_insert(key, key)));
+    table.bulk_insert((0..5_000).map(|key| (key, key))).unwrap();
     let mut worker = engine.worker().unwrap();
     let mut visited = 0;
     let walked = table.for_each(&mut worker, |_, _| {

@@ -48,8 +48,8 @@ fn whoever_takes_the_first_row_comes_after_insertions_up_to_it_and_not_after_oth
     let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("ic3").open().unwrap();
     let table = |name: &str| -> Table<u64, u64, Occ> { db.table(name).ordered().create().unwrap() };
     let (rows, count) = (table("rows"), table("count"));
-    [10, 20].into_iter().for_each(|key| assert!(rows.bulk_insert(key, key)));
-    [0, 1].into_iter().for_each(|key| assert!(count.bulk_insert(key, 0)));
+    rows.bulk_insert([10, 20].map(|key| (key, key))).unwrap();
+    count.bulk_insert([0, 1].map(|key| (key, 0))).unwrap();
     let step = |inserts, is_open| {
         let gate = if is_open { Gate::open() } else { Gate::new() };
         Step { rows: rows.reference(), count: count.reference(), inserts, gate }

@@ -298,11 +298,3 @@ fn lengths<T: Clone + Send + Sync + 'static>(seen: Seen<'_, List<T>>) -> (i64, i
     let delta = seen.change.map_or(0, |change| change.inserted.len() as i64 - change.removed.len() as i64);
     (seen.value.elements.len() as i64, delta)
 }
-
-/// Adds elements outside of transactions, to load the list before they use it.
-impl<T: Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TList<T, P> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        let inserted = elements.into_iter().map(Arc::new).collect();
-        self.segment.load(Change { inserted, removed: Vec::new() });
-    }
-}

@@ -248,10 +248,3 @@ fn lengths<K: Ord + Clone + Send + Sync + 'static>(seen: Seen<'_, List<K>>) -> (
     let of_one = |is_there: &bool| if *is_there { 1 } else { -1 };
     (seen.value.0.len() as i64, seen.change.map_or(0, |change| change.values().map(of_one).sum()))
 }
-
-/// Adds elements outside of transactions, to load the list before they use it.
-impl<K: Ord + Clone + Send + Sync + 'static, P: Protocol> Extend<K> for TListSet<K, P> {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, elements: I) {
-        self.segment.load(elements.into_iter().map(|key| (Arc::new(key), true)).collect());
-    }
-}

@@ -301,11 +301,3 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         })
     }
 }
-
-/// Adds elements outside of transactions, to load the queue before they use it.
-impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TPriorityQueue<T, P> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        let pushed = elements.into_iter().map(Arc::new).collect();
-        self.segment.load(Change { pushed, popped: 0 });
-    }
-}

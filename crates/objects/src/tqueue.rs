@@ -341,10 +341,3 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         })
     }
 }
-
-/// Adds elements outside of transactions, to load the queue before they use it.
-impl<T: Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TQueue<T, P> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        self.tail.load(elements.into_iter().collect());
-    }
-}

@@ -38,7 +38,8 @@ mod iter;
 use crate::red_black::RedBlackTree;
 use entries::{Change, Effect, Entries, Entry, Tree, lengths};
 use hotrow_core::{
-    Abort, CommutingSegment, Deferred, Engine, Input, Protocol, Seen, SingleSegment, Transaction, Value,
+    Abort, Commuting, CommutingSegment, Deferred, Engine, Input, Protocol, Seen, SingleSegment, Transaction,
+    Value,
 };
 use hotrow_protocols::Occ;
 pub use iter::Iter;
@@ -103,11 +104,15 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> TTreeMap<K, 
         name: impl Into<String>,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        let empty = Entries { tree: RedBlackTree::default(), length: 0, version: 0 };
-        let tree = CommutingSegment::new(engine, name, Tree(PhantomData), empty);
-        let mut map = Self { tree, engine: engine.clone() };
-        map.extend(entries);
-        map
+        let (name, datatype) = (name.into(), Tree(PhantomData));
+        let entry = |(key, value)| {
+            let entry = Entry { key, value: SingleSegment::new(engine, &*name, value) };
+            Effect { before: None, after: Some(Arc::new(entry)) }
+        };
+        let all = entries.into_iter().map(entry).fold(Change::default(), |all, effect| all.with(effect));
+        let mut content = Entries { tree: RedBlackTree::default(), length: 0, version: 0 };
+        datatype.apply(all, &mut content);
+        Self { tree: CommutingSegment::new(engine, name, datatype, content), engine: engine.clone() }
     }
 
     /// Returns a copy of the value of a key; `None` if there is none.
@@ -393,16 +398,5 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> TTreeMap<K, 
 
     fn entry(&self, key: K, value: V) -> Arc<Entry<K, V, P>> {
         Arc::new(Entry { key, value: SingleSegment::new(&self.engine, self.tree.name(), value) })
-    }
-}
-
-/// Inserts entries outside of transactions, to fill the map before they use it.
-impl<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> Extend<(K, V)> for TTreeMap<K, V, P> {
-    /// Inserts the entries. One whose key is there replaces the other.
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        let effects = entries.into_iter().map(|(key, value)| self.entry(key, value));
-        let effects = effects
-            .fold(Change::default(), |all, entry| all.with(Effect { before: None, after: Some(entry) }));
-        self.tree.load(effects);
     }
 }

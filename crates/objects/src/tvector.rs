@@ -491,10 +491,3 @@ impl<T: Value, P: Protocol> Iterator for Iter<'_, '_, T, P> {
         Some(element)
     }
 }
-
-/// Adds elements outside of transactions, to load the vector before they use it.
-impl<T: Value, P: Protocol> Extend<T> for TVector<T, P> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        self.length.load(Change { removed: 0, pushed: elements.into_iter().collect() });
-    }
-}

@@ -48,8 +48,8 @@ impl<P: Protocol> Objects<P> {
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
         let ordered = builder.create().expect("a new name");
         for key in (0..keys).step_by(2) {
-            hash.bulk_insert(key, Inline::new(key.into()));
-            ordered.bulk_insert(key, Boxed::new(key.into()));
+            hash.bulk_insert([(key, Inline::new(key.into()))]).unwrap();
+            ordered.bulk_insert([(key, Boxed::new(key.into()))]).unwrap();
         }
         Self {
             inline,

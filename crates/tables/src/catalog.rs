@@ -31,6 +31,10 @@ impl Part {
     pub(crate) fn new<T: Any + Send + Sync>(name: &str, value: T) -> Self {
         Self { name: name.to_owned(), value: Box::new(value), type_name: type_name::<T>() }
     }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// A place for a part, which is filled once.
@@ -46,8 +50,31 @@ pub(crate) struct Catalog {
     number: u64,
     first: [Slot; FIRST],
     others: OnceLock<Box<[Slot]>>,
-    /// The numbers of the parts by name. Whoever adds a part holds the lock.
-    names: Mutex<BTreeMap<String, u32>>,
+    /// The parts by name. Whoever adds a part holds the lock.
+    names: Mutex<Names>,
+}
+
+/// The numbers of the parts by name; `None` for a name that is reserved for a part in the making.
+#[derive(Default)]
+struct Names {
+    by_name: BTreeMap<String, Option<u32>>,
+    next: u32,
+}
+
+impl Names {
+    fn reserve(&mut self, new: &[String]) -> Result<(), Misuse> {
+        for (at, name) in new.iter().enumerate() {
+            if self.by_name.contains_key(name) || new[..at].contains(name) {
+                return Err(Misuse::NameTaken { name: name.clone() });
+            }
+        }
+        let max = FIRST + OTHERS_MAX;
+        if self.by_name.len() + new.len() > max {
+            return Err(Misuse::Unsupported(format!("a database has at most {max} tables and indexes")));
+        }
+        self.by_name.extend(new.iter().map(|name| (name.clone(), None)));
+        Ok(())
+    }
 }
 
 impl Catalog {
@@ -66,26 +93,48 @@ impl Catalog {
     /// [`Misuse::NameTaken`] if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
     pub(crate) fn add(&self, parts: Vec<Part>) -> Result<Vec<PartId>, Misuse> {
         let mut names = lock(&self.names);
-        for (at, part) in parts.iter().enumerate() {
-            if names.contains_key(&part.name) || parts[..at].iter().any(|other| other.name == part.name) {
-                return Err(Misuse::NameTaken { name: part.name.clone() });
+        names.reserve(&parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>())?;
+        Ok(self.fill_in(&mut names, parts))
+    }
+
+    /// Reserves names for parts in the making, all or none. Others find no part there, and cannot take the names.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub(crate) fn reserve(&self, new: &[String]) -> Result<(), Misuse> {
+        lock(&self.names).reserve(new)
+    }
+
+    /// Gives back names that were [reserved](Self::reserve) and not filled.
+    pub(crate) fn release(&self, names: &[String]) {
+        let Names { by_name, .. } = &mut *lock(&self.names);
+        for name in names {
+            if by_name.get(name) == Some(&None) {
+                by_name.remove(name);
             }
         }
-        if names.len() + parts.len() > FIRST + OTHERS_MAX {
-            let max = FIRST + OTHERS_MAX;
-            return Err(Misuse::Unsupported(format!("a database has at most {max} tables and indexes")));
-        }
-        let add = |part: Part| {
-            let number = names.len();
-            let slot = self.first.get(number).unwrap_or_else(|| {
+    }
+
+    /// Adds parts under names that are reserved for them.
+    pub(crate) fn fill(&self, parts: Vec<Part>) -> Vec<PartId> {
+        self.fill_in(&mut lock(&self.names), parts)
+    }
+
+    fn fill_in(&self, names: &mut Names, parts: Vec<Part>) -> Vec<PartId> {
+        let Names { by_name, next } = names;
+        let mut add = |part: Part| {
+            let number = *next;
+            *next += 1;
+            let slot = self.first.get(number as usize).unwrap_or_else(|| {
                 let others = || (0..OTHERS_MAX).map(|_| OnceLock::new()).collect();
-                &self.others.get_or_init(others)[number - FIRST]
+                &self.others.get_or_init(others)[number as usize - FIRST]
             });
-            names.insert(part.name.clone(), number as u32);
+            by_name.insert(part.name.clone(), Some(number));
             assert!(slot.set(part).is_ok(), "the next slot is empty");
-            PartId { catalog: self.number, number: number as u32 }
+            PartId { catalog: self.number, number }
         };
-        Ok(parts.into_iter().map(add).collect())
+        parts.into_iter().map(&mut add).collect()
     }
 
     /// The part with this name.
@@ -103,8 +152,8 @@ impl Catalog {
     ///
     /// As [`find`](Self::find).
     pub(crate) fn find_with_id<T: Any>(&self, name: &str) -> Result<(PartId, &T), Misuse> {
-        let number =
-            *lock(&self.names).get(name).ok_or_else(|| Misuse::NoSuchName { name: name.to_owned() })?;
+        let number = lock(&self.names).by_name.get(name).copied().flatten();
+        let number = number.ok_or_else(|| Misuse::NoSuchName { name: name.to_owned() })?;
         let part = self.slot(number).expect("named after it was added");
         let value = part.value.downcast_ref::<T>().ok_or_else(|| Misuse::OtherTypes {
             name: name.to_owned(),
@@ -116,7 +165,8 @@ impl Catalog {
 
     /// The names of all parts, in their order.
     pub(crate) fn names(&self) -> Vec<String> {
-        lock(&self.names).keys().cloned().collect()
+        let names = lock(&self.names);
+        names.by_name.iter().filter(|(_, number)| number.is_some()).map(|(name, _)| name.clone()).collect()
     }
 
     #[inline(always)]

@@ -375,7 +375,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # let engine = Engine::<Occ>::new();
     /// let seats = Database::on(&engine).table::<String, u32>("seats").create()?;
-    /// seats.bulk_insert("stalls".into(), 1);
+    /// seats.bulk_insert([("stalls".into(), 1)])?;
     /// let reserve = || engine.transact(|tx| seats.subtract_if_enough(tx, "stalls", Column::whole(), 1));
     /// assert_eq!((reserve()?, reserve()?), (true, false));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -34,7 +34,7 @@ pub(crate) type OperationHook = dyn Fn() + Send + Sync;
 ///
 /// let db = Database::open()?;
 /// let accounts = db.table::<String, i64>("accounts").hash(4).create()?;
-/// accounts.bulk_insert("ada".into(), 1_000);
+/// accounts.bulk_insert([("ada".into(), 1_000)])?;
 /// let left = db.transact(|tx| accounts.update(tx, "ada", |balance| { *balance -= 1; *balance }))?;
 /// assert_eq!(left, 999);
 /// assert!(db.table::<String, u8>("accounts").open().is_err(), "its rows are of type i64");

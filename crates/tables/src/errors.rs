@@ -9,7 +9,7 @@ use crate::index::Keyed;
 use crate::key::{AsKey, Key};
 use crate::record::Record;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Error, Protocol, Value};
+use hotrow_core::{Abort, Protocol, Value};
 
 /// There is no row with this key, and the operation needs one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,33 +57,20 @@ pub struct ConstraintViolated {
     pub constraint: String,
 }
 
-/// The reason for which a row could not be inserted outside of a transaction.
-#[derive(Debug, thiserror::Error)]
+/// The reason for which a row cannot be [loaded](crate::Loading::insert).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
-pub enum BulkInsertError {
+pub enum LoadError {
     /// There is a row with this key.
     KeyExists(#[from] KeyExists),
     /// Another row has the same key of a unique index.
     DuplicateKey(#[from] DuplicateKey),
     /// The row breaks a constraint.
     ConstraintViolated(#[from] ConstraintViolated),
-    /// The transaction that inserts a row of a table with indexes failed: within another transaction, say.
-    Transaction(Error),
-}
-
-impl BulkInsertError {
-    pub(crate) fn of(error: Error) -> Self {
-        if let Some(exists) = error.downcast_ref::<KeyExists>() {
-            exists.clone().into()
-        } else if let Some(duplicate) = error.downcast_ref::<DuplicateKey>() {
-            duplicate.clone().into()
-        } else if let Some(violated) = error.downcast_ref::<ConstraintViolated>() {
-            violated.clone().into()
-        } else {
-            Self::Transaction(error)
-        }
-    }
+    /// The table was recovered with the rows that it had: others are inserted by transactions.
+    #[error("table {0} was recovered, and only a new one is loaded")]
+    Recovered(String),
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {

@@ -1,15 +1,13 @@
 //! Insertions.
 
-use crate::errors::BulkInsertError;
+use crate::errors::LoadError;
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
 use crate::operations::{Changes, RowView, end_joint_changes};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::region::made_in_region;
-use hotrow_core::{
-    Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, StructureChange, Transaction, Value, contained,
-};
+use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value, contained};
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -142,22 +140,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(true)
     }
 
-    /// Inserts a row outside of any transaction.
-    pub(crate) fn bulk_insert(&self, key: K, row: R, pin: &Pin) -> Result<(), BulkInsertError> {
+    /// Inserts a row into a table that nobody else can see yet but those who load it.
+    pub(crate) fn load_row(&self, key: K, row: R, pin: &Pin) -> Result<(), LoadError> {
         self.judge(&key, &row)?;
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let incarnation = self.next_incarnation();
         let fresh = Fresh::new(Record::boxed(P::Header::default, State::Present, key, row, incarnation));
-        let mut changes = Changes::default();
         // SAFETY: as in `insert_unless_found`.
-        let inserted = unsafe {
-            let changed = &mut |change| changes.add(change);
-            self.index.insert(fresh.0, pin, changed, &|_| true)
-        };
-        for change in changes.all() {
-            let (StructureChange::Bumped { node, .. } | StructureChange::Split { from: node, .. }) = change;
-            self.watched.changed(node);
-        }
+        let inserted = unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) };
         match inserted {
             Insertion::Inserted => {
                 let record = fresh.0;
@@ -170,15 +160,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Insertion::Exists(existing) => return Err(self.exists(unsafe { existing.as_ref() }).into()),
             Insertion::Refused(_) => unreachable!("the insertion may change every node"),
         }
-        if self.group_of.is_some() {
-            self.groups.count_outsider();
-        }
         if let Some((key, row)) = entry {
             for (number, secondary) in self.secondaries.iter().enumerate() {
-                if let Err(duplicate) = secondary.bulk_insert(&key, &row, pin) {
+                if let Err(duplicate) = secondary.load(&key, &row, pin) {
                     let added = self.secondaries[..number].iter();
-                    added.for_each(|secondary| secondary.bulk_remove(&key, &row, pin));
-                    self.bulk_remove(&key, pin);
+                    added.for_each(|secondary| secondary.unload(&key, &row, pin));
+                    self.unload_row(&key, pin);
                     return Err(duplicate.into());
                 }
             }
@@ -186,9 +173,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(())
     }
 
-    /// Takes back a row that was inserted outside of any transaction.
+    /// Takes back a row that was [loaded](Self::load_row).
     #[cold]
-    pub(crate) fn bulk_remove(&self, key: &K, pin: &Pin) {
+    pub(crate) fn unload_row(&self, key: &K, pin: &Pin) {
         if let Lookup::Found(record) = self.index.get(key, pin) {
             // SAFETY: found in the index under the pin.
             unsafe { record.as_ref() }.set_state(State::Dead);

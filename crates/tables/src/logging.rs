@@ -8,15 +8,14 @@
 //! Changes at the commit are logged by their results, which the lock makes final.
 
 use crate::database::Database;
-use crate::errors::BulkInsertError;
+use crate::errors::LoadError;
 use crate::index::Keyed;
 use crate::key::Key;
 use crate::record::{GroupsOf, Pending, Record};
 use crate::split::{PartOf, SplitRows};
 use crate::storage::{Shared, tag};
 use crate::table::{Table, TableBuilder};
-use hotrow_core::{Cell, Engine, Error, Item, Misuse, OutsideCommits, Pin, Protocol, Value};
-use hotrow_sync::{Mutex, lock};
+use hotrow_core::{Cell, Error, Item, Misuse, Pin, Protocol, Value};
 use std::sync::Arc;
 
 /// Writes a table's rows to records of the log. A row that cannot be written is an error.
@@ -40,72 +39,32 @@ pub(crate) trait RowLog<K: Key, R: Value>: Send + Sync {
     fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String>;
 }
 
-/// A table's way to its database's log.
-pub(crate) struct LogOfTable<K: Key, R: Value, P: Protocol> {
-    pub(crate) rows: Arc<dyn RowLog<K, R>>,
-    /// Logs rows that are loaded outside of transactions, once there are some.
-    outside: Mutex<Option<OutsideCommits<P>>>,
-}
-
-impl<K: Key, R: Value, P: Protocol> LogOfTable<K, R, P> {
-    /// Inserts a row by a function, outside of transactions, and logs it.
-    pub(crate) fn load(
-        &self,
-        engine: &Engine<P>,
-        key: K,
-        row: R,
-        insert: &mut dyn FnMut(K, R) -> Result<(), BulkInsertError>,
-    ) -> Result<(), BulkInsertError> {
-        let mut written = Vec::new();
-        self.rows
-            .put(&mut written, &key, &row)
-            .map_err(|reason| BulkInsertError::Transaction(Error::Misuse(Misuse::Unsupported(reason))))?;
-        let mut pair = Some((key, row));
-        load(&self.outside, engine, written, &mut || {
-            let (key, row) = pair.take().expect("inserted once");
-            insert(key, row)
-        })
-    }
-}
-
-/// Calls a function that inserts a row, and logs the row. Compiled once for each protocol.
-fn load<P: Protocol>(
-    outside: &Mutex<Option<OutsideCommits<P>>>,
-    engine: &Engine<P>,
-    mut row: Vec<u8>,
-    insert: &mut dyn FnMut() -> Result<(), BulkInsertError>,
-) -> Result<(), BulkInsertError> {
-    let mut outside = lock(outside);
-    if outside.is_none() {
-        *outside = engine.outside_commits();
-    }
-    let Some(commits) = &mut *outside else { return insert() };
-    let mut inserted = Ok(());
-    let logged = commits.commit(|entries| {
-        inserted = insert();
-        if inserted.is_ok() {
-            entries.append(&mut row);
-        }
-    });
-    logged.map_err(|failure| BulkInsertError::Transaction(Error::NotDurable(failure)))?;
-    inserted
-}
-
 /// How a table that is being made becomes durable.
-pub(crate) trait MakeDurable<K: Key, R: Value, P: Protocol> {
+pub(crate) trait MakeDurable<K: Key, R: Value, P: Protocol>: Send + Sync {
     /// True if changes are logged by fields, so that segments of a row can be logged apart.
     fn logs_fields(&self) -> bool;
 
-    /// Registers the table with the database's log, and checks that what was recovered of it has its types. `None` if the database
-    /// has no log.
-    fn begin(&mut self, database: &Database<P>, table: &str)
-    -> Result<Option<Arc<dyn RowLog<K, R>>>, Misuse>;
+    /// Looks for the table in the database's log, and checks that what was recovered of it has its types. Nothing is written yet. `None` if
+    /// the database has no log.
+    fn begin(&mut self, database: &Database<P>, table: &str) -> Result<Option<FoundTable<K, R>>, Misuse>;
 
-    /// Inserts what was recovered of the table.
-    fn load(&self, table: &Table<K, R, P>) -> Result<(), Misuse>;
+    /// Hands over what was recovered of the table, to a function that inserts a row.
+    fn recover(
+        &self,
+        table: &str,
+        insert: &(dyn Fn(K, R) -> Result<(), LoadError> + Sync),
+    ) -> Result<(), Misuse>;
 
-    /// Ends the table's recovery: checkpoints write its rows from now on.
-    fn end(self: Box<Self>, table: &Table<K, R, P>);
+    /// Enters the table in the log, unless it is there. Checkpoints write its rows from now on. A table that `is_loaded` is durable when it
+    /// returns, whole; after a crash before that, there is none.
+    fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error>;
+}
+
+/// A table's place in its database's log.
+pub(crate) struct FoundTable<K: Key, R: Value> {
+    pub(crate) log: Arc<dyn RowLog<K, R>>,
+    /// True if the log has no table of the name.
+    pub(crate) is_new: bool,
 }
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
@@ -117,9 +76,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Sets the way to the log. The table is new.
-    pub(crate) fn set_log(&mut self, log: Option<Arc<dyn RowLog<K, R>>>) {
-        self.split.iter_mut().for_each(|split| split.row_log = log.clone());
-        self.log = log.map(|rows| LogOfTable { rows, outside: Mutex::new(None) });
+    pub(crate) fn set_log(&mut self, log: Arc<dyn RowLog<K, R>>) {
+        self.split.iter_mut().for_each(|split| split.row_log = Some(log.clone()));
+        self.log = Some(log);
     }
 
     /// Appends the entries of an item's pending write.
@@ -133,7 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         pin: &Pin,
         entries: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let Some(LogOfTable { rows: log, .. }) = &self.log else { return Ok(()) };
+        let Some(log) = &self.log else { return Ok(()) };
         // SAFETY: items of this object are for its records, which live until the attempt ends.
         let record = unsafe { Record::<K, R, P>::at(item.segment()) };
         let key = record.key();

@@ -5,7 +5,7 @@
 //! Deviations from STO are those of [tables](crate::storage); and a version of a bucket or leaf that has changed is no
 //! conflict yet: the commit looks again if the key is absent still.
 
-use crate::index::{Direction, Lookup};
+use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
@@ -69,7 +69,6 @@ pub type TOrderedMap<K, V, P = Occ> = TMap<K, V, Sorted, P>;
 /// Values are of any type that is [`Value`]. For a type of somebody else, which is none, take a `Box` or an `Arc` of it.
 pub struct TMap<K: Key, V: Value, O, P: Protocol = Occ> {
     entries: EpochBox<Shared<K, V, P>>,
-    engine: Engine<P>,
     order: PhantomData<O>,
 }
 
@@ -94,9 +93,18 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Hashed, P> {
     /// A map of these entries. Of several with the same key, the last one counts.
     pub fn with_entries(engine: &Engine<P>, entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let entries = last_of_each(entries);
-        let mut map = Self::named(engine, "map", entries.len());
-        map.extend(entries);
-        map
+        Self::named(engine, "map", entries.len()).filled(entries)
+    }
+
+    /// A map of these entries with a name, for errors and conflict reports, and with room for so many entries. Of several with the same
+    /// key, the last one counts.
+    pub fn named_with_entries(
+        engine: &Engine<P>,
+        name: impl Into<String>,
+        capacity: usize,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        Self::named(engine, name, capacity).filled(last_of_each(entries))
     }
 }
 
@@ -113,9 +121,7 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Sorted, P> {
 
     /// A map of these entries. Of several with the same key, the last one counts.
     pub fn with_entries(engine: &Engine<P>, entries: impl IntoIterator<Item = (K, V)>) -> Self {
-        let mut map = Self::new(engine);
-        map.extend(last_of_each(entries));
-        map
+        Self::new(engine).filled(last_of_each(entries))
     }
 
     /// Returns the entry of the smallest key.
@@ -180,7 +186,17 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Sorted, P> {
 impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     fn with_index(engine: &Engine<P>, name: String, index: Index<K, V, P>) -> Self {
         let entries = EpochBox::bulky(Shared::new(engine, name, index, false));
-        Self { entries, engine: engine.clone(), order: PhantomData }
+        Self { entries, order: PhantomData }
+    }
+
+    /// Fills a map that is being made.
+    fn filled(self, entries: HashMap<K, V, FixedState>) -> Self {
+        let pin = Pin::new();
+        for (key, value) in entries {
+            // A key is there already only if its order or hash is inconsistent.
+            let _ = self.entries.load_row(key, value, &pin);
+        }
+        self
     }
 
     /// Returns a copy of the value of a key; `None` if there is none (the transaction has then read its absence).
@@ -371,27 +387,4 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
 /// Returns the last entry of each key, in no order.
 fn last_of_each<K: Key, V>(entries: impl IntoIterator<Item = (K, V)>) -> HashMap<K, V, KeyHashing> {
     entries.into_iter().collect()
-}
-
-/// Inserts entries outside of transactions, to fill the map before they use it.
-impl<K: Key, V: Value, O, P: Protocol> Extend<(K, V)> for TMap<K, V, O, P> {
-    /// Inserts the entries. One whose key is there replaces the other, in a transaction of its own.
-    ///
-    /// # Panics
-    ///
-    /// If that transaction fails: within another one, or because the protocol admits no worker beside those there are
-    /// (`none`). It waits for a transaction that holds the key and was left open.
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        let pin = Pin::new();
-        for (key, value) in entries {
-            if let Lookup::Absent(_) = self.entries.index.get(&key, &pin) {
-                self.entries
-                    .bulk_insert(key, value, &pin)
-                    .expect("the key is absent, and nobody else inserts");
-            } else {
-                let replaced = self.engine.transact(|tx| self.insert(tx, key.clone(), value.clone()));
-                replaced.expect("an entry is replaced");
-            }
-        }
-    }
 }

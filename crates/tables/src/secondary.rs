@@ -30,11 +30,11 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
 
     fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
 
-    /// Adds the entry of a row that is inserted outside of any transaction.
-    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey>;
+    /// Adds the entry of a row that is loaded before others can see the table.
+    fn load(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey>;
 
-    /// Takes back what [`bulk_insert`](Self::bulk_insert) has added.
-    fn bulk_remove(&self, key: &K, row: &R, pin: &Pin);
+    /// Takes back what [`load`](Self::load) has added.
+    fn unload(&self, key: &K, row: &R, pin: &Pin);
 
     /// The label of the entries' table.
     fn meta(&self) -> &ObjectMeta;
@@ -330,14 +330,14 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
         Ok(())
     }
 
-    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey> {
+    fn load(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey> {
         // The entry exists already only if the key's order or hash is inconsistent.
-        let _ = self.entries.bulk_insert(self.entry(key, row), (), pin);
+        let _ = self.entries.load_row(self.entry(key, row), (), pin);
         Ok(())
     }
 
-    fn bulk_remove(&self, key: &K, row: &R, pin: &Pin) {
-        self.entries.bulk_remove(&self.entry(key, row), pin);
+    fn unload(&self, key: &K, row: &R, pin: &Pin) {
+        self.entries.unload_row(&self.entry(key, row), pin);
     }
 
     fn meta(&self) -> &ObjectMeta {

@@ -29,7 +29,7 @@ use crate::index::{
     Marks, OrderedIndex,
 };
 use crate::key::{AsKey, ImageRange, Key, put_name};
-use crate::logging::LogOfTable;
+use crate::logging::RowLog;
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
@@ -395,11 +395,9 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
     /// The way to the log, if the table is durable.
-    pub(crate) log: Option<LogOfTable<K, R, P>>,
+    pub(crate) log: Option<Arc<dyn RowLog<K, R>>>,
     /// The dead records that snapshots may see.
     pub(crate) graveyard: Arc<Graveyard>,
-    /// Those that wait for a change of a bucket or leaf.
-    pub(crate) watched: WatchedNodes,
     /// The table's number in its database.
     pub(crate) part: OnceLock<PartId>,
 }
@@ -407,8 +405,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// An empty table without constraints, indexes and queues.
     pub(crate) fn new(engine: &Engine<P>, name: String, mut index: Index<K, R, P>, immutable: bool) -> Self {
-        let watched = engine.watched_nodes();
-        index.set_watched(watched.clone());
+        index.set_watched(engine.watched_nodes());
         let graveyard = Graveyard::new(engine.kept_segments());
         let (engine, is_opaque) = (engine.id(), engine.is_opaque());
         // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
@@ -428,7 +425,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             last_keys: LastKeys::new(),
             log: None,
             graveyard,
-            watched,
             part: OnceLock::new(),
         }
     }

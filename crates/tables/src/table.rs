@@ -3,9 +3,9 @@
 use crate::catalog::{Part, PartId};
 use crate::constraint::Constraint;
 use crate::database::Database;
-use crate::errors::BulkInsertError;
 use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
+use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::logging::MakeDurable;
 use crate::queue::GroupOf;
 use crate::record::{GroupsOf, Record};
@@ -16,8 +16,8 @@ use crate::storage::{Index, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, Durability, Engine, EpochBox, Error, Input, Misuse,
-    ObjectAccess, Pin, Profile, Protocol, Transaction, Value, Worker,
+    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
+    Protocol, Transaction, Value, Worker,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -75,7 +75,7 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     constraints: Vec<Constraint<K, R>>,
     secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     /// The secondary indexes as parts of the catalog, and where they keep their numbers there.
-    indexes: Vec<(Part, Box<dyn FnOnce(PartId)>)>,
+    indexes: Vec<(Part, KeepId)>,
     /// The place where the handles of the indexes find the table.
     slot: TableSlot<K, R, P>,
     /// The column groups of which indexes use columns, as [`groups_of`] numbers them.
@@ -164,8 +164,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// let accounts = db.table::<u32, i64>("accounts")
     ///     .check("the balance is not negative", |_, balance| *balance >= 0)
     ///     .create()?;
-    /// accounts.bulk_insert(1, 10);
-    /// accounts.bulk_insert(2, 10);
+    /// accounts.bulk_insert([(1, 10)])?;
+    /// accounts.bulk_insert([(2, 10)])?;
     /// let refused = db.transact(|tx| {
     ///     accounts.update(tx, &1, |balance| *balance -= 11)?;
     ///     accounts.update(tx, &2, |balance| *balance += 11)
@@ -308,7 +308,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         (format!("{}.{name}", self.name), self.slot.clone())
     }
 
-    fn add_index<I>(&mut self, inner: &Arc<I>, part: Part, keep: impl FnOnce(PartId) + 'static)
+    fn add_index<I>(&mut self, inner: &Arc<I>, part: Part, keep: impl FnOnce(PartId) + Send + Sync + 'static)
     where
         Arc<I>: MaintainedIndex<K, R, P> + 'static,
     {
@@ -316,14 +316,31 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         self.indexes.push((part, Box::new(keep)));
     }
 
-    /// Makes the table, which is empty.
+    /// Makes the table, which is empty, or has the rows that were recovered under its name.
     ///
     /// # Errors
     ///
     /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes. For a durable table whose database has
     /// recovered rows of it: [`Misuse::OtherTypes`] if they have other types; [`Misuse::Malformed`] if one cannot be read, or is
     /// refused by a constraint or an index.
-    pub fn create(mut self) -> Result<Table<K, R, P>, Misuse> {
+    pub fn create(self) -> Result<Table<K, R, P>, Misuse> {
+        self.begin()?.publish().map_err(|error| match error {
+            Error::Misuse(misuse) => misuse,
+            other => Misuse::Unsupported(other.to_string()),
+        })
+    }
+
+    /// Begins to make the table, and to load it: nobody else sees it before it has all its rows. See [`Loading`].
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub fn load(self) -> Result<Loading<K, R, P>, Misuse> {
+        self.begin()
+    }
+
+    /// Makes the table, and leaves it to the caller to publish it.
+    fn begin(mut self) -> Result<Loading<K, R, P>, Misuse> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
@@ -335,6 +352,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         let is_one = self.immutable || !self.constraints.is_empty() || self.logs_rows_whole();
         let database = self.database;
         let indexed = if is_one { u32::MAX } else { self.indexed };
+        let (parts, keep): (Vec<_>, Vec<_>) = self.indexes.into_iter().unzip();
+        let names = parts.iter().map(Part::name).chain([&self.name[..]]).map(str::to_owned).collect();
+        let reserved = ReservedNames::reserve(&database, names)?;
         let mut shared = Shared::new(&database, self.name, index, self.immutable);
         shared.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
         shared.guards_changes |= !self.constraints.is_empty();
@@ -343,27 +363,20 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         shared.group_of = self.group_of;
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
-        if let Some(durable) = &mut self.durable {
-            shared.set_log(durable.begin(&database, shared.meta.name())?);
+        let found = match &mut self.durable {
+            Some(durable) => durable.begin(&database, shared.meta.name())?,
+            None => None,
+        };
+        let is_new = found.as_ref().is_none_or(|found| found.is_new);
+        let durable = self.durable.filter(|_| found.is_some());
+        if let Some(found) = found {
+            shared.set_log(found.log);
         }
-        let engine = Engine::clone(&database);
-        let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine };
-        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
-        let _ = self.slot.set(table.clone());
-        if let Some(durable) = &self.durable {
-            durable.load(&table)?;
+        let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine: Engine::clone(&database) };
+        if let Some(durable) = durable.as_ref().filter(|_| !is_new) {
+            durable.recover(table.name(), &|key, row| table.shared.load_row(key, row, &Pin::new()))?;
         }
-        let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
-        parts.push(Part::new(table.name(), table.clone()));
-        let kept = table.clone();
-        keep.push(Box::new(move |id| kept.shared.part.set(id).expect("the table is new")));
-        for (keep, id) in keep.into_iter().zip(database.catalog().add(parts)?) {
-            keep(id);
-        }
-        if let Some(durable) = self.durable {
-            durable.end(&table);
-        }
-        Ok(table)
+        Ok(Loading::new(table, reserved, Making { slot: self.slot, parts, keep, durable }, is_new))
     }
 
     /// Returns the table of this name: the one that this run of the program has made, or else a new one, with the rows that were recovered
@@ -698,45 +711,6 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// As [`scan`](Self::scan).
     pub fn count(&self, tx: &mut Transaction<'_, P>, range: impl KeyBounds<K>) -> Result<usize, Abort> {
         self.shared.count(tx, range.images())
-    }
-
-    /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
-    /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
-    ///
-    /// In a durable table the row is durable once the database was flushed (`Database::flush`).
-    ///
-    /// A row inserted so while transactions run appears at once, as if it had always existed. A table with indexes inserts
-    /// it in a transaction of the calling thread, so that the row and its entries appear together. (Where an index is
-    /// [immutable](TableBuilder::immutable_secondary), no row may appear while transactions run.)
-    pub fn bulk_insert(&self, key: K, row: R) -> bool {
-        self.try_bulk_insert(key, row).is_ok()
-    }
-
-    /// As [`bulk_insert`](Self::bulk_insert), with the reason for which the row is refused.
-    ///
-    /// # Errors
-    ///
-    /// [`BulkInsertError`], and nothing has changed: there is a row with this key (or a running transaction inserts or
-    /// deletes one), or one with the same key of a unique index, or the row breaks a constraint, or the transaction failed.
-    pub fn try_bulk_insert(&self, key: K, row: R) -> Result<(), BulkInsertError> {
-        let indexes = &self.shared.secondaries;
-        // A protocol that admits one worker has nobody beside, and perhaps no worker for this thread.
-        if indexes.is_empty()
-            || indexes.iter().any(|index| index.is_immutable())
-            || self.engine.workers_max() == 1
-        {
-            let mut insert = |key, row| self.shared.bulk_insert(key, row, &Pin::new());
-            return match &self.shared.log {
-                None => insert(key, row),
-                Some(log) => log.load(&self.engine, key, row, &mut insert),
-            };
-        }
-        // The log is flushed when many rows are loaded.
-        let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
-        let inserted = self.engine.with_worker(|worker| {
-            worker.try_transact_as(profile, |tx| self.insert(tx, key.clone(), row.clone()))
-        });
-        inserted.map_err(BulkInsertError::of)
     }
 
     /// Returns the table's memory use. It counts all rows, so it takes time.

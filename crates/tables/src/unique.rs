@@ -243,16 +243,16 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Uni
         Ok(())
     }
 
-    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey> {
+    fn load(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey> {
         let secondary = (self.key_of)(key, row);
-        match self.entries.bulk_insert(secondary.clone(), Owner(key.clone()), pin) {
+        match self.entries.load_row(secondary.clone(), Owner(key.clone()), pin) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.duplicate(&secondary)),
         }
     }
 
-    fn bulk_remove(&self, key: &K, row: &R, pin: &Pin) {
-        self.entries.bulk_remove(&(self.key_of)(key, row), pin);
+    fn unload(&self, key: &K, row: &R, pin: &Pin) {
+        self.entries.unload_row(&(self.key_of)(key, row), pin);
     }
 
     fn meta(&self) -> &ObjectMeta {

@@ -103,7 +103,8 @@ impl<P: Protocol> Scene<P> {
             Database::on(&engine).table("others").create().unwrap(),
         );
         for key in 0..ROWS {
-            assert!(rows.bulk_insert(key, 0) && others.bulk_insert(key, 0));
+            rows.bulk_insert([(key, 0)]).unwrap();
+            others.bulk_insert([(key, 0)]).unwrap();
         }
         let watch = Watch::new(&engine);
         Self { engine, rows, others, watch }

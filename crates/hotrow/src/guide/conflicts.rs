@@ -8,7 +8,7 @@
 //!
 //! let db = Database::open()?;
 //! let stock = db.table::<(u16, u32), u64>("stock").hash(10).create()?;
-//! stock.bulk_insert((1, 77), 0);
+//! stock.bulk_insert([((1, 77), 0)])?;
 //!
 //! // A transaction that another one overtakes once.
 //! let mut overtaken = false;

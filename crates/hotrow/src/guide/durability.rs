@@ -18,7 +18,7 @@
 //! };
 //!
 //! let (db, seats, sold) = open()?;
-//! seats.bulk_insert("concert".into(), 500);
+//! seats.bulk_insert([("concert".into(), 500)])?;
 //! db.transact(|tx| {
 //!     seats.update(tx, "concert", |left| *left -= 2)?;
 //!     sold.add(tx, 2)

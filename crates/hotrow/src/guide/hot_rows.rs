@@ -29,7 +29,7 @@
 //! let events = db.table::<u32, u64>("events").hash(1).create()?; // How many seats are free: hot.
 //! let tickets = db.table::<u64, (u32, String)>("tickets").hash(1_000).create()?;
 //! let numbers = Sequence::starting_at(&db, "ticket numbers", 1);
-//! events.bulk_insert(7, 2);
+//! events.bulk_insert([(7, 2)])?;
 //!
 //! let sell = |event: u32, buyer: &str| {
 //!     let buyer = buyer.to_owned(); // Outside.
@@ -46,7 +46,7 @@
 //!
 //! // A row that is only added to: the commit adds, and nobody aborts.
 //! let sold = db.table::<u32, i64>("sold").hash(1).create()?;
-//! sold.bulk_insert(7, 0);
+//! sold.bulk_insert([(7, 0)])?;
 //! db.transact(|tx| sold.add(tx, &7, Column::whole(), 2))?;
 //! # Ok::<(), hotrow::Error>(())
 //! ```
@@ -69,7 +69,7 @@
 //!
 //! let db = Database::open()?;
 //! let warehouses = db.table::<u16, Warehouse>("warehouses").hash(1).create()?;
-//! warehouses.bulk_insert(1, Warehouse { tax: 7, year_to_date: 0 });
+//! warehouses.bulk_insert([(1, Warehouse { tax: 7, year_to_date: 0 })])?;
 //! let tax = db.transact(|tx| {
 //!     let tax = warehouses.read_columns(tx, &1, column_of!(Warehouse, tax))?;
 //!     // Another thread's payment is not in the way.

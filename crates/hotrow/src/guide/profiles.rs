@@ -47,7 +47,7 @@
 //!
 //! let db = Database::open()?;
 //! let seats = db.table::<u32, u32>("free seats").create()?;
-//! (0..100).for_each(|row| assert!(seats.bulk_insert(row, row / 90)));
+//! seats.bulk_insert((0..100).map(|row| (row, row / 90)))?;
 //! let row = db.transact(|tx| {
 //!     // Nobody who takes a seat of another row is in the way of this search.
 //!     let mut hint = None;

@@ -47,7 +47,7 @@
 //!
 //! let db = Database::builder().protocol::<TwoPhaseLocking>().variant("wound-wait").open()?;
 //! let seats = db.table::<u32, u32>("seats").hash(1).create()?; // A Table<u32, u32, TwoPhaseLocking>.
-//! seats.bulk_insert(7, 100);
+//! seats.bulk_insert([(7, 100)])?;
 //! assert_eq!(db.transact(|tx| seats.update(tx, &7, |free| { *free -= 1; *free }))?, 99);
 //!
 //! let unknown = Database::builder().protocol::<TwoPhaseLocking>().variant("plor+dwa").open();

@@ -58,7 +58,7 @@
 //! }
 //!
 //! let shop = Shop::open()?;
-//! shop.free.bulk_insert(7, 1);
+//! shop.free.bulk_insert([(7, 1)])?;
 //! let number = shop.reserve(7, "ada@example.com")?;
 //! assert_eq!(shop.tickets_of("ada@example.com")?, [number]);
 //! let refused = shop.reserve(7, "bob@example.com").unwrap_err();

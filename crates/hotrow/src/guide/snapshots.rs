@@ -11,7 +11,7 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<u64, i64>("accounts").create()?;
-//! (0..100).for_each(|number| assert!(accounts.bulk_insert(number, 10)));
+//! accounts.bulk_insert((0..100).map(|number| (number, 10)))?;
 //!
 //! let snapshot = db.snapshot_strict()?;
 //! db.transact(|tx| accounts.update(tx, &7, |balance| *balance -= 10))?;

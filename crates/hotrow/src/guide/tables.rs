@@ -12,8 +12,8 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<String, i64>("accounts").create()?;
-//! accounts.bulk_insert("anna@example.com".into(), 10);
-//! accounts.bulk_insert("ben@example.com".into(), 20);
+//! accounts.bulk_insert([("anna@example.com".into(), 10)])?;
+//! accounts.bulk_insert([("ben@example.com".into(), 20)])?;
 //! let (left, first) = db.transact(|tx| {
 //!     let left = accounts.update(tx, "anna@example.com", |balance| {
 //!         *balance -= 3;
@@ -119,7 +119,7 @@
 //! let db = Database::open()?;
 //! let items = db.table::<u32, Item>("items").hash(1_000).create()?;
 //! let row = Item { price: 300, sold: 7, description: "a lamp".try_into()? };
-//! assert!(items.bulk_insert(1, row));
+//! items.bulk_insert([(1, row)])?;
 //! let columns = (column_of!(Item, price), column_of!(Item, sold));
 //! assert_eq!(db.transact(|tx| items.read_columns(tx, &1, columns))?, Some((300, 7)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -138,7 +138,7 @@
 //! let by_email = people.unique("by_email", |_number, (_, email)| email.clone());
 //! let people = people.create()?;
 //! for (number, name, email) in [(1, "cole", "c@b.net"), (2, "able", "a@b.net"), (3, "cole", "d@b.net")] {
-//!     people.bulk_insert(number, (name.into(), email.into())); // Outside of any transaction, to fill the table.
+//!     people.bulk_insert([(number, (name.into(), email.into()))])?; // Outside of any transaction, to fill the table.
 //! }
 //! let (coles, able) = db.transact(|tx| {
 //!     let mut coles = Vec::new();

@@ -83,7 +83,7 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<u32, i64>("accounts").hash(2).create()?;
-//! accounts.bulk_insert(1, 100);
+//! accounts.bulk_insert([(1, 100)])?;
 //!
 //! let withdraw = async {
 //!     let mut session = db.begin_async(SessionOptions::named("withdraw")).await?;

@@ -3,20 +3,15 @@
 use crate::support::{
     self, Census, Counted, by_number, for_each_deferring_protocol, for_each_protocol, panic_of,
 };
-use hotrow::{
-    Abort, Engine, Error, Misuse, Occ, TBox, TCounters, THashMap, TList, TListSet, TOrderedMap,
-    TPriorityQueue, TQueue, TVector,
-};
+use hotrow::{Abort, Error, Misuse, TBox, TCounters, THashMap, TOrderedMap, TPriorityQueue, TQueue, TVector};
 use std::cmp::Reverse;
 
 #[test]
-fn maps_are_filled_outside_of_transactions_and_changed_by_deferred_operations() {
+fn maps_are_made_of_entries_and_changed_by_deferred_operations() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let mut map = THashMap::with_entries(&engine, [(1u64, 10u64), (2, 20), (1, 11)]);
-        map.extend([(3, 30), (2, 21)]);
-        let mut sorted = TOrderedMap::with_entries(&engine, [(2u64, 20u64), (1, 10)]);
-        sorted.extend([(2, 21)]);
+        let map = THashMap::with_entries(&engine, [(1u64, 10u64), (2, 20), (1, 11), (3, 30), (2, 21)]);
+        let sorted = TOrderedMap::with_entries(&engine, [(2u64, 20u64), (1, 10), (2, 21)]);
         let (read, inserted) = engine
             .transact_deferred(|tx| {
                 let read = map.defer_read(tx, &1, |value| *value)?;
@@ -29,37 +24,7 @@ fn maps_are_filled_outside_of_transactions_and_changed_by_deferred_operations() 
         assert_eq!((read, inserted), (Some(11), true));
         let after = engine.transact(|tx| Ok((map.get(tx, &2)?, map.get(tx, &3)?, sorted.last(tx)?)));
         assert_eq!(after, Ok((Some(32), None, Some((7, 70)))));
-        let nested = panic_of(|| {
-            engine.transact(|_| {
-                map.extend([(1, 1)]);
-                Ok(())
-            })
-        });
-        assert!(nested.contains("an entry is replaced"), "{nested}");
     });
-}
-
-#[test]
-fn collections_are_loaded_outside_of_transactions() {
-    let engine = Engine::<Occ>::new();
-    let (mut vector, mut queue) = (TVector::with_elements(&engine, [1]), TQueue::new(&engine));
-    let (mut heap, mut list) = (TPriorityQueue::new(&engine), TList::new(&engine));
-    let mut set = TListSet::with_elements(&engine, [3]);
-    vector.extend([2, 3]);
-    queue.extend([1, 2]);
-    queue.extend([3]);
-    heap.extend([2, 9, 4]);
-    list.extend([5, 4]);
-    set.extend([9, 3, 1, 9]);
-    engine
-        .transact(|tx| {
-            assert_eq!(vector.to_vec(tx)?, [1, 2, 3]);
-            assert_eq!([queue.pop(tx)?, queue.pop(tx)?, queue.pop(tx)?], [Some(1), Some(2), Some(3)]);
-            assert_eq!([heap.pop(tx)?, heap.pop(tx)?], [Some(9), Some(4)]);
-            assert_eq!((list.to_vec(tx)?, set.to_vec(tx)?), (vec![5, 4], vec![1, 3, 9]));
-            Ok(())
-        })
-        .unwrap();
 }
 
 #[test]

@@ -12,11 +12,11 @@ use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
-fn a_tree_map_is_loaded_outside_of_transactions_and_searched_by_borrowed_keys() {
+fn a_tree_map_is_made_of_entries_and_searched_by_borrowed_keys() {
     let engine = Engine::<Occ>::new();
-    let mut map =
-        TTreeMap::named(&engine, "ages", [("bob".to_owned(), 1), ("ada".into(), 2), ("bob".into(), 3)]);
-    map.extend([("eve".to_owned(), 4), ("ada".into(), 5)]);
+    let entries =
+        [("bob".to_owned(), 1), ("ada".into(), 2), ("bob".into(), 3), ("eve".into(), 4), ("ada".into(), 5)];
+    let map = TTreeMap::named(&engine, "ages", entries);
     engine
         .transact(|tx| {
             let mut all = map.iter(tx).map(|one| one.unwrap());

@@ -104,7 +104,7 @@ fn a_row_that_cannot_be_written_is_refused_before_anything_is_installed() {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| change(2)));
     assert!(panicked.is_err());
     assert_eq!(db.transact(|tx| rows.get(tx, &1)), Ok(Some(Shy { mood: 0 })));
-    assert!(!rows.bulk_insert(2, Shy { mood: 1 }));
+    assert!(rows.bulk_insert([(2, Shy { mood: 1 })]).is_err());
     change(3).unwrap();
     db.checkpoint().unwrap();
 }

@@ -70,8 +70,20 @@ pub(crate) fn now(acknowledged: &Acknowledged) -> Vec<u64> {
 impl<P: Protocol> Ledger<P> {
     /// Opens the ledger of a database; makes it if there is none.
     pub(crate) fn open(db: &Database<P>) -> Self {
-        let sequence = db.table("sequence").hash(1).durable().create().unwrap();
-        let accounts = db.table("accounts").hash(8).durable().create().unwrap();
+        // Recovered whole, or not at all.
+        let sequence = db.table("sequence").hash(1).durable().load().unwrap();
+        if sequence.is_new() {
+            sequence.insert(0, 0).unwrap();
+        }
+        let sequence = sequence.finish().unwrap();
+        let accounts = db.table("accounts").hash(8).durable().load().unwrap();
+        if accounts.is_new() {
+            for account in 0..ACCOUNTS {
+                let new = Account { owner: account.into(), balance: 100, visits: 0, last: 0 };
+                accounts.insert(account, new).unwrap();
+            }
+        }
+        let accounts = accounts.finish().unwrap();
         let mut journal = db.table("journal");
         let by_sequence = journal.unique("by_sequence", |_, entry: &Entry| entry.sequence);
         let journal = journal.durable().create().unwrap();
@@ -79,12 +91,6 @@ impl<P: Protocol> Ledger<P> {
         let commits = db.durable_counter("commits", 0).unwrap();
         let latest = db.durable_box("latest", String::from("0")).unwrap();
         let remainders = db.durable_array("remainders", REMAINDERS, |_| 0).unwrap();
-        sequence.bulk_insert(0, 0);
-        for account in 0..ACCOUNTS {
-            let new = Account { owner: account.into(), balance: 100, visits: 0, last: 0 };
-            accounts.bulk_insert(account, new);
-        }
-        db.flush().unwrap();
         Self { db: db.clone(), sequence, accounts, journal, by_sequence, odd, commits, latest, remainders }
     }
 

@@ -11,6 +11,7 @@ mod checkpoints;
 mod failures;
 mod killed;
 mod ledger;
+mod loading;
 mod objects;
 mod power;
 #[path = "../support/mod.rs"]

@@ -210,7 +210,7 @@ fn a_database_that_is_closed_and_dropped_can_be_opened_at_once() {
         let db = Database::builder().checkpoint_after(1).open_at(scratch.path()).unwrap();
         let rows = db.table::<u64, [u64; 8]>("rows").durable().create().unwrap();
         let first = round * 2_000;
-        (first..first + 2_000).for_each(|key| _ = rows.bulk_insert(key, [round; 8]));
+        rows.bulk_insert((first..first + 2_000).map(|key| (key, [round; 8]))).unwrap();
         thread::sleep(Duration::from_millis(40 + round));
         db.close().unwrap();
     }

@@ -190,8 +190,8 @@ fn operations_give_what_they_give_in_a_plain_map() {
 fn missing_rows_and_existing_keys_roll_back() {
     for_each_protocol(1, |db| {
         for (table, _) in tables(db) {
-            assert_eq!(db.bulk_insert(&table, key(1), row(10, 8)), Ok(true));
-            assert_eq!(db.bulk_insert(&table, key(1), row(11, 8)), Ok(false));
+            db.bulk_insert(&table, [(key(1), row(10, 8))]).unwrap();
+            db.bulk_insert(&table, [(key(1), row(11, 8))]).unwrap_err();
             let attempt = |body: &dyn Fn(&mut Transaction<'_>) -> Result<(), Abort>| {
                 let error = db.transact(|tx| {
                     tx.update(&table, key(1), |row| add(row, 5))?;
@@ -218,7 +218,7 @@ fn missing_rows_and_existing_keys_roll_back() {
 fn a_part_that_fails_alone_leaves_nothing() {
     for_each_protocol(1, |db| {
         for (table, _) in tables(db) {
-            db.bulk_insert(&table, key(1), row(10, 8)).unwrap();
+            db.bulk_insert(&table, [(key(1), row(10, 8))]).unwrap();
             let seen = db.transact(|tx| {
                 tx.update(&table, key(1), |row| add(row, 1))?;
                 let failed: Result<(), Abort> = tx.savepoint(|tx| {
@@ -296,10 +296,13 @@ fn a_use_that_can_never_work_says_so() {
         misuse(db.transact(|tx| tx.get(&words, "nine byte").map(|_| ()))),
         Misuse::Unsupported(_)
     ));
-    assert!(matches!(db.bulk_insert(&words, "", ""), Err(Misuse::Unsupported(_))));
+    assert!(matches!(db.bulk_insert(&words, [("", "")]), Err(Error::Misuse(Misuse::Unsupported(_)))));
     let used = misuse(db.transact(|tx| tx.delete(&foreign, "a").map(|_| ())));
     assert!(matches!(used, Misuse::ForeignObject { .. }));
-    assert!(matches!(db.bulk_insert(&foreign, "a", ""), Err(Misuse::ForeignObject { .. })));
+    assert!(matches!(
+        db.bulk_insert(&foreign, [("a", "")]),
+        Err(Error::Misuse(Misuse::ForeignObject { .. }))
+    ));
     let scanned =
         db.transact(|tx| tx.scan(&hash, .., Direction::Ascending, |_, _| ControlFlow::Continue(())));
     assert!(matches!(misuse(scanned), Misuse::Unsupported(_)));
@@ -322,7 +325,7 @@ fn scans_go_between_bounds_of_any_length() {
         if !is_ordered {
             continue;
         }
-        (0..600).for_each(|number| assert_eq!(db.bulk_insert(&table, key(number), row(0, 8)), Ok(true)));
+        db.bulk_insert(&table, (0..600).map(|number| (key(number), row(0, 8)))).unwrap();
         let count = |low: &[u8], high: &[u8]| {
             db.transact(|tx| Ok(tx.collect(&table, low..high, Direction::Ascending, usize::MAX)?.len()))
                 .unwrap()
@@ -387,9 +390,10 @@ fn no_transaction_sees_two_states() {
         let recording = db.record_history(HISTORY_BYTES).unwrap();
         for (table, is_ordered) in tables(db) {
             for account in 0..ACCOUNTS as u64 {
-                db.bulk_insert(&table, key(account), row(BALANCE, 8 + 8 * account as usize)).unwrap();
+                db.bulk_insert(&table, [(key(account), row(BALANCE, 8 + 8 * account as usize))]).unwrap();
             }
-            db.bulk_insert(&table, key(BANK), [ACCOUNTS.to_le_bytes(), 0i64.to_le_bytes()].concat()).unwrap();
+            db.bulk_insert(&table, [(key(BANK), [ACCOUNTS.to_le_bytes(), 0i64.to_le_bytes()].concat())])
+                .unwrap();
             let audit = |tx: &mut Transaction<'_>| {
                 let (count, sum) = sum(tx, (table, is_ordered))?;
                 let bank = tx.get(&table, key(BANK))?.expect("the bank");
@@ -430,8 +434,8 @@ fn a_row_that_comes_into_a_scanned_range_is_no_phantom() {
         let policy = RetryPolicy { attempts_max: 40, deadline, ..RetryPolicy::default() };
         let db = Database::open_with(protocol.name, policy).unwrap();
         for table in tables(&db) {
-            db.bulk_insert(&table.0, key(1), row(1, 8)).unwrap();
-            db.bulk_insert(&table.0, key(BANK), row(1, 8)).unwrap();
+            db.bulk_insert(&table.0, [(key(1), row(1, 8))]).unwrap();
+            db.bulk_insert(&table.0, [(key(BANK), row(1, 8))]).unwrap();
             let mut overtaken = false;
             let seen = loop {
                 let mut attempts = 0;

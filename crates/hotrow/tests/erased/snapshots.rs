@@ -121,7 +121,7 @@ fn one_that_reads_rows_of_long_ago_beside_a_snapshot_is_in_nobodys_way_not_even_
 fn the_versions_of_a_hot_row_are_no_more_than_the_snapshots_that_see_them() {
     for_each_protocol(1, |db| {
         let table = db.table("rows").create().unwrap();
-        db.bulk_insert(&table, key(0), row(0, 40)).unwrap();
+        db.bulk_insert(&table, [(key(0), row(0, 40))]).unwrap();
         let old = db.snapshot_strict().unwrap();
         for round in 1..400 {
             db.transact(|tx| tx.update(&table, key(0), |row| add(row, 1))).unwrap();
@@ -145,7 +145,7 @@ fn the_versions_of_a_hot_row_are_no_more_than_the_snapshots_that_see_them() {
 fn nothing_is_written_on_a_snapshot_or_at_read_committed() {
     for_each_protocol(1, |db| {
         for (table, _) in tables(db) {
-            db.bulk_insert(&table, key(0), row(0, 8)).unwrap();
+            db.bulk_insert(&table, [(key(0), row(0, 8))]).unwrap();
             let snapshot = db.snapshot().unwrap();
             let writes: [&dyn Fn(&mut Transaction<'_>) -> Result<(), Abort>; 4] = [
                 &|tx| tx.update(&table, key(0), |row| add(row, 1)).map(drop),
@@ -180,7 +180,7 @@ fn a_strict_snapshot_has_what_was_committed_before_and_each_has_whole_transactio
     for_each_protocol(4, |db| {
         let tables = tables(db);
         for (table, _) in &tables {
-            (0..KEYS).for_each(|at| assert!(db.bulk_insert(table, key(at), row(100, 8)).unwrap()));
+            db.bulk_insert(table, (0..KEYS).map(|at| (key(at), row(100, 8)))).unwrap();
         }
         let recording = db.record_history(HISTORY_BYTES).unwrap();
         let stop = AtomicBool::new(false);
@@ -252,7 +252,7 @@ fn a_snapshot_is_not_disturbed_by_a_table_that_is_dropped_and_made_again() {
         let snapshot = {
             let db = Database::open("occ").unwrap();
             let table = db.table("rows").create().unwrap();
-            db.bulk_insert(&table, key(0), row(0, 40)).unwrap();
+            db.bulk_insert(&table, [(key(0), row(0, 40))]).unwrap();
             let snapshot = db.snapshot_strict().unwrap();
             db.transact(|tx| tx.update(&table, key(0), |row| add(row, 1))).unwrap();
             db.transact(|tx| tx.delete(&table, key(0))).unwrap();

@@ -34,7 +34,7 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
             let engine = support::impatient::<P>();
             let builder = Database::on(&engine).table::<u64, Account>("accounts");
             let table = if hash { builder.hash(4).create().unwrap() } else { builder.create().unwrap() };
-            assert!(table.bulk_insert(1, account(100)));
+            table.bulk_insert([(1, account(100))]).unwrap();
             let add = |tx: &mut Transaction<'_, P>, amount| {
                 table.add(tx, &1, column_of!(Account, balance), amount)?;
                 table.add(tx, &1, column_of!(Account, visits), 1)
@@ -68,7 +68,7 @@ fn an_addition_to_a_row_that_is_deleted_meanwhile_is_not_lost_silently() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let table = Database::on(&engine).table::<u64, i64>("rows").hash(4).create().unwrap();
-        assert!(table.bulk_insert(1, 100));
+        table.bulk_insert([(1, 100)]).unwrap();
         let mut was_overtaken = None;
         let added = whatever_time_it_takes(|| {
             engine.transact(|tx| {
@@ -92,7 +92,7 @@ fn additions_wrap_around_within_their_column() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
-        assert!(table.bulk_insert(1, account(i64::MAX)));
+        table.bulk_insert([(1, account(i64::MAX))]).unwrap();
         let added = engine.transact(|tx| {
             table.add(tx, &1, column_of!(Account, balance), 1)?;
             table.add(tx, &1, column_of!(Account, flags), 9)?;
@@ -202,7 +202,7 @@ fn no_addition_of_threads_is_lost() {
     for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
-        (0..2).for_each(|key| assert!(table.bulk_insert(key, account(0))));
+        table.bulk_insert((0..2).map(|key| (key, account(0)))).unwrap();
         let recording = engine.record_history(1 << 24).unwrap();
         on_threads(&engine, 2, |thread, worker| {
             for round in 0..300u64 {
@@ -239,7 +239,7 @@ fn additions_and_deferred_operations_keep_their_order() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, i64>("rows").queues(|_| 1).create().unwrap();
-        (0..4).for_each(|key| assert!(table.bulk_insert(key, 10)));
+        table.bulk_insert((0..4).map(|key| (key, 10))).unwrap();
         let read = engine.transact_deferred(|tx| {
             table.add(tx, &0, Column::whole(), 5)?;
             table.defer_update(tx, &0, (), |row, ()| *row *= 2)?;
@@ -281,8 +281,8 @@ fn rows_that_indexes_and_constraints_look_at_are_added_to_as_well() {
         let mut builder = Database::on(&engine).table::<u64, i64>("rows");
         let by_row = builder.unique("by_row", |_, row| *row);
         let rows = builder.check("not negative", |_, row| *row >= 0).create().unwrap();
-        assert!(plain.bulk_insert(1, Named { name: String::from("ada"), points: 1 }));
-        assert!(rows.bulk_insert(1, 10));
+        plain.bulk_insert([(1, Named { name: String::from("ada"), points: 1 })]).unwrap();
+        rows.bulk_insert([(1, 10)]).unwrap();
         let add = |engine: &Engine<P>, amount| {
             engine.transact(|tx| {
                 plain.add(tx, &1, points, 2)?;

@@ -18,7 +18,7 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
         let engine = impatient::<P>();
         let number = TBox::new(&engine, 0u64);
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
-        table.bulk_insert(1, 0);
+        table.bulk_insert([(1, 0)]).unwrap();
         let result = whatever_time_it_takes(|| {
             engine.transact(|tx| {
                 let before = (number.get(tx)?, table.get(tx, &1)?, table.get(tx, &2)?);
@@ -55,7 +55,7 @@ fn an_absence_that_was_read_still_holds_at_commit() {
             } else {
                 Database::on(&engine).table("ordered").create().unwrap()
             };
-            (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
+            table.bulk_insert((0..rows).map(|key| (key * 2, 0))).unwrap();
             for key in [1, 17, rows * 2 + 1, u64::MAX] {
                 type Look<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>, u64) -> Result<bool, Abort>;
                 let looks: [Look<P>; 4] = [
@@ -112,7 +112,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
         let note = TBox::new(&engine, 0u64);
         for rows in [0u64, 3, 31, 32, 700] {
             let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
-            (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
+            table.bulk_insert((0..rows).map(|key| (key * 2, 0))).unwrap();
             let last = rows * 2;
             for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
                 for key in [range.0, range.0 + 1, ((range.0 + range.1) / 2) | 1, range.1 - 1] {
@@ -152,7 +152,7 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
         // Ascending keys fill leaves, so that for some number of rows the last one has a leaf of its own.
         for rows in 2..140u64 {
             let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
-            (0..rows).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..rows).map(|key| (key, 0))).unwrap();
             engine.transact(|tx| table.delete(tx, &(rows - 2))).unwrap();
             let before = engine.transact(|tx| number.get(tx)).unwrap();
             let mut is_first = true;
@@ -191,7 +191,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
         ];
         for table in tables {
             let number = TBox::new(&engine, 0u64);
-            table.bulk_insert(1, 0);
+            table.bulk_insert([(1, 0)]).unwrap();
             let committed = whatever_time_it_takes(|| {
                 engine.transact(|tx| {
                     let seen = number.get(tx)?;
@@ -216,7 +216,7 @@ fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
-        (0..2_000).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
+        table.bulk_insert((0..2_000).map(|key| (key * 2, 0))).unwrap();
         let note = TBox::new(&engine, 0u64);
         let first = |tx: &mut Tx<'_, P>| {
             let found = table.collect(tx, 100.., Direction::Ascending, 3)?;
@@ -242,7 +242,7 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
         let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_row = builder.secondary("by_row", |_, row| *row / 10);
         let table = builder.hash(10).create().unwrap();
-        (0..50).for_each(|key| assert!(table.bulk_insert(key, key)));
+        table.bulk_insert((0..50).map(|key| (key, key))).unwrap();
         let note = TBox::new(&engine, 0u64);
         let body = |tx: &mut Tx<'_, P>| {
             let mut count = 0;
@@ -285,7 +285,7 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
         let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_row = builder.secondary("by_row", |_, row| *row);
         let table = builder.create().unwrap();
-        (0..1_000).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
+        table.bulk_insert((0..1_000).map(|key| (key, key * 2))).unwrap();
         let note = TBox::new(&engine, 0u64);
         for direction in [Direction::Ascending, Direction::Descending] {
             let first = |tx: &mut Tx<'_, P>| {
@@ -318,7 +318,7 @@ fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
             Database::on(&engine).table::<u64, u64>("ordered").create().unwrap(),
         ];
         for table in tables {
-            table.bulk_insert(1, 1);
+            table.bulk_insert([(1, 1)]).unwrap();
             let mut overtaken = false;
             let committed = whatever_time_it_takes(|| {
                 engine.transact(|tx| {

@@ -200,10 +200,10 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
     let split = Database::on(&engine).table::<u64, Split>("split").hash(4).create().unwrap();
     for row in 0..ROWS {
         assert!(
-            hash.bulk_insert(row, [0; 32])
-                && split.bulk_insert(row, Split::new(0))
-                && narrow.bulk_insert(row, [0; 32])
-                && wide.bulk_insert(row, Wide { words: [0; 128] })
+            hash.bulk_insert([(row, [0; 32])]).is_ok()
+                && split.bulk_insert([(row, Split::new(0))]).is_ok()
+                && narrow.bulk_insert([(row, [0; 32])]).is_ok()
+                && wide.bulk_insert([(row, Wide { words: [0; 128] })]).is_ok()
         );
     }
     on_threads(&engine, threads, |number, worker| {

@@ -124,7 +124,7 @@ pub(crate) fn operate_on_columns<K: hotrow::Key, P: Protocol>(
 
 fn warehouses<P: Protocol>(engine: &Engine<P>) -> Table<u64, Warehouse, P> {
     let table = Database::on(engine).table("warehouses").hash(4).create().unwrap();
-    assert!(table.bulk_insert(1, Warehouse::new(7)));
+    table.bulk_insert([(1, Warehouse::new(7))]).unwrap();
     table
 }
 
@@ -281,7 +281,7 @@ fn indexes_and_constraints_see_what_they_are_made_of() {
             checked.check("there is more", |_, row| row.total > u64::from(row.next)).create().unwrap();
         let row = Warehouse { next: 1, tax: 2, total: 3, ..Warehouse::new(0) };
         for table in [&indexed, &unique, &checked] {
-            assert!(table.bulk_insert(1, row));
+            table.bulk_insert([(1, row)]).unwrap();
         }
         engine
             .transact(|tx| {

@@ -66,7 +66,7 @@ fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
                 let row = Stock::new(seed);
                 (row.quantity, (row.sold, row.flag, row.place.shelf, row.place.row, row.tail))
             };
-            assert!(table.bulk_insert(1, Stock::new(1)));
+            table.bulk_insert([(1, Stock::new(1))]).unwrap();
             engine
                 .transact(|tx| {
                     let look = |tx: &mut _, key| table.read_columns(tx, &key, (quantity, rest));
@@ -95,15 +95,12 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         for table in tables::<Note, P>(&engine) {
-            assert!(table.bulk_insert(1, Note { number: 7, text: "seven".to_owned() }));
-            assert_eq!(
-                engine.transact(|tx| table.read_columns(tx, &1, column_of!(Note, number))),
-                Ok(Some(7))
-            );
+            table.bulk_insert([(1, Note { number: 7, text: "seven".to_owned() })]).unwrap();
+            assert_eq!(engine.transact(|tx| table.read_columns(tx, &1, column_of!(Note, number))), Ok(Some(7)));
         }
         let table: Table<u64, Stock, P> =
             Database::on(&engine).table("immutable").hash(1).immutable().create().unwrap();
-        assert!(table.bulk_insert(1, Stock::new(5)));
+        table.bulk_insert([(1, Stock::new(5))]).unwrap();
         let tail = engine.transact(|tx| table.read_columns(tx, &1, column_of!(Stock, tail)));
         assert_eq!(tail, Ok(Some(Stock::new(5).tail)));
     });
@@ -114,7 +111,7 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table: Table<u64, Stock, P> = Database::on(&engine).table("stock").hash(4).create().unwrap();
-        assert!(table.bulk_insert(1, Stock::new(0)));
+        table.bulk_insert([(1, Stock::new(0))]).unwrap();
         let quantity = column_of!(Stock, quantity);
         let mut others = 0;
         let taken = whatever_time_it_takes(|| {

@@ -57,7 +57,7 @@ fn nothing_is_installed_before_the_steps_have_run() {
         let engine = engine::<P>(Exploding);
         let (number, rows) =
             (TBox::new(&engine, 1), Database::on(&engine).table::<u64, u64>("rows").create().unwrap());
-        rows.bulk_insert(1, 1);
+        rows.bulk_insert([(1, 1)]).unwrap();
         for _ in 0..2 {
             let words = support::panic_of(|| {
                 engine.transact(|tx| {

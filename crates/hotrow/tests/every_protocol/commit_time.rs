@@ -41,7 +41,7 @@ impl<P: Protocol> Places<P> {
             ordered: builder().create().unwrap(),
         };
         for table in [&places.rows, &places.ordered] {
-            assert!(table.bulk_insert(1, value));
+            table.bulk_insert([(1, value)]).unwrap();
         }
         places
     }
@@ -286,7 +286,7 @@ fn nothing_is_sold_twice_and_nothing_is_lost_by_threads() {
         let engine = support::engine::<P>();
         let places = Places::new(&engine, 40);
         let stocks = Database::on(&engine).table::<u64, Stock>("stocks").create().unwrap();
-        assert!(stocks.bulk_insert(1, stock(40)));
+        stocks.bulk_insert([(1, stock(40))]).unwrap();
         let recording = engine.record_history(1 << 24).unwrap();
         let sold: u64 = on_threads(&engine, 3, |thread, worker| {
             let mut sold = 0;
@@ -332,7 +332,7 @@ fn a_panic_at_the_commit_leaves_its_value_as_it_was_and_the_others_changed() {
         let engine = support::engine::<P>();
         let places = Places::new(&engine, 1);
         let texts = Database::on(&engine).table::<u64, String>("texts").create().unwrap();
-        texts.bulk_insert(1, "one".into());
+        texts.bulk_insert([(1, "one".into())]).unwrap();
         let ended = engine.transact(|tx| {
             texts.append(tx, &1, ["+".to_owned()])?;
             texts.append(tx, &1, ['t', 'w'])?;

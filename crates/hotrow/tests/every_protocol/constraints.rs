@@ -7,8 +7,8 @@ use crate::support::{
 };
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, BulkInsertError, ConstraintViolated, Context, Database, Direction, Engine, Error, KeyExists,
-    MissingRow, Procedure, Protocol, Table, TableRef, Transaction, Value, Worker,
+    Abort, ConstraintViolated, Context, Database, Direction, Engine, Error, KeyExists, MissingRow, Procedure,
+    Protocol, Table, TableRef, Transaction, Value, Worker,
 };
 
 /// The content of a table.
@@ -21,7 +21,7 @@ fn a_missing_row_and_an_existing_key_roll_everything_back() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        assert!(table.bulk_insert(1, 10));
+        table.bulk_insert([(1, 10)]).unwrap();
         let missing = |error: Error| {
             let MissingRow { table, key, .. } = error.downcast_ref::<MissingRow>().expect("its type");
             assert_eq!((table.as_str(), key.as_str()), ("rows", "2"));
@@ -70,7 +70,7 @@ fn a_savepoint_catches_a_missing_row_and_undoes_its_part() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        assert!(table.bulk_insert(1, 10));
+        table.bulk_insert([(1, 10)]).unwrap();
         let seen = engine.transact(|tx| {
             table.insert(tx, 3, 30)?;
             let part = tx.savepoint(|tx| {
@@ -95,7 +95,7 @@ fn an_attempt_that_saw_no_consistent_state_reports_no_missing_row() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
-        assert!(table.bulk_insert(0, 5));
+        table.bulk_insert([(0, 5)]).unwrap();
         let move_row = |tx: &mut Transaction<'_, P>| {
             assert!(table.delete(tx, &0)?);
             table.insert(tx, 1, 5)
@@ -142,7 +142,7 @@ fn accounts<P: Protocol>(engine: &Engine<P>, hash: bool) -> Table<u64, i64, P> {
         .check("not negative", |_, balance| *balance >= 0)
         .check("at most a thousand", |_, balance| *balance <= 1_000);
     let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
-    (0..4).for_each(|key| assert!(table.bulk_insert(key, 100)));
+    table.bulk_insert((0..4).map(|key| (key, 100))).unwrap();
     table
 }
 
@@ -186,8 +186,7 @@ fn a_row_that_breaks_a_constraint_rolls_everything_back() {
             assert!(is_violated(again, ("1", NEGATIVE)));
             assert!(is_violated(engine.transact(|tx| table.upsert(tx, 3, -1)), ("3", NEGATIVE)));
             assert!(is_violated(engine.transact(|tx| table.upsert(tx, 4, -1)), ("4", NEGATIVE)));
-            let refused = table.try_bulk_insert(4, -1).unwrap_err();
-            assert!(matches!(refused, BulkInsertError::ConstraintViolated(_)), "{refused}");
+            assert!(is_violated(table.bulk_insert([(5, 1), (4, -1)]), ("4", NEGATIVE)));
             assert_eq!(all(&engine), before);
         }
     });
@@ -318,8 +317,8 @@ fn a_state_that_never_was_breaks_no_constraint() {
             .check("as always", |_, sum| *sum == 100)
             .create()
             .unwrap();
-        (0..2).for_each(|key| assert!(halves.bulk_insert(key, 50)));
-        assert!(sums.bulk_insert(0, 100));
+        halves.bulk_insert((0..2).map(|key| (key, 50))).unwrap();
+        sums.bulk_insert([(0, 100)]).unwrap();
         let shift = |tx: &mut Transaction<'_, P>| {
             halves.update(tx, &0, |half| *half -= 9)?;
             halves.update(tx, &1, |half| *half += 9)
@@ -346,7 +345,7 @@ fn a_panic_of_a_constraint_leaves_nothing() {
             .check("judged", |_, row| if *row == 7 { panic!("the planned panic") } else { true })
             .create()
             .unwrap();
-        assert!(table.bulk_insert(1, 10));
+        table.bulk_insert([(1, 10)]).unwrap();
         let panicked = engine.transact(|tx| {
             table.insert(tx, 2, 20)?;
             table.update(tx, &1, |row| *row = 7)
@@ -391,7 +390,7 @@ fn rows_that_other_workers_change_for_a_procedure_are_judged() {
             .check(NEGATIVE, |_: &u64, balance: &Balance| balance.0 >= 0)
             .create()
             .unwrap();
-        (0..4).for_each(|key| assert!(accounts.bulk_insert(key, Balance(100))));
+        accounts.bulk_insert((0..4).map(|key| (key, Balance(100)))).unwrap();
         let reference = accounts.clone().reference();
         let transfer = |worker: &mut Worker<P>, random: &mut Random, accounts| {
             let (from, amount) = (random.below(3), 1 + random.below(120).cast_signed());

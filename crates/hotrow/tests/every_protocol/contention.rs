@@ -47,7 +47,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
     let engine = support::engine::<P>();
     let rows = TArray::new(&engine, ROWS, |_| 0u64);
     let table = Database::on(&engine).table::<u64, u64>("rows").hash(ROWS).create().unwrap();
-    (0..ROWS as u64).for_each(|key| assert!(table.bulk_insert(key, 0)));
+    table.bulk_insert((0..ROWS as u64).map(|key| (key, 0))).unwrap();
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, long + short, |number, worker| {
         if number < long {
@@ -118,7 +118,7 @@ fn a_long_reader_gets_through_among_writers() {
 fn long_reader_among_writers<P: Protocol>() -> bool {
     let engine = support::engine::<P>();
     let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-    (0..500).for_each(|key| assert!(table.bulk_insert(key, 0)));
+    table.bulk_insert((0..500).map(|key| (key, 0))).unwrap();
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, 5, |number, worker| {
         if number == 0 {
@@ -169,7 +169,7 @@ fn eight_threads_that_want_the_same_row_all_get_it() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("hot").hash(1).create().unwrap();
-        table.bulk_insert(1, 0);
+        table.bulk_insert([(1, 0)]).unwrap();
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {
                 worker.transact(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();

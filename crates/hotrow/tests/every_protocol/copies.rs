@@ -40,7 +40,7 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
             Database::on(&engine).table("ordered").create().unwrap(),
         ];
         for table in &tables {
-            (0..10).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
+            table.bulk_insert((0..10).map(|key| (key, Large::new(&copies)))).unwrap();
         }
         copied();
         for _ in 0..3 {
@@ -74,7 +74,7 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
         let engine = support::engine::<P>();
         let (copies, changes) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
         let table = Database::on(&engine).table::<u64, Large>("rows").hash(4).create().unwrap();
-        (0..4).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
+        table.bulk_insert((0..4).map(|key| (key, Large::new(&copies)))).unwrap();
         assert_eq!(copies.load(Ordering::Relaxed), 0);
         on_threads(&engine, 3, |number, worker| {
             for round in 0..1_000 {

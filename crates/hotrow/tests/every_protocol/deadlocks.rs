@@ -94,7 +94,7 @@ fn the_history_of_deadlocks_names_waits_and_keys() {
 fn the_history_of_deadlocks_names_leaves() {
     let engine = Engine::<McsLocking>::new();
     let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-    (0..10).for_each(|number| assert!(rows.bulk_insert(number * 10, 1)));
+    rows.bulk_insert((0..10).map(|number| (number * 10, 1))).unwrap();
     let scan =
         |tx: &mut Tx<'_>, _| rows.scan(tx, 0..=90, Direction::Ascending, |_, _| ControlFlow::Continue(()));
     let insert = |tx: &mut Tx<'_>, number: usize| rows.insert(tx, 1 + number as u64, 0);

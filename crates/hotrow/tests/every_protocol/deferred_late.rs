@@ -20,11 +20,9 @@ impl<P: Protocol> Chain<P> {
         let table = |name, rank| Database::on(engine).table(name).rank(rank).create().unwrap();
         let [low, middle, high] = [table("low", 1), table("middle", 2), table("high", 3)];
         for key in 0..4 {
-            assert!(
-                low.bulk_insert(key, key + 1)
-                    && middle.bulk_insert(key, key + 1)
-                    && high.bulk_insert(key, key + 1)
-            );
+            low.bulk_insert([(key, key + 1)]).unwrap();
+            middle.bulk_insert([(key, key + 1)]).unwrap();
+            high.bulk_insert([(key, key + 1)]).unwrap();
         }
         Self { low, middle, high }
     }
@@ -287,10 +285,11 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
             let queue =
                 Database::on(&engine).table::<Touchy, u64>("queue").rank(2).queues(group).create().unwrap();
             let hash = Database::on(&engine).table::<Touchy, u64>("hash").hash(4).rank(3).create().unwrap();
-            assert!(
-                number.bulk_insert(0, 7) && hash.bulk_insert(Touchy(7), 1) && hash.bulk_insert(Touchy(3), 1)
-            );
-            assert!(queue.bulk_insert(Touchy(3), 1) && queue.bulk_insert(Touchy(12), 1));
+            number.bulk_insert([(0, 7)]).unwrap();
+            hash.bulk_insert([(Touchy(7), 1)]).unwrap();
+            hash.bulk_insert([(Touchy(3), 1)]).unwrap();
+            queue.bulk_insert([(Touchy(3), 1)]).unwrap();
+            queue.bulk_insert([(Touchy(12), 1)]).unwrap();
             let run = || {
                 engine.transact(|tx| {
                     have(Some(patience));
@@ -338,12 +337,13 @@ fn a_table_whose_last_handle_is_dropped_in_the_body_serves_what_was_deferred() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = Database::on(&engine).table::<u64, u64>("number").rank(1).create().unwrap();
-        assert!(number.bulk_insert(0, 7));
+        number.bulk_insert([(0, 7)]).unwrap();
         let census = Census::default();
         let rows = Database::on(&engine).table::<u64, support::Counted>("rows").rank(3).create().unwrap();
         let queue = Database::on(&engine).table::<u64, u64>("queue").rank(2).queues(|_| 0).create().unwrap();
         for key in 7..9 {
-            assert!(rows.bulk_insert(key, census.value(key)) && queue.bulk_insert(key, key));
+            rows.bulk_insert([(key, census.value(key))]).unwrap();
+            queue.bulk_insert([(key, key)]).unwrap();
         }
         let mut handles = Some((rows, queue));
         let found = engine.transact_deferred(|tx| {

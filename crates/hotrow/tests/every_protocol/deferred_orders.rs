@@ -32,7 +32,7 @@ impl<P: Protocol> Shop<P> {
     fn new(engine: &Engine<P>, districts: u64) -> Self {
         let next = Database::on(engine).table("next").hash(4).rank(10).create().unwrap();
         for district in 0..districts {
-            assert!(next.bulk_insert(district, 0));
+            next.bulk_insert([(district, 0)]).unwrap();
         }
         let orders = Database::on(engine).table("orders").rank(30).create().unwrap();
         Self { next, orders, lines: Database::on(engine).table("lines").rank(20).create().unwrap() }
@@ -270,7 +270,8 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
         let rows = Database::on(&engine).table("rows").hash(4).rank(1).create().unwrap();
         let last = Database::on(&engine).table("last").hash(4).rank(2).create().unwrap();
-        assert!(rows.bulk_insert(0u64, 1u64) && last.bulk_insert(0u64, 1u64));
+        rows.bulk_insert([(0u64, 1u64)]).unwrap();
+        last.bulk_insert([(0u64, 1u64)]).unwrap();
         // How far it has come: the last row is held, the look at it waits, the deletion is over.
         let stage = hotrow::sync::Arc::new(AtomicU64::new(0));
         let wait = |until: u64, turns: u64| {

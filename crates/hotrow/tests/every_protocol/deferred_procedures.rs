@@ -38,11 +38,11 @@ impl Shop {
         let by_product = by_product.reference();
         let prices = database.table("prices").hash(8).immutable().create().unwrap().reference();
         for product in 0..4 {
-            assert!(database.table_of(stock).bulk_insert(product, 50));
-            assert!(database.table_of(prices).bulk_insert(product, product + 1));
+            database.table_of(stock).bulk_insert([(product, 50)]).unwrap();
+            database.table_of(prices).bulk_insert([(product, product + 1)]).unwrap();
         }
         for till in 0..2 {
-            assert!(database.table_of(next).bulk_insert(till, 0));
+            database.table_of(next).bulk_insert([(till, 0)]).unwrap();
         }
         Self { stock, next, sales, by_product, prices }
     }

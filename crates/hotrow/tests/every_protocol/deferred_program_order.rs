@@ -102,7 +102,10 @@ impl Tables {
         let low = database.table("low").hash(4).rank(2).create().unwrap();
         let high = [8, 9].map(|rank| database.table(format!("high {rank}")).rank(rank).create().unwrap());
         let queue = database.table("queue").rank(1).queues(group).create().unwrap();
-        assert!(low.bulk_insert(0, NUMBER) && high.iter().all(|high| high.bulk_insert(0, NUMBER)));
+        assert!(
+            low.bulk_insert([(0, NUMBER)]).is_ok()
+                && high.iter().all(|high| high.bulk_insert([(0, NUMBER)]).is_ok())
+        );
         let mut entries = [None; TABLES];
         let rows = std::array::from_fn(|number| {
             let mut builder = database.table(format!("rows {number}")).rank(5);
@@ -293,10 +296,12 @@ impl<P: Protocol> Runner<P> {
         let tables = *tables;
         let group = self.programs;
         self.programs += 1;
-        assert!(database.table_of(tables.queue).bulk_insert((group, NUMBER), 0));
+        database.table_of(tables.queue).bulk_insert([((group, NUMBER), 0)]).unwrap();
         let (row, key) = (tables.rows[table], (group, KEY));
         let is_loaded = matches!(before, Before::Row | Before::NoRowAnyMore);
-        assert!(!is_loaded || database.table_of(row).bulk_insert(key, 1));
+        if is_loaded {
+            database.table_of(row).bulk_insert([(key, 1)]).unwrap();
+        }
         let program = Program { tables, group, table, before, source, steps };
         let given = database.execute_on(worker, &program).unwrap();
         let entries = tables.entries[table];

@@ -39,10 +39,10 @@ impl<P: Protocol> Jobs<P> {
         let done = Database::on(engine).table("done").rank(3).create().unwrap();
         let worth = Database::on(engine).table("worth").hash(4).rank(4).create().unwrap();
         for group in 0..groups {
-            assert!(next.bulk_insert(group, 0));
+            next.bulk_insert([(group, 0)]).unwrap();
         }
         for number in 0..4 {
-            assert!(worth.bulk_insert(number, 0));
+            worth.bulk_insert([(number, 0)]).unwrap();
         }
         Self { next, queue, done, worth }
     }
@@ -246,7 +246,9 @@ fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
                     .create()
                     .unwrap();
                 let seen = TBox::new(engine, 0u64);
-                assert!(number == 0 || queue.bulk_insert((0, 5), 5));
+                if number != 0 {
+                    queue.bulk_insert([((0, 5), 5)]).unwrap();
+                }
                 let first = t1.step(|tx| {
                     let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
                     tx.force(taken)
@@ -441,7 +443,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
             assert_eq!(engine.transact(|tx| queue.insert_if_absent(tx, (group, 100), 1)), Ok(true));
             assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
             assert!(!is_out_of_order(group, 101));
-            assert!(queue.bulk_insert((group, 200), 1));
+            queue.bulk_insert([((group, 200), 1)]).unwrap();
             assert_eq!(is_out_of_order(group, 150), P::DEFERS, "behind one that was loaded");
             assert!(!is_out_of_order(group, 201) && !is_out_of_order(group, 202));
         }
@@ -455,7 +457,8 @@ fn an_attempt_that_names_another_group_than_the_ranges_still_takes_the_first_row
         let engine = support::engine::<P>();
         let queue =
             Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
-        assert!(queue.bulk_insert((0, 0), 1) && queue.bulk_insert((0, 1), 1));
+        queue.bulk_insert([((0, 0), 1)]).unwrap();
+        queue.bulk_insert([((0, 1), 1)]).unwrap();
         let taken = engine.transact_deferred(|tx| {
             queue.defer_delete(tx, &(0, 0))?;
             queue.defer_take_first(tx, 7, (0, 0)..(1, 0))

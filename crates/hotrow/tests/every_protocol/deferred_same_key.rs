@@ -22,13 +22,13 @@ impl<P: Protocol> Stock<P> {
         let engine = support::engine::<P>();
         let table = |name, rank| {
             let table = Database::on(&engine).table(name).rank(rank).create().unwrap();
-            assert!(table.bulk_insert(1, 1));
+            table.bulk_insert([(1, 1)]).unwrap();
             table
         };
         let [low, middle, high, highest] =
             [("low", 1), ("middle", 3), ("high", 7), ("highest", 9)].map(|(name, rank)| table(name, rank));
         let queue = Database::on(&engine).table("queue").rank(2).queues(|_| 0).create().unwrap();
-        assert!(queue.bulk_insert(7, 7));
+        queue.bulk_insert([(7, 7)]).unwrap();
         let rows = Database::on(&engine).table("rows").rank(5);
         let rows = if is_hash { rows.hash(4) } else { rows }.create().unwrap();
         Self { rows, low, queue, middle, high, highest, engine }
@@ -118,7 +118,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
 fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
     for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
-            assert!(stock.rows.bulk_insert(7, 1));
+            stock.rows.bulk_insert([(7, 1)]).unwrap();
             let both = stock.engine.transact_deferred(|tx| {
                 let deleted = stock.rows.defer_delete(tx, &7)?;
                 let inserted = stock.insert(tx, false, Constant(7), Constant(2))?;

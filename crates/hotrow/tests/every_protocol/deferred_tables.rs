@@ -34,7 +34,8 @@ impl<P: Protocol> People<P> {
         let mut builder = Database::on(&engine).table("people");
         let by_age = builder.secondary("by_age", |_, person: &Person| person.age);
         let table = if hash { builder.hash(4) } else { builder }.create().unwrap();
-        assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
+        table.bulk_insert([(1, person("anna", 30))]).unwrap();
+        table.bulk_insert([(2, person("ben", 40))]).unwrap();
         Self { engine, table, by_age }
     }
 
@@ -115,7 +116,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let next = Database::on(engine).table::<u64, u64>("next").hash(1).create().unwrap();
-            assert!(next.bulk_insert(0, 3));
+            next.bulk_insert([(0, 3)]).unwrap();
             let join = |name: &'static str, years: u64| {
                 engine.transact_deferred(|tx| {
                     let ben = table.defer_read(tx, &2, |row| row.age)?;
@@ -321,7 +322,7 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let builder = Database::on(engine).table::<u64, u64>("rows");
                 let table = if hash { builder.hash(4) } else { builder }.create().unwrap();
-                assert!(table.bulk_insert(1, 1));
+                table.bulk_insert([(1, 1)]).unwrap();
                 let found = t1.step(|tx| {
                     let missing = table.defer_read(tx, &7, |row| *row)?;
                     table.defer_update(tx, &1, missing, |row, missing| *row = missing.unwrap_or(100))?;
@@ -346,7 +347,7 @@ fn a_scan_sees_what_was_deferred_before_it() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         for key in 0..20 {
-            assert!(table.bulk_insert(key * 10, key));
+            table.bulk_insert([(key * 10, key)]).unwrap();
         }
         let scanned = engine.transact(|tx| {
             let two = table.defer_read(tx, &20, |row| *row)?;
@@ -367,7 +368,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
         for insert_again in [false, true] {
             let engine = support::impatient::<P>();
             let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-            assert!(table.bulk_insert(1, 1));
+            table.bulk_insert([(1, 1)]).unwrap();
             let (mut deleted, mut inserted) = (false, false);
             let result = whatever_time_it_takes(|| {
                 engine.transact_deferred(|tx| {
@@ -403,7 +404,8 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
         let mut builder = Database::on(&engine).table::<u64, Person>("people").hash(4);
         let by_age = builder.immutable_secondary("by_age", |_, person: &Person| person.age);
         let table = builder.create().unwrap();
-        assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
+        table.bulk_insert([(1, person("anna", 30))]).unwrap();
+        table.bulk_insert([(2, person("ben", 40))]).unwrap();
         let refusals: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 6] = [
             &|tx| table.insert_if_absent(tx, 3, person("cleo", 35)).map(|_| ()),
             &|tx| table.defer_insert(tx, 3u64, Constant(person("cleo", 35))).map(|_| ()),

@@ -309,7 +309,7 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
                 RetryPolicy { attempts_max, deadline: Some(LONG), escalate_after, ..RetryPolicy::default() };
             let error = always_overtaken::<P>(policy, |engine| {
                 let table = Database::on(engine).table::<(u8, u32), u64>("stock").hash(10).create().unwrap();
-                table.bulk_insert((7, 1_234), 0);
+                table.bulk_insert([((7, 1_234), 0)]).unwrap();
                 let other = table.clone();
                 let change = |table: Table<(u8, u32), u64, P>| -> Body<P> {
                     Box::new(move |tx| table.update_if_present(tx, &(7, 1_234), |row| *row += 1).map(drop))
@@ -383,7 +383,7 @@ fn conflicts_are_counted_by_reason_and_by_key() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
+        table.bulk_insert((0..10).map(|key| (key, 0))).unwrap();
         let mut lost = [0; 10];
         let mut held_off = 0;
         for key in [3, 3, 3, 5] {

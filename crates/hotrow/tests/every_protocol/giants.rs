@@ -46,7 +46,7 @@ impl<P: Protocol> Scene<P> {
         let policy = RetryPolicy { escalate_after: ESCALATE_AFTER, ..RetryPolicy::default() };
         let engine = support::engine_with::<P>(policy);
         let rows = Database::on(&engine).table("rows").create().unwrap();
-        (0..ROWS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
+        rows.bulk_insert((0..ROWS).map(|key| (key, 0))).unwrap();
         Self { engine, rows, updates: AtomicU64::new(0), updated: Event::new(), stop: AtomicBool::new(false) }
     }
 

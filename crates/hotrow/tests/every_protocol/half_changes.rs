@@ -15,7 +15,8 @@ fn users<P: Protocol>(
         name.clone()
     });
     let users = builder.create().unwrap();
-    assert!(users.bulk_insert(1, "ada".into()) && users.bulk_insert(2, "bob".into()));
+    users.bulk_insert([(1, "ada".into())]).unwrap();
+    users.bulk_insert([(2, "bob".into())]).unwrap();
     (users, by_name)
 }
 

@@ -215,7 +215,7 @@ fn a_scan_leaves_the_bounds_that_it_has_covered() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("table").create().unwrap();
         for key in [10u64, 20, 30, 40] {
-            table.bulk_insert(key, key);
+            table.bulk_insert([(key, key)]).unwrap();
         }
         let recording = engine.record_history(BOUND).unwrap();
         for direction in [Direction::Ascending, Direction::Descending] {

@@ -87,7 +87,7 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
                     number: TBox::new(&engine, 1),
                     table: Database::on(&engine).table("rows").create().unwrap(),
                 };
-                world.table.bulk_insert(1, 1);
+                world.table.bulk_insert([(1, 1)]).unwrap();
                 let says = Says { known, value: None };
                 let refused = engine.transact(|tx| misuse(&world, tx, says));
                 assert_eq!(refused, Err(Error::Misuse(Misuse::UnknownInput)), "{name}, known: {known}");
@@ -108,7 +108,7 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        table.bulk_insert(1, 1);
+        table.bulk_insert([(1, 1)]).unwrap();
         let old: Deferred<u64> = engine.transact(|tx| Ok(tx.known(7))).unwrap();
         let label = ObjectMeta::new(engine.id(), "late");
         let refused = engine.transact(|tx| {

@@ -183,7 +183,7 @@ fn look<P: Protocol>(table: &Table<String, u64, P>, tx: &mut Tx<'_, P>) -> Resul
 
 fn articles<P: Protocol>(engine: &Engine<P>) -> Table<String, u64, P> {
     let table = Database::on(engine).table("articles").create().unwrap();
-    [5, 12, 25].into_iter().for_each(|number| assert!(table.bulk_insert(name(4 * number), number)));
+    table.bulk_insert([5, 12, 25].map(|number| (name(4 * number), number))).unwrap();
     table
 }
 

@@ -35,6 +35,7 @@ mod half_changes;
 mod histories;
 mod inputs;
 mod interleavings;
+mod loading;
 mod long_keys;
 mod model;
 mod objects;

@@ -16,7 +16,7 @@ type Look<P> = fn(&Orders<P>, &mut Tx<'_, P>) -> Result<Vec<u64>, Abort>;
 fn orders<P: Protocol>(engine: &Engine<P>, kind: TableKind) -> Orders<P> {
     let orders = kind.of(Database::on(engine).table("orders")).create().unwrap();
     for (district, order) in [(1, 1), (1, 2), (2, 10), (2, 20), (3, 1)] {
-        assert!(orders.bulk_insert((district, order), 0));
+        orders.bulk_insert([((district, order), 0)]).unwrap();
     }
     orders
 }

@@ -23,7 +23,7 @@ impl<P: Protocol> Rows<P> {
         let mut builder = Database::on(engine).table("rows");
         let by_value = builder.secondary("by_value", |_, row| *row);
         let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
-        loaded.iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
+        table.bulk_insert(loaded.clone()).unwrap();
         Self { table, by_value, hash }
     }
 

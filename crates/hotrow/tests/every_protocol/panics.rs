@@ -59,9 +59,9 @@ impl<P: Protocol> World<P> {
             engine,
         };
         for key in 0..10 {
-            world.hash.bulk_insert(key, format!("row {key}"));
-            world.ordered.bulk_insert(key, key);
-            world.brittle.bulk_insert(key, Brittle { number: key, breaks });
+            world.hash.bulk_insert([(key, format!("row {key}"))]).unwrap();
+            world.ordered.bulk_insert([(key, key)]).unwrap();
+            world.brittle.bulk_insert([(key, Brittle { number: key, breaks })]).unwrap();
         }
         world
     }
@@ -230,7 +230,7 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, Vec<u64>>("rows").create().unwrap();
-        table.bulk_insert(1, vec![1]);
+        table.bulk_insert([(1, vec![1])]).unwrap();
         let committed = engine.transact(|tx| {
             let caught = panic_of(|| {
                 table.update_if_present(tx, &1, |row| -> u64 {
@@ -297,7 +297,8 @@ fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
         let database = Database::on(&engine);
         let rows = database.table("rows").create().unwrap().reference();
         let table = database.table_of(rows);
-        assert!(table.bulk_insert(1, 0) && table.bulk_insert(2, 0));
+        table.bulk_insert([(1, 0)]).unwrap();
+        table.bulk_insert([(2, 0)]).unwrap();
         let (mut worker, mut other) = (engine.worker().unwrap(), engine.worker().unwrap());
         for _ in 0..2 {
             panic_or_error(|| database.execute_on(&mut worker, &ChangeTwice(rows)).map(drop));

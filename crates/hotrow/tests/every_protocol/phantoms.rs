@@ -26,7 +26,7 @@ impl<P: Protocol> Accounts<P> {
         let mut builder = Database::on(engine).table("accounts");
         let by_balance = builder.secondary("by_balance", |_, balance| *balance);
         let table = kind.of(builder).create().unwrap();
-        (0..5u64).for_each(|number| assert!(table.bulk_insert(number * 10, number.cast_signed() * 10)));
+        table.bulk_insert((0..5u64).map(|number| (number * 10, number.cast_signed() * 10))).unwrap();
         Self { table, by_balance }
     }
 
@@ -203,7 +203,8 @@ fn a_change_of_two_tables_is_seen_in_both_or_in_neither() {
                     Database::on(engine).table("ordered").create().unwrap(),
                 ];
                 for table in &tables {
-                    assert!(table.bulk_insert(1, 0) && table.bulk_insert(3, 0));
+                    table.bulk_insert([(1, 0)]).unwrap();
+                    table.bulk_insert([(3, 0)]).unwrap();
                 }
                 if !hash_first {
                     tables.reverse();

@@ -296,11 +296,13 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
             let database = Database::on(&engine);
             let names = database.table("names").rank(ranks[0]).create().unwrap();
             let queue = database.table("queue").rank(ranks[1]).queues(|(group, _)| *group).create().unwrap();
-            assert!(names.bulk_insert(0, 0) && queue.bulk_insert((0, 0), 5) && queue.bulk_insert((0, 1), 6));
+            names.bulk_insert([(0, 0)]).unwrap();
+            queue.bulk_insert([((0, 0), 5)]).unwrap();
+            queue.bulk_insert([((0, 1), 6)]).unwrap();
             let procedure = DeleteNamed { names: names.reference(), queue: queue.reference(), forces };
             let queue = database.table_of(procedure.queue);
             let first = Database::on(&engine).table::<u64, u64>("first").rank(0).create().unwrap();
-            assert!(first.bulk_insert(0, 0));
+            first.bulk_insert([(0, 0)]).unwrap();
             let (gate, has_deleted) = (Gate::default(), AtomicBool::new(false));
             let (taken, deleted) = thread::scope(|scope| {
                 let takes = scope.spawn(|| {

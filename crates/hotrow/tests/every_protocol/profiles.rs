@@ -32,7 +32,8 @@ impl<P: Protocol> Objects<P> {
             hash: Database::on(engine).table("a hash table").hash(4).create().unwrap(),
             ordered: Database::on(engine).table("an ordered table").create().unwrap(),
         };
-        assert!(objects.hash.bulk_insert(1, 1) && objects.ordered.bulk_insert(1, 1));
+        objects.hash.bulk_insert([(1, 1)]).unwrap();
+        objects.ordered.bulk_insert([(1, 1)]).unwrap();
         objects
     }
 
@@ -196,7 +197,8 @@ fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_com
         let recording = engine.record_history(1 << 20).unwrap();
         let boxes = [0, 0].map(|value| TBox::new(&engine, value));
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        assert!(table.bulk_insert(1, 0) && table.bulk_insert(9, 0));
+        table.bulk_insert([(1, 0)]).unwrap();
+        table.bulk_insert([(9, 0)]).unwrap();
         let mut worker = engine.worker().unwrap();
         let seen = worker.try_transact_as(READ_COMMITTED, |tx| {
             let first: u64 = boxes[0].get(tx)?;
@@ -223,7 +225,7 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
         let engine = support::impatient::<P>();
         let number = TBox::new(&engine, 1u64);
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-        assert!(table.bulk_insert(1, 1));
+        table.bulk_insert([(1, 1)]).unwrap();
         let look = || {
             elsewhere(|| {
                 let mut worker = engine.worker().unwrap();
@@ -273,7 +275,7 @@ fn a_procedure_runs_as_what_it_says_of_itself() {
         let engine = support::engine::<P>();
         let database = Database::on(&engine);
         let rows = database.table("rows").hash(4).create().unwrap().reference();
-        assert!(database.table_of(rows).bulk_insert(1, 1));
+        database.table_of(rows).bulk_insert([(1, 1)]).unwrap();
         let mut worker = engine.worker().unwrap();
         for profile in [Profile::READ_ONLY, READ_COMMITTED] {
             let refused = database.execute_on(&mut worker, &Writes { rows, profile });

@@ -15,7 +15,7 @@ type Rows = Table<u64, u64, McsLocking>;
 /// Rows 0, 10, 20 and so on to 990, in leaves of an ordered index.
 fn rows(engine: &Engine<McsLocking>, name: &str) -> Rows {
     let rows = Database::on(engine).table(name).create().unwrap();
-    (0..100).for_each(|number| assert!(rows.bulk_insert(number * 10, 1)));
+    rows.bulk_insert((0..100).map(|number| (number * 10, 1))).unwrap();
     rows
 }
 

@@ -21,7 +21,7 @@ struct Counted<P: Protocol> {
 impl<P: Protocol> Counted<P> {
     fn new(engine: &Engine<P>, kind: TableKind) -> Self {
         let counts = Database::on(engine).table("counts").hash(10).create().unwrap();
-        (0..RANGES).for_each(|range| assert!(counts.bulk_insert(range, 0)));
+        counts.bulk_insert((0..RANGES).map(|range| (range, 0))).unwrap();
         Self {
             rows: kind.of(Database::on(engine).table("rows")).create().unwrap(),
             counts,

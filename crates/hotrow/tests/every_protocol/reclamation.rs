@@ -136,7 +136,7 @@ fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
             let mut builder = Database::on(&engine).table::<u64, Counted>("rows");
             let mut index = Some(builder.secondary("by_number", |_, row: &Counted| row.number));
             let mut table = Some(builder.create().unwrap());
-            (0..5).for_each(|key| assert!(table.as_ref().unwrap().bulk_insert(key, census.value(key))));
+            (0..5).for_each(|key| table.as_ref().unwrap().bulk_insert([(key, census.value(key))]).unwrap());
             let result =
                 engine.transact(|tx| {
                     if let (Some(kept), Some(array), Some(table), Some(index)) =
@@ -169,7 +169,7 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
         let engine = crate::support::impatient::<P>();
         let census = Census::default();
         let table = Database::on(&engine).table::<u64, Counted>("rows").hash(10).create().unwrap();
-        table.bulk_insert(1, census.value(1));
+        table.bulk_insert([(1, census.value(1))]).unwrap();
         let (others, other) = (support::engine::<P>(), Census::default());
         let result = engine.transact(|tx| {
             table.read(tx, &1, |row| {

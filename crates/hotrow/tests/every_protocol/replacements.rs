@@ -42,7 +42,7 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, String>("rows").hash(4).create().unwrap();
-        table.bulk_insert(1, "old".into());
+        table.bulk_insert([(1, "old".into())]).unwrap();
         let row = |text: &str| text.to_owned();
         let result = engine.transact(|tx| {
             // Over the value as it was, over a replacement, over an update.
@@ -75,7 +75,7 @@ fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-        table.bulk_insert(1, 10);
+        table.bulk_insert([(1, 10)]).unwrap();
         let body = |tx: &mut hotrow::Transaction<'_, P>| {
             let old = table.get(tx, &1)?.unwrap_or_default();
             table.replace_if_present(tx, &1, old + 1).map(drop)
@@ -92,7 +92,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
         let engine = support::engine::<P>();
         let census = Census::default();
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
-        table.bulk_insert(1, census.value(10));
+        table.bulk_insert([(1, census.value(10))]).unwrap();
         let refused = engine.transact(|tx| {
             assert!(
                 table.replace_if_present(tx, &1, census.value(11))?
@@ -113,7 +113,7 @@ fn a_replacement_copies_nothing() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
-        table.bulk_insert(1, Precious(10));
+        table.bulk_insert([(1, Precious(10))]).unwrap();
         let twice = engine.transact(|tx| {
             Ok(table.replace_if_present(tx, &1, Precious(11))?
                 && table.replace_if_present(tx, &1, Precious(12))?)
@@ -128,7 +128,7 @@ fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-        table.bulk_insert(1, 10);
+        table.bulk_insert([(1, 10)]).unwrap();
         let replaced = attempts(
             &engine,
             |tx| table.replace_if_present(tx, &1, 11).map(drop),
@@ -148,7 +148,7 @@ fn a_row_that_goes_meanwhile_is_not_replaced() {
             Database::on(&engine).table("ordered").create().unwrap(),
         ];
         for table in tables {
-            table.bulk_insert(1, 10);
+            table.bulk_insert([(1, 10)]).unwrap();
             let mut there = Vec::new();
             let replaced = attempts(
                 &engine,
@@ -207,7 +207,7 @@ fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no
     for_each_protocol!(2, |P| {
         Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
             let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
-            table.bulk_insert(1, 10);
+            table.bulk_insert([(1, 10)]).unwrap();
             first.step(|tx| table.replace_if_present(tx, &1, 11));
             let found = first.step(|tx| table.collect(tx, .., hotrow::Direction::Ascending, 9));
             assert_eq!(found, Some(vec![(1, 11)]));
@@ -226,7 +226,7 @@ fn entries_of_secondary_indexes_follow_a_replacement() {
         let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_tens = builder.secondary("by_tens", |_, row: &u64| row / 10);
         let table = builder.create().unwrap();
-        table.bulk_insert(1, 15);
+        table.bulk_insert([(1, 15)]).unwrap();
         let replaced = engine.transact(|tx| {
             let keys = |tx: &mut _, tens: u64| {
                 let mut keys = Vec::new();
@@ -263,7 +263,7 @@ fn procedures_replace_rows_and_their_recordings_say_so() {
         let engine = support::engine::<P>();
         let database = Database::on(&engine);
         let table = database.table("rows").hash(4).create().unwrap().reference();
-        database.table_of(table).bulk_insert(1, 10);
+        database.table_of(table).bulk_insert([(1, 10)]).unwrap();
         let mut worker = engine.worker().unwrap();
         let trace = database.trace_on(&mut worker, &ReplaceTwo(table)).unwrap();
         let kinds: Vec<_> = trace.operations.iter().map(|operation| operation.kind).collect();

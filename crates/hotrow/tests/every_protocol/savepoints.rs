@@ -176,7 +176,7 @@ fn rows_and_their_index_entries_come_and_go_with_their_part() {
             let mut builder = Database::on(&engine).table::<u64, u64>("rows");
             let by_value = builder.secondary("by_value", |_, row| *row);
             let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
-            (0..4).for_each(|key| assert!(table.bulk_insert(key, 10 * key)));
+            table.bulk_insert((0..4).map(|key| (key, 10 * key))).unwrap();
             let look = |tx: &mut hotrow::Transaction<'_, P>| {
                 let mut rows = Vec::new();
                 for key in 0..8 {
@@ -313,7 +313,7 @@ fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
     for_each_protocol!(1, |P| {
         Interleaving::<P>::new().run(|engine, [mut only]| {
             let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
-            assert!(table.bulk_insert(1, 10));
+            table.bulk_insert([(1, 10)]).unwrap();
             only.step(|tx| {
                 let part = tx.savepoint(|tx| {
                     assert!(table.replace_if_present(tx, &1, 11)?);

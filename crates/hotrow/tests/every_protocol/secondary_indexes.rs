@@ -119,7 +119,7 @@ fn a_rollback_leaves_nothing_in_a_secondary_index() {
         let people = People::new(&engine, true);
         let table = &people.table;
         for key in 0..10 {
-            assert!(table.bulk_insert(key, person(&format!("p{key}"), key as u32 % 3)));
+            table.bulk_insert([(key, person(&format!("p{key}"), key as u32 % 3))]).unwrap();
         }
         let before = engine.transact(|tx| people.check(tx, 20)).unwrap();
         let rolled_back = engine.transact(|tx| {
@@ -149,7 +149,7 @@ fn ranges_of_a_secondary_index_have_all_bounds_and_both_directions() {
         let keys = [0, 1, 7, u64::MAX - 1, u64::MAX];
         for (key, row) in keys.iter().flat_map(|key| [(*key, 0), (*key, 1), (*key, 2)]) {
             if row == (key % 3) as u32 {
-                assert!(table.bulk_insert(key, row));
+                table.bulk_insert([(key, row)]).unwrap();
             }
         }
         for low in [Included(0), Included(1), Included(2), Excluded(0), Excluded(1), Unbounded] {
@@ -182,7 +182,7 @@ fn rows_found_by_a_secondary_index_come_until_the_visitor_breaks() {
         let engine = support::engine::<P>();
         let people = People::new(&engine, false);
         for key in 0..100 {
-            people.table.bulk_insert(key, person("x", (key % 10) as u32));
+            people.table.bulk_insert([(key, person("x", (key % 10) as u32))]).unwrap();
         }
         let found = engine.transact(|tx| {
             people.table.update_if_present(tx, &23, |row| row.name = String::from("changed"))?;

@@ -88,7 +88,7 @@ impl Drop for Stops<'_> {
 /// Runs long transactions on some threads, each from another row on, among short ones on others.
 fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
     let table = Database::on(engine).table::<u64, u64>("rows").hash(ROWS as usize).create().unwrap();
-    (0..ROWS).for_each(|key| assert!(table.bulk_insert(key, 0)));
+    table.bulk_insert((0..ROWS).map(|key| (key, 0))).unwrap();
     // How many transactions each of the threads has ended.
     let ended: [AtomicU64; THREADS] = Default::default();
     let now = || ended.each_ref().map(|count| count.load(Ordering::SeqCst));

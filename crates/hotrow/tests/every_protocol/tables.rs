@@ -237,7 +237,7 @@ fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
         let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
         let all = |tx: &mut Tx<'_, P>| table.collect(tx, .., Direction::Ascending, usize::MAX);
         for key in 0..200 {
-            table.bulk_insert(key * 2, key);
+            table.bulk_insert([(key * 2, key)]).unwrap();
         }
         let before = engine.transact(all).unwrap();
         let rolled_back = engine.try_transact(|tx| {
@@ -277,8 +277,8 @@ fn scans_keep_bounds_limits_and_directions() {
         let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
         let keys: Vec<u64> = (0..400).map(|n| n * 3 + 1).collect();
         for key in &keys {
-            assert!(table.bulk_insert(*key, key * 10));
-            assert!(!table.bulk_insert(*key, 0), "loaded twice");
+            table.bulk_insert([(*key, key * 10)]).unwrap();
+            assert!(table.bulk_insert([(*key, 0)]).is_err(), "loaded twice");
         }
         let ends = [0, 1, 2, 91, 92, 93, 94, 700, 1_198, 1_199, u64::MAX];
         for (low, high) in ends.iter().flat_map(|low| ends.iter().map(move |high| (*low, *high))) {
@@ -310,7 +310,7 @@ fn a_scan_ends_where_its_visitor_breaks() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<i32, String>("ordered").create().unwrap();
         for key in -50..50 {
-            table.bulk_insert(key, key.to_string());
+            table.bulk_insert([(key, key.to_string())]).unwrap();
         }
         for (direction, expected) in
             [(Direction::Ascending, ["-10", "-9", "-8"]), (Direction::Descending, ["10", "9", "8"])]
@@ -333,7 +333,7 @@ fn a_hash_table_has_no_order_to_scan_in() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("hash").hash(10).create().unwrap();
-        table.bulk_insert(1, 1);
+        table.bulk_insert([(1, 1)]).unwrap();
         let scanned = engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 10));
         assert!(matches!(scanned, Err(Error::Misuse(Misuse::Unsupported(_)))), "{scanned:?}");
         assert!(scanned.unwrap_err().to_string().contains("hash"));
@@ -352,9 +352,9 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
         for table in immutable {
             assert!(table.is_immutable());
             for key in 0..100 {
-                assert!(table.bulk_insert(key, format!("price {key}")));
+                table.bulk_insert([(key, format!("price {key}"))]).unwrap();
             }
-            assert!(!table.bulk_insert(5, String::new()));
+            assert!(table.bulk_insert([(5, String::new())]).is_err());
             let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
             assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
             assert_eq!(engine.transact(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
@@ -380,7 +380,7 @@ fn an_immutable_table_is_scanned() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("prices").immutable().create().unwrap();
-        (0..500).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
+        table.bulk_insert((0..500).map(|key| (key, key * 2))).unwrap();
         let rows = engine.transact(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
         assert_eq!(rows, (150..200).rev().map(|key| (key, key * 2)).collect::<Vec<_>>());
     });
@@ -393,8 +393,8 @@ fn all_rows_are_visited_once_and_counted() {
             let engine = support::engine::<P>();
             let mut worker = engine.worker().unwrap();
             for table in tables::<[u64; 2], P>(&engine) {
-                (0..rows)
-                    .for_each(|key| assert!(table.bulk_insert(key.wrapping_mul(0x9e37_79b9), [key, key])));
+                let all = (0..rows).map(|key: u64| (key.wrapping_mul(0x9e37_79b9), [key, key]));
+                table.bulk_insert(all).unwrap();
                 let mut keys = Vec::new();
                 let visited = table.for_each(&mut worker, |key, row| {
                     assert_eq!(row[0], row[1]);

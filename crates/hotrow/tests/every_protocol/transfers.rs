@@ -24,7 +24,10 @@ impl<P: Protocol> Bank<P> {
         let hash = Database::on(engine).table("hash").hash(4).create().unwrap();
         let ordered = Database::on(engine).table("ordered").create().unwrap();
         (0..ACCOUNTS).for_each(|account| {
-            assert!(hash.bulk_insert(account, BALANCE) && ordered.bulk_insert(account, BALANCE))
+            assert!(
+                hash.bulk_insert([(account, BALANCE)]).is_ok()
+                    && ordered.bulk_insert([(account, BALANCE)]).is_ok()
+            )
         });
         vec![
             Bank::Boxes((0..ACCOUNTS).map(|_| TBox::new(engine, BALANCE)).collect()),

@@ -7,8 +7,8 @@ use crate::support::{
 };
 use hotrow::operations::Constant;
 use hotrow::{
-    Abort, BulkInsertError, Database, Direction, DuplicateKey, Engine, Error, Misuse, Protocol,
-    SecondaryIndex, Table, Transaction, UniqueIndex, Value,
+    Abort, Database, Direction, DuplicateKey, Engine, Error, Misuse, Protocol, SecondaryIndex, Table,
+    Transaction, UniqueIndex, Value,
 };
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -131,8 +131,8 @@ fn a_unique_key_that_was_given_up_may_be_taken_in_the_same_transaction() {
         let engine = support::engine::<P>();
         let users = Users::new(&engine, true);
         let table = &users.table;
-        assert!(table.bulk_insert(1, user("ada", 30)));
-        assert!(table.bulk_insert(2, user("bob", 40)));
+        table.bulk_insert([(1, user("ada", 30))]).unwrap();
+        table.bulk_insert([(2, user("bob", 40))]).unwrap();
         let rename = |tx: &mut Transaction<'_, P>, key: u64, email: &str| {
             table.update(tx, &key, |user| email.clone_into(&mut user.email))
         };
@@ -172,7 +172,7 @@ fn a_savepoint_takes_back_the_part_that_met_a_duplicate() {
         let engine = support::engine::<P>();
         let users = Users::new(&engine, false);
         let table = &users.table;
-        assert!(table.bulk_insert(1, user("ada", 30)));
+        table.bulk_insert([(1, user("ada", 30))]).unwrap();
         let seen = engine.transact(|tx| {
             table.insert(tx, 2, user("bob", 1))?;
             for (key, email) in [(3, "ada"), (3, "bob"), (2, "ada")] {
@@ -328,15 +328,14 @@ fn a_bulk_insertion_that_is_refused_leaves_nothing() {
         for hash in [false, true] {
             let engine = support::engine::<P>();
             let users = Users::new(&engine, hash);
-            users.table.try_bulk_insert(1, user("ada", 30)).unwrap();
-            let refused = users.table.try_bulk_insert(1, user("bob", 30)).unwrap_err();
-            assert!(matches!(refused, BulkInsertError::KeyExists(_)));
-            assert_eq!(refused.to_string(), "users has a row with key 1 already");
-            let refused = users.table.try_bulk_insert(2, user("ada", 30)).unwrap_err();
-            assert!(matches!(refused, BulkInsertError::DuplicateKey(_)));
-            assert_eq!(refused.to_string(), "users.by_email has another row with key \"ada\" already");
-            assert!(!users.table.bulk_insert(3, user("ada", 31)));
-            assert!(users.table.bulk_insert(2, user("bob", 30)));
+            users.table.bulk_insert([(1, user("ada", 30))]).unwrap();
+            let refused = users.table.bulk_insert([(1, user("bob", 30))]).unwrap_err();
+            assert_eq!(refused.to_string(), "rolled back: users has a row with key 1 already");
+            let refused = users.table.bulk_insert([(2, user("ada", 30))]).unwrap_err();
+            let expected = "rolled back: users.by_email has another row with key \"ada\" already";
+            assert_eq!(refused.to_string(), expected);
+            assert!(users.table.bulk_insert([(4, user("eve", 30)), (3, user("ada", 31))]).is_err());
+            users.table.bulk_insert([(2, user("bob", 30))]).unwrap();
             let expected = vec![(1, "ada".to_owned()), (2, "bob".to_owned())];
             assert_eq!(engine.transact(|tx| users.check(tx)), Ok(expected));
         }
@@ -352,7 +351,9 @@ fn rows_that_are_loaded_while_others_change_them_keep_their_entries() {
             for round in 0..60 {
                 let key = round % 3;
                 if thread == 0 {
-                    users.table.bulk_insert(key, user(["ada", "bob"][round as usize % 2], 30));
+                    let row = user(["ada", "bob"][round as usize % 2], 30);
+                    // Others may have the key, or the name.
+                    let _ = users.table.bulk_insert([(key, row)]);
                     continue;
                 }
                 whatever_time_it_takes(|| {
@@ -379,12 +380,12 @@ fn a_bulk_insertion_into_an_index_fails_within_a_transaction_and_with_its_key_fu
         let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         builder.secondary("by_row", |_, row| if *row == 0 { panic!("no key") } else { *row });
         let rows = builder.create().unwrap();
-        let panicked = catch_unwind(AssertUnwindSafe(|| rows.bulk_insert(1, 0)));
+        let panicked = catch_unwind(AssertUnwindSafe(|| rows.bulk_insert([(1, 0)])));
         assert!(panicked.is_err());
         assert_eq!(engine.transact(|tx| rows.get(tx, &1)), Ok(None));
-        let nested = engine.transact(|_| Ok(rows.try_bulk_insert(1, 1))).unwrap().unwrap_err();
-        assert!(matches!(nested, BulkInsertError::Transaction(Error::Misuse(Misuse::Nested))), "{nested}");
-        rows.try_bulk_insert(1, 1).unwrap();
+        let nested = engine.transact(|_| Ok(rows.bulk_insert([(1, 1)]))).unwrap().unwrap_err();
+        assert!(matches!(nested, Error::Misuse(Misuse::Nested)), "{nested}");
+        rows.bulk_insert([(1, 1)]).unwrap();
     });
 }
 
@@ -398,7 +399,7 @@ fn an_index_knows_its_table_and_neither_keeps_itself() {
         let without = engine
             .transact(|tx| by_age.scan(tx, .., Direction::Ascending, |_, _, _| ControlFlow::Continue(())));
         assert!(matches!(without, Err(Error::Misuse(Misuse::Unsupported(_)))), "{without:?}");
-        assert!(builder.create().unwrap().bulk_insert(1, user("ada", 30)));
+        builder.create().unwrap().bulk_insert([(1, user("ada", 30))]).unwrap();
         // The handle of the table is gone.
         assert_eq!(engine.transact(|tx| by_email.clone().get(tx, "ada")), Ok(Some((1, user("ada", 30)))));
 
@@ -407,7 +408,7 @@ fn an_index_knows_its_table_and_neither_keeps_itself() {
         let unique = builder.unique("unique", |_, row: &Counted| row.number);
         let index = builder.secondary("index", |_, row: &Counted| row.number);
         let table = builder.create().unwrap();
-        assert!(table.bulk_insert(1, census.value(1)));
+        table.bulk_insert([(1, census.value(1))]).unwrap();
         engine.transact(|tx| table.insert(tx, 2, census.value(2))).unwrap();
         engine.transact(|tx| table.insert(tx, 3, census.value(2))).unwrap_err();
         assert_eq!(engine.transact(|tx| Ok(unique.get(tx, &2)?.map(|(key, _)| key))), Ok(Some(2)));

@@ -83,7 +83,7 @@ fn an_untracked_scan_says_nothing_of_what_was_observed_before() {
     let missing = TBox::new(&engine, true);
     let table = |name: &str| Database::on(&engine).table::<u64, u64>(name);
     let ordered = table("ordered").ordered().create().unwrap();
-    assert!(ordered.bulk_insert(3, 3));
+    ordered.bulk_insert([(3, 3)]).unwrap();
     // An observation in each of these stands for a whole bucket.
     for (number, builder) in
         [table("hash").hash(16), table("cached hash").hash(16).cached(0)].into_iter().enumerate()

@@ -84,7 +84,7 @@ fn for_each_table<P: Protocol, R: Value>(
         Database::on(engine).table("ordered").create().unwrap(),
     ];
     for table in tables {
-        keys.clone().for_each(|number| assert!(table.bulk_insert(key(number), row(number))));
+        table.bulk_insert(keys.clone().map(|number| (key(number), row(number)))).unwrap();
         test(table, &key);
     }
 }
@@ -342,7 +342,7 @@ fn a_row_that_panics_when_it_is_measured_is_installed_and_freed_once() {
         let row = |number| Sizeless(census.value(number));
         let value = TBox::new(&engine, row(1));
         let table = Database::on(&engine).table::<u64, Sizeless>("rows").create().unwrap();
-        table.bulk_insert(1, row(1));
+        table.bulk_insert([(1, row(1))]).unwrap();
         for number in 2..5 {
             // Several writes: one that is installed already must not be undone because of the next one.
             let committed = engine.transact(|tx| {

@@ -26,7 +26,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
-        (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
+        table.bulk_insert((0..10).map(|key| (key, 0))).unwrap();
         let mut worker = engine.worker().unwrap();
         for changes in [false, true] {
             let mut holder = worker.begin();
@@ -64,7 +64,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
             let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
             let engine = support::engine_with::<P>(policy);
             let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
-            (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..10).map(|key| (key, 0))).unwrap();
             let touch = |tx: &mut Transaction<'_, P>, changes: bool| match changes {
                 true => table.update_if_present(tx, &7, |row| *row += 1).map(drop),
                 false => table.get(tx, &7).map(drop),
@@ -217,7 +217,7 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
     for_each_protocol!(VERY_MANY as u32 + 1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(3).create().unwrap();
-        (0..3).for_each(|key| assert!(table.bulk_insert(key, 0)));
+        table.bulk_insert((0..3).map(|key| (key, 0))).unwrap();
         let recording = engine.record_history(1 << 26).unwrap();
         let there = AtomicU64::new(0);
         let added: Vec<u64> = on_threads(&engine, VERY_MANY, |number, worker| {

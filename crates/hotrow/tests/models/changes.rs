@@ -58,7 +58,7 @@ impl<const PLACE: usize> Datatype for Number<PLACE> {
             1 => Place::Array(TArray::new(engine, 1, |_| *state)),
             _ => {
                 let rows = Database::on(engine).table("rows").create().unwrap();
-                assert!(rows.bulk_insert(1, *state));
+                rows.bulk_insert([(1, *state)]).unwrap();
                 Place::Row(rows)
             }
         }

@@ -150,7 +150,7 @@ impl Tables {
             Database::builder().protocol::<Occ>().variant("ic3+cascading").open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
-            (0..KEYS).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..KEYS).map(|key| (key, 0))).unwrap();
             table
         };
         let tables =

@@ -79,16 +79,15 @@ impl<P: Protocol> Tables<P> {
                 indexes.push(builder.secondary("by_last_digit", |_, row: &u64| row % 10));
             }
             let table = builder.create().unwrap();
-            model.rows[at].iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
+            table.bulk_insert(model.rows[at].iter().map(|(key, row)| (*key, *row))).unwrap();
             table.reference()
         });
         let boxed = database.table("boxed").rank(ranks[BOXED]).create().unwrap();
-        model.rows[BOXED]
-            .iter()
-            .for_each(|(key, row)| assert!(boxed.bulk_insert(*key, Boxed::from_number(*row))));
+        let rows = model.rows[BOXED].iter().map(|(key, row)| (*key, Boxed::from_number(*row)));
+        boxed.bulk_insert(rows).unwrap();
         let queue = database.table("queue").rank(ranks[TABLES]);
         let queue = queue.queues(|(group, _): &(u64, u64)| *group).create().unwrap();
-        model.queue.iter().for_each(|(key, row)| assert!(queue.bulk_insert(*key, *row)));
+        queue.bulk_insert(model.queue.iter().map(|(key, row)| (*key, *row))).unwrap();
         let [second, first] = [indexes.pop(), indexes.pop()].map(|index| index.expect("two have one"));
         let indexes = [first, second].map(|index| index.reference());
         let refs = Refs { numbers, boxed: boxed.reference(), indexes, queue: queue.reference() };

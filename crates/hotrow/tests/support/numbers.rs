@@ -121,6 +121,6 @@ impl<P: Protocol> Numbers<P> {
 }
 
 fn loaded<P: Protocol>(table: Table<u64, i64, P>, values: &[i64]) -> Table<u64, i64, P> {
-    (0..).zip(values).for_each(|(key, value)| assert!(table.bulk_insert(key, *value)));
+    table.bulk_insert((0..).zip(values.iter().copied())).unwrap();
     table
 }

@@ -162,7 +162,7 @@ fn rows_wake_those_that_wait_for_their_update_insertion_and_deletion() {
             engine.transact(|tx| table.delete(tx, &1_000_000).map(drop)).unwrap();
         }
         let stocks = db.table::<u64, Stock>("stocks").hash(4).create().unwrap();
-        assert!(stocks.bulk_insert(1, Stock { left: 2 }));
+        stocks.bulk_insert([(1, Stock { left: 2 })]).unwrap();
         woken(
             &engine,
             |tx| {
@@ -208,7 +208,7 @@ fn rows_wake_those_that_wait_for_their_update_insertion_and_deletion() {
                 None => tx.retry(),
                 row => Ok(row),
             },
-            || assert!(hashed.bulk_insert(77, 1)),
+            || hashed.bulk_insert([(77, 1)]).unwrap(),
         );
         assert_eq!(row, Some(1));
     });

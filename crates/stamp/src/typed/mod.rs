@@ -138,9 +138,8 @@ impl<P: Protocol> Store for Typed<P> {
         if self.options.boosted {
             return TypedMap::Boosted(BoostedMap::new(self.tracked.engine(), capacity, entries));
         }
-        let mut map = THashMap::<K, V, P>::named(self.tracked.engine(), "map", capacity);
-        map.extend(entries);
-        TypedMap::Own(map)
+        let engine = self.tracked.engine();
+        TypedMap::Own(THashMap::<K, V, P>::named_with_entries(engine, "map", capacity, entries))
     }
 
     fn ordered_map<K: Key, V: Element>(
@@ -161,9 +160,8 @@ impl<P: Protocol> Store for Typed<P> {
         if self.options.boosted {
             return TypedLists::Boosted(BoostedLists::new(self.tracked.engine(), capacity, keys));
         }
-        let mut lists = THashMap::<K, List<I, V>, P>::named(self.tracked.engine(), "lists", capacity);
-        lists.extend(keys.into_iter().map(|key| (key, List::new())));
-        TypedLists::Own(lists)
+        let entries = keys.into_iter().map(|key| (key, List::new()));
+        TypedLists::Own(THashMap::named_with_entries(self.tracked.engine(), "lists", capacity, entries))
     }
 
     fn queue<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TQueue<T, P> {

@@ -60,8 +60,8 @@
 //! let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open()?;
 //! let tickets = db.table::<u32, u32>("tickets").create()?;
 //! let takings = db.table::<u32, u64>("takings").create()?;
-//! tickets.bulk_insert(1, 1_000);
-//! takings.bulk_insert(1, 0);
+//! tickets.bulk_insert([(1, 1_000)])?;
+//! takings.bulk_insert([(1, 0)])?;
 //! let sell = Sell { tickets: tickets.reference(), takings: takings.reference() };
 //!
 //! let chopping = Chopping::new().procedure(sell.name(), [db.trace(&sell)?]);

@@ -44,9 +44,15 @@ impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
         let mut entries = Vec::new();
         self.table.for_each_on(reader, snapshot, &mut |batch| {
             for (key, row) in batch {
+                let before = entries.len();
                 let put = self.log.put_row(&mut entries, key, row);
                 let table = || self.table.name().to_owned();
                 put.map_err(|reason| CheckpointError::Row { table: table(), reason })?;
+                if before > 0 && entries.len() > CHUNK_BYTES {
+                    let row = entries.split_off(before);
+                    sink(&mut entries)?;
+                    entries = row;
+                }
             }
             sink(&mut entries)
         })

@@ -3,10 +3,11 @@
 use super::checkpoint::{CHUNK_BYTES, PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
-use super::state::{Durable, RecoveredRows};
+use super::state::{Durable, RecoveredRows, Registered};
 use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
+use crate::loading::ReservedNames;
 use hotrow_core::{
     Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, SnapshotReader, Transaction, Value,
 };
@@ -170,13 +171,16 @@ impl<P: Protocol> Database<P> {
             Err(Misuse::NoSuchName { .. }) => {}
             found => return of_length(name, found?.clone(), length),
         }
-        let object = match durable {
-            None => Arc::new(O::make(self, name, values)),
-            Some(durable) => self.with_log_of(durable, name, codec, values)?,
-        };
+        if let Some(durable) = durable {
+            let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
+            let object: Arc<O> = self.with_log_of(durable, name, codec, values)?;
+            reserved.fill(vec![Part::new(name, object.clone())]);
+            return Ok(object);
+        }
+        let object = Arc::new(O::make(self, name, values));
         match self.catalog().add(vec![Part::new(name, object.clone())]) {
             Ok(_) => Ok(object),
-            // Without a log, another thread was faster.
+            // Another thread was faster.
             Err(Misuse::NameTaken { .. }) => {
                 of_length(name, self.catalog().find::<Arc<O>>(name)?.clone(), length)
             }
@@ -192,9 +196,11 @@ impl<P: Protocol> Database<P> {
         codec: Codec<u64, O::Value>,
         mut values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
-        let (structure, recovered) = durable.register(name, format!("{}\n{}", O::KIND, (codec.shape)()))?;
+        let shape = format!("{}\n{}", O::KIND, (codec.shape)());
+        let Registered { structure, is_new, recovered } = durable.register(name, &shape)?;
         let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
-        let before = recovered.map_or(Ok(Vec::new()), |rows| values_of(&rows, codec)).map_err(malformed)?;
+        let before =
+            recovered.as_ref().map_or(Ok(Vec::new()), |rows| values_of(rows, codec)).map_err(malformed)?;
         let known = before.len();
         if known > values.len() {
             return Err(other_length(name, known, values.len()));
@@ -212,12 +218,19 @@ impl<P: Protocol> Database<P> {
         })?;
         let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
         let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
+        if is_new {
+            let entered = durable.enter(structure, name, &shape, false);
+            entered.map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
+        }
         // From here on, checkpoints write it. They would delete the log of its first values otherwise.
-        durable.claim(structure, Arc::new(values));
+        let before = durable.claim(structure, Arc::new(values));
         let mut commits = self.outside_commits().expect("the engine has a log");
-        new.iter()
-            .try_for_each(|record| commits.commit(|entries| entries.extend_from_slice(record)))
-            .map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
+        let logged = new.iter().try_for_each(|record| commits.commit(record));
+        logged.map_err(|failure| {
+            // The next call finds again what was recovered.
+            durable.unclaim(structure, before);
+            Misuse::Unsupported(failure.to_string())
+        })?;
         Ok(object)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::checkpoint::make_when_long;
 use super::error::{CheckpointError, OpenError};
-use super::state::{Durable, RecoveredRows};
+use super::state::{Durable, RecoveredRows, is_in_the_making};
 use super::steps::{ClockOfEngine, LogSteps};
 use super::storage::{Directory, Storage};
 use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
@@ -116,7 +116,8 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let mode = log_options.mode;
         let mut opened = Log::open(storage, log_options)?;
         let catalog = opened.catalog().to_vec();
-        let rows = catalog.iter().map(|entry| (entry.structure, Arc::new(RecoveredRows::new(&entry.name))));
+        let made = catalog.iter().filter(|entry| !is_in_the_making(&entry.name));
+        let rows = made.map(|entry| (entry.structure, Arc::new(RecoveredRows::new(&entry.name))));
         let rows: HashMap<_, _> = rows.collect();
         let add = |row: RecoveredRow<'_>| {
             if let Some(rows) = rows.get(&row.structure) {

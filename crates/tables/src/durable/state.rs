@@ -4,7 +4,7 @@ use super::checkpoint::PutRows;
 use super::error::CheckpointError;
 use super::fields::with_newer;
 use hotrow_core::{Misuse, Protocol};
-use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
+use hotrow_log::{CatalogEntry, Failure, Log, OpenReport, RecoveredRow};
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
 use std::collections::HashMap;
@@ -31,7 +31,24 @@ struct Tables<P: Protocol> {
     /// The rows of tables that the program has not made.
     recovered: HashMap<u32, Arc<RecoveredRows>>,
     /// The tables that it has made.
-    made: Vec<Arc<dyn PutRows<P>>>,
+    made: Vec<(u32, Arc<dyn PutRows<P>>)>,
+}
+
+/// The first character of the name in the log's catalog of a table that has not all of its rows yet.
+const IN_THE_MAKING: char = '\0';
+
+/// True if a name in the log's catalog is that of a table in the making. What is found of one at an opening is a remainder of a
+/// loading that a crash has ended.
+pub(super) fn is_in_the_making(name: &str) -> bool {
+    name.starts_with(IN_THE_MAKING)
+}
+
+/// A table or an object in the log.
+pub(super) struct Registered {
+    pub(super) structure: u32,
+    /// True if the log's catalog does not have it.
+    pub(super) is_new: bool,
+    pub(super) recovered: Option<Arc<RecoveredRows>>,
 }
 
 /// The content of a checkpoint.
@@ -47,55 +64,80 @@ impl<P: Protocol> Durable<P> {
         catalog: &[CatalogEntry],
         recovered: HashMap<u32, Arc<RecoveredRows>>,
     ) -> Self {
-        let known: HashMap<_, _> =
-            catalog.iter().map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
-        let next = known.values().map(|(number, _)| number + 1).max().unwrap_or(0);
+        let next = catalog.iter().map(|entry| entry.structure + 1).max().unwrap_or(0);
+        let made = catalog.iter().filter(|entry| !is_in_the_making(&entry.name));
+        let known = made.map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
         let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
         let (objects, checkpoint) = (Mutex::new(()), Arc::new(Mutex::new(false)));
         Self { log, report, tables, objects, checkpoint, checkpoint_error: Mutex::new(None) }
     }
 
-    /// Returns the number of a table in the log, and what was recovered of it. A new table is entered in the catalogue.
+    /// Returns the number of a table in the log, and what was recovered of it. One that the log does not know has a new number, and is to
+    /// be [entered](Self::enter).
     ///
     /// # Errors
     ///
-    /// [`Misuse::OtherTypes`], if its shape is another one; [`Misuse::Unsupported`], if the log cannot keep it.
-    pub(super) fn register(
-        &self,
-        table: &str,
-        shape: String,
-    ) -> Result<(u32, Option<Arc<RecoveredRows>>), Misuse> {
+    /// [`Misuse::OtherTypes`], if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
+    pub(super) fn register(&self, table: &str, shape: &str) -> Result<Registered, Misuse> {
         let mut tables = lock(&self.tables);
         if let Some((structure, kept)) = tables.known.get(table) {
             if *kept == shape {
-                return Ok((*structure, tables.recovered.get(structure).cloned()));
+                let recovered = tables.recovered.get(structure).cloned();
+                return Ok(Registered { structure: *structure, is_new: false, recovered });
             }
-            let (name, made_as) = (table.to_owned(), kept.clone());
-            return Err(Misuse::OtherTypes { name, made_as, wanted: shape });
+            let (name, made_as, wanted) = (table.to_owned(), kept.clone(), shape.to_owned());
+            return Err(Misuse::OtherTypes { name, made_as, wanted });
+        }
+        if is_in_the_making(table) {
+            return Err(Misuse::Unsupported(format!("a durable table cannot have the name {table:?}")));
         }
         let structure = tables.next;
-        let entry = CatalogEntry { structure, name: table.to_owned(), shape: shape.clone().into_bytes() };
-        // A short write that nobody waits for but who makes tables.
-        self.log.put_catalog(entry).map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
         tables.next += 1;
-        tables.known.insert(table.to_owned(), (structure, shape));
-        Ok((structure, None))
+        Ok(Registered { structure, is_new: true, recovered: None })
     }
 
-    /// Notes that a table has its rows: checkpoints write them from it.
-    pub(super) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) {
+    /// Enters a new table in the log's catalog: `in_the_making` under a name by which an opening knows that it has not all of its rows, or
+    /// else, finally, under its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`], if the log has failed.
+    pub(super) fn enter(
+        &self,
+        structure: u32,
+        table: &str,
+        shape: &str,
+        in_the_making: bool,
+    ) -> Result<(), Failure> {
+        let name = if in_the_making { format!("{IN_THE_MAKING}{table}") } else { table.to_owned() };
+        // A short write that nobody waits for but who makes tables.
         let mut tables = lock(&self.tables);
-        tables.made.push(table);
-        let rows = tables.recovered.remove(&structure);
-        drop(tables);
-        drop(rows);
+        self.log.put_catalog(CatalogEntry { structure, name, shape: shape.as_bytes().to_vec() })?;
+        if !in_the_making {
+            tables.known.insert(table.to_owned(), (structure, shape.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.
+    pub(super) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
+        let mut tables = lock(&self.tables);
+        tables.made.push((structure, table));
+        tables.recovered.remove(&structure)
+    }
+
+    /// Takes back a [claim](Self::claim), which has returned these rows.
+    pub(super) fn unclaim(&self, structure: u32, rows: Option<Arc<RecoveredRows>>) {
+        let mut tables = lock(&self.tables);
+        tables.made.retain(|(made, _)| *made != structure);
+        tables.recovered.extend(rows.map(|rows| (structure, rows)));
     }
 
     /// The content of a checkpoint whose snapshot was opened before: a table that is made later has no earlier commits.
     pub(super) fn to_write(&self) -> ToWrite<P> {
         let tables = lock(&self.tables);
         let unread = tables.recovered.iter().map(|(structure, rows)| (*structure, rows.clone())).collect();
-        ToWrite { tables: tables.made.clone(), unread }
+        ToWrite { tables: tables.made.iter().map(|(_, table)| table.clone()).collect(), unread }
     }
 }
 

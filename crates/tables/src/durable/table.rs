@@ -1,16 +1,18 @@
 //! Durable tables.
 
-use super::checkpoint::RowsOfTable;
+use super::checkpoint::{PutRows, RowsOfTable};
 use super::codec::Codec;
+use super::error::CheckpointError;
 use super::fields::{changed_fields, fields_in};
-use super::state::{Durable, RecoveredRows};
+use super::state::{Durable, RecoveredRows, Registered};
 use crate::database::Database;
+use crate::errors::LoadError;
 use crate::key::Key;
-use crate::logging::{MakeDurable, RowLog};
+use crate::logging::{FoundTable, MakeDurable, RowLog};
 use crate::record::GroupsOf;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::column_groups::ColumnGroups;
-use hotrow_core::{Misuse, Pin, Protocol, Value};
+use hotrow_core::{Error, Misuse, Protocol, Value};
 use hotrow_log::{RECORD_BYTES_MAX, entry};
 use hotrow_sync::{Arc, OnceLock};
 use serde::Serialize;
@@ -37,7 +39,11 @@ struct Plan<K: Key, R: Value, P: Protocol> {
 
 struct Begun<K: Key, R: Value, P: Protocol> {
     log: Arc<TableLog<K, R>>,
+    shape: String,
+    /// True if the log's catalog does not have it.
+    is_new: bool,
     recovered: Option<Arc<RecoveredRows>>,
+    database: Database<P>,
     durable: Arc<Durable<P>>,
 }
 
@@ -54,7 +60,8 @@ pub(super) struct TableLog<K: Key, R: Value> {
 impl<K: Key, R: Value> TableLog<K, R> {
     /// Appends a row, whatever its length.
     pub(super) fn put_row(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
-        let Self { structure, codec, .. } = self;
+        let Self { structure, codec, any_row, .. } = self;
+        any_row.get_or_init(|| row.clone());
         let key = |bytes: &mut Vec<u8>| (codec.put_key)(key, bytes);
         entry::put(entries, *structure, key, |bytes| (codec.put_row)(row, bytes))
     }
@@ -95,7 +102,6 @@ pub(super) fn fits(entries: &[u8]) -> Result<(), String> {
 
 impl<K: Key, R: Value> RowLog<K, R> for TableLog<K, R> {
     fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
-        self.any_row.get_or_init(|| row.clone());
         self.put_row(entries, key, row)?;
         fits(entries)
     }
@@ -129,36 +135,68 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
         self.codec.put_fields.is_some()
     }
 
-    fn begin(
-        &mut self,
-        database: &Database<P>,
-        table: &str,
-    ) -> Result<Option<Arc<dyn RowLog<K, R>>>, Misuse> {
+    fn begin(&mut self, database: &Database<P>, table: &str) -> Result<Option<FoundTable<K, R>>, Misuse> {
         let Some(durable) = database.durable().cloned() else { return Ok(None) };
-        if database.names().iter().any(|other| other == table) {
-            return Err(Misuse::NameTaken { name: table.to_owned() });
-        }
-        let (structure, recovered) = durable.register(table, (self.codec.shape)())?;
+        let shape = (self.codec.shape)();
+        let Registered { structure, is_new, recovered } = durable.register(table, &shape)?;
         let fields_of_groups = (0..GroupsOf::<R>::NAMES.len()).map(fields_of_group::<R>).collect();
         let log =
             Arc::new(TableLog { structure, codec: self.codec, any_row: OnceLock::new(), fields_of_groups });
-        self.begun = Some(Begun { log: log.clone(), recovered, durable });
-        Ok(Some(log))
+        self.begun =
+            Some(Begun { log: log.clone(), shape, is_new, recovered, database: database.clone(), durable });
+        Ok(Some(FoundTable { log, is_new }))
     }
 
-    fn load(&self, table: &Table<K, R, P>) -> Result<(), Misuse> {
+    fn recover(
+        &self,
+        table: &str,
+        insert: &(dyn Fn(K, R) -> Result<(), LoadError> + Sync),
+    ) -> Result<(), Misuse> {
         let Some(Begun { log, recovered: Some(rows), .. }) = &self.begun else { return Ok(()) };
-        let malformed = |reason| Misuse::Malformed { table: table.name().to_owned(), reason };
+        let malformed = |reason| Misuse::Malformed { table: table.to_owned(), reason };
         let insert = |key: &[u8], row: &[u8]| {
             let (key, row) = log.read(key, row)?;
-            table.shared.bulk_insert(key, row, &Pin::new()).map_err(|refused| refused.to_string())
+            insert(key, row).map_err(|refused| refused.to_string())
         };
         rows.for_each_on_threads(&insert).map_err(malformed)
     }
 
-    fn end(self: Box<Self>, table: &Table<K, R, P>) {
-        let Some(Begun { log, durable, .. }) = self.begun else { return };
+    fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error> {
+        let Some(begun) = self.begun else { return Ok(()) };
+        let Begun { log, shape, is_new, durable, database, .. } = begun;
         let structure = log.structure;
-        durable.claim(structure, Arc::new(RowsOfTable { table: table.clone(), log }));
+        let enter = |in_the_making| {
+            let entered = durable.enter(structure, table.name(), &shape, in_the_making);
+            entered.map_err(|failure| Error::Misuse(Misuse::Unsupported(failure.to_string())))
+        };
+        if is_new {
+            enter(is_loaded)?;
+        }
+        let rows = Arc::new(RowsOfTable { table: table.clone(), log });
+        let before = durable.claim(structure, rows.clone());
+        if !is_loaded {
+            return Ok(());
+        }
+        let logged = log_rows(&database, &*rows).and_then(|()| enter(false));
+        logged.inspect_err(|_| durable.unclaim(structure, before))
     }
+}
+
+/// Logs all rows of a table that nobody else sees, and waits until they are on the device.
+fn log_rows<P: Protocol>(database: &Database<P>, rows: &dyn PutRows<P>) -> Result<(), Error> {
+    let mut commits = database.outside_commits().expect("the engine has a log");
+    let snapshot = database.snapshot().map_err(Error::Misuse)?;
+    let mut log = |entries: &mut Vec<u8>| {
+        fits(entries).map_err(|reason| Error::Misuse(Misuse::Unsupported(reason)))?;
+        commits.commit(entries).map_err(Error::NotDurable)?;
+        entries.clear();
+        Ok(())
+    };
+    database.with_worker(|worker| {
+        rows.put_rows(worker, &snapshot, &mut log).map_err(|error| match error {
+            CheckpointError::Rows(error) => error,
+            other => Error::Misuse(Misuse::Unsupported(other.to_string())),
+        })
+    })?;
+    database.flush().map_err(Error::NotDurable)
 }

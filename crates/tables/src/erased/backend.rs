@@ -1,7 +1,7 @@
 //! The trait object behind an erased database, and what is behind it: a typed database.
 
 use super::array::Array;
-use super::calls::{Calls, ErasedKey, bulk_insert};
+use super::calls::{Calls, ErasedKey};
 use super::keys::{BytesKey, WordKey};
 use super::row::Row;
 use super::table::{KeyKind, Properties, Table};
@@ -35,7 +35,6 @@ pub(super) trait Backend: Send + Sync {
     fn open(&self, name: String) -> Result<Table, Misuse>;
     fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse>;
     fn open_array(&self, name: &str) -> Result<Array, Misuse>;
-    fn bulk_insert(&self, table: &Table, key: &[u8], row: Row) -> Result<bool, Misuse>;
     fn transact(&self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error>;
     fn worker(&self) -> Result<Box<dyn BackendWorker>, Misuse>;
     fn statistics(&self) -> Statistics;
@@ -322,13 +321,6 @@ impl<P: Protocol> Backend for Database<P> {
     fn open_array(&self, name: &str) -> Result<Array, Misuse> {
         let (part, array) = self.catalog().find_with_id::<TArray<u64, P>>(name)?;
         Ok(Array { part, length: array.len() })
-    }
-
-    fn bulk_insert(&self, table: &Table, key: &[u8], row: Row) -> Result<bool, Misuse> {
-        match table.keys {
-            KeyKind::Word => bulk_insert(find_table::<WordKey, P>(self, table)?, key, row),
-            KeyKind::Bytes => bulk_insert(find_table::<BytesKey, P>(self, table)?, key, row),
-        }
     }
 
     fn transact(&self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error> {

@@ -185,18 +185,6 @@ impl<K: ErasedKey, P: Protocol> Calls<'_, '_, K, P> {
     }
 }
 
-/// Inserts a row outside of any transaction. False, and nothing changed, if the key exists.
-pub(super) fn bulk_insert<K: ErasedKey, P: Protocol>(
-    table: &Table<K, Row, P>,
-    key: &[u8],
-    row: Row,
-) -> Result<bool, Misuse> {
-    match K::make(key) {
-        Some(key) => Ok(table.bulk_insert(key, row)),
-        None => Err(length_misuse(table.name(), key)),
-    }
-}
-
 /// A key in messages.
 fn shown(key: &[u8]) -> String {
     format!("{:?}", BorrowedKey::new(key))

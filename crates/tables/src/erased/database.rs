@@ -7,6 +7,7 @@ use super::snapshot::Snapshot;
 use super::table::{Table, TableBuilder};
 use super::transaction::Transaction;
 use crate::database::Database as Typed;
+use crate::loading::in_batches;
 use hotrow_core::history::Recording;
 use hotrow_core::{
     Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, RetryPolicy, SnapshotReport, Statistics,
@@ -124,20 +125,22 @@ impl Database {
         self.backend.names()
     }
 
-    /// Inserts a row outside of any transaction, to fill the table before transactions use it. False, and nothing
-    /// changed, if the key exists. See [`Table::bulk_insert`](crate::Table::bulk_insert).
+    /// Inserts rows, in transactions of up to 256 rows each. See [`Table::bulk_insert`](crate::Table::bulk_insert).
     ///
     /// # Errors
     ///
-    /// [`Misuse::Unsupported`] if the key has a length that the table does not have; [`Misuse::ForeignObject`] if the table
-    /// is another database's.
-    pub fn bulk_insert(
+    /// As [`transact`](Self::transact), and as [`Transaction::insert`]. The rows of the transactions before stay.
+    pub fn bulk_insert<B: AsRef<[u8]>>(
         &self,
         table: &Table,
-        key: impl AsRef<[u8]>,
-        row: impl Into<Row>,
-    ) -> Result<bool, Misuse> {
-        self.backend.bulk_insert(table, key.as_ref(), row.into())
+        rows: impl IntoIterator<Item = (B, impl Into<Row>)>,
+    ) -> Result<(), Error> {
+        let mut rows = rows.into_iter().map(|(key, row)| (key, row.into()));
+        in_batches(&mut rows, &mut |batch, profile| {
+            self.transact_as(profile, |tx| {
+                batch.iter().try_for_each(|(key, row)| tx.insert(table, key, row.clone()))
+            })
+        })
     }
 
     /// Runs a transaction on the calling thread's own worker, and runs it again until it commits, as the retry policy

@@ -19,9 +19,7 @@
 //!
 //! let db = Database::open("plor+dwa")?;
 //! let accounts = db.table("accounts").hash(4).create()?;
-//! for name in ["ada", "bob"] {
-//!     db.bulk_insert(&accounts, name, 1_000i64.to_be_bytes())?;
-//! }
+//! db.bulk_insert(&accounts, ["ada", "bob"].map(|name| (name, 1_000i64.to_be_bytes())))?;
 //! let left = db.transact(|tx| {
 //!     let left = tx.update(&accounts, "ada", |row| add(row, -1))?;
 //!     tx.ensure(left >= 0, "overdrawn")?;

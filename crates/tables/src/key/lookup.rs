@@ -17,7 +17,7 @@ use sealed::Sealed;
 /// # use hotrow_tables::Database;
 /// # let db = Database::open()?;
 /// let balances = db.table::<String, i64>("balances").hash(100).create()?;
-/// balances.bulk_insert("alice@example.com".into(), 7);
+/// balances.bulk_insert([("alice@example.com".into(), 7)])?;
 /// let name = String::from("alice@example.com");
 /// let found = db.transact(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;
 /// assert_eq!(found, (Some(7), Some(7)));

@@ -5,10 +5,10 @@ use super::procedures::{AddComment, ArticleTables, GetArticle, GetComments, Upda
 use super::rows::{Article, Comment, User};
 use crate::traces::{self, trace};
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Isolation, Protocol};
+use hotrow::{Database, Isolation, LoadError, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
-    WorkloadInfo, load_parts, name_of,
+    WorkloadInfo, finish, load_parts, name_of,
 };
 use serde::{Serialize, Serializer};
 
@@ -111,26 +111,30 @@ impl WorkloadDefinition for ArticlesOptions {
     ) -> Result<Articles<P>, BenchError> {
         database.set_readers_isolation(self.readers);
         let Self { articles: count, users: user_count, comments: each, .. } = *self;
-        let articles = database.table("ARTICLES").hash(count as usize).create().expect("a new name");
-        let users = database.table("USERS").hash(user_count as usize).create().expect("a new name");
-        let comments = database.table("COMMENTS").create().expect("a new name");
-        (0..user_count).for_each(|user| _ = users.bulk_insert(user, User::new(user)));
+        let articles = database.table("ARTICLES").hash(count as usize).load().expect("a new name");
+        let users = database.table("USERS").hash(user_count as usize).load().expect("a new name");
+        let comments = database.table("COMMENTS").load().expect("a new name");
+        let failed = |error: LoadError| error.to_string();
+        (0..user_count)
+            .try_for_each(|user| users.insert(user, User::new(user)))
+            .map_err(|error| BenchError::Load(failed(error)))?;
         let parts: Vec<_> =
             (0..count).step_by(CHUNK as usize).map(|first| first..(first + CHUNK).min(count)).collect();
         load_parts(&parts, threads, observer, |part| {
             for article in part.clone() {
-                articles.bulk_insert(article, Article::new(article, each));
+                articles.insert(article, Article::new(article, each)).map_err(failed)?;
                 for number in 0..each {
                     let user = (u64::from(article) + number) % u64::from(user_count);
-                    comments.bulk_insert((article, number), Comment::new(article, user as u32, number));
+                    let comment = Comment::new(article, user as u32, number);
+                    comments.insert((article, number), comment).map_err(failed)?;
                 }
             }
             Ok(())
         })?;
         let tables = ArticleTables {
-            articles: articles.reference(),
-            users: users.reference(),
-            comments: comments.reference(),
+            articles: finish(articles)?.reference(),
+            users: finish(users)?.reference(),
+            comments: finish(comments)?.reference(),
         };
         traces::chop_if_allowed(self, database)?;
         Ok(Articles { database: database.clone(), tables, options: *self })

@@ -126,23 +126,19 @@ impl WorkloadDefinition for HashtableOptions {
         observer: &dyn Observer,
     ) -> Result<Hashtable<P>, BenchError> {
         const STEP: u64 = 1 << 16;
-        let mut map = THashMap::new(database);
-        let inner = papaya::HashMap::new();
-        for first in (0..self.keys).step_by(STEP as usize) {
-            observer.loading(first, self.keys);
-            let entries = (first..self.keys.min(first + STEP)).map(|key| (key, 0));
-            match self.table {
-                Table::HashMap => map.extend(entries),
-                Table::Boosted => entries.for_each(|(key, value)| {
-                    inner.pin().insert(key, value);
-                }),
+        let entries = (0..self.keys).map(|key| (key, 0)).inspect(|(key, _)| {
+            if key.is_multiple_of(STEP) {
+                observer.loading(*key, self.keys);
             }
-        }
-        observer.loading(self.keys, self.keys);
+        });
         let form = match self.table {
-            Table::HashMap => Form::HashMap(map),
-            Table::Boosted => Form::Boosted(TBoostedMap::named(database, "boosted map", Inner(inner), LOCKS)),
+            Table::HashMap => Form::HashMap(THashMap::with_entries(database, entries)),
+            Table::Boosted => {
+                let inner = Inner(entries.collect::<papaya::HashMap<_, _>>());
+                Form::Boosted(TBoostedMap::named(database, "boosted map", inner, LOCKS))
+            }
         };
+        observer.loading(self.keys, self.keys);
         Ok(Hashtable { form, options: *self })
     }
 }

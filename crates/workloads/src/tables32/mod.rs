@@ -14,8 +14,8 @@ pub mod procedure;
 pub use options::Tables32Options;
 
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Protocol, Worker};
-use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, load_parts};
+use hotrow::{Database, Error, Loading, Protocol, Worker};
+use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{IncrementProcedure, Integers};
 
 /// The loaded tables and their options.
@@ -82,19 +82,20 @@ struct Counted {
     cold: u64,
 }
 
-/// Inserts all records with several threads, each of which loads one table at a time.
+/// Makes the tables with all records, with several threads, each of which loads one table at a time.
 fn fill<P: Protocol>(
     database: &Database<P>,
-    tables: &[Integers],
+    tables: u32,
     records: u64,
     threads: usize,
     observer: &dyn Observer,
-) -> Result<(), BenchError> {
-    load_parts(tables, threads, observer, |table| {
-        let table = database.table_of(*table);
-        (0..records).for_each(|key| _ = table.bulk_insert(key, 0));
-        Ok(())
-    })
+) -> Result<Vec<Integers>, BenchError> {
+    let make = |number| database.table(format!("integers{number}")).load().expect("a new name");
+    let tables: Vec<Loading<u64, u64, P>> = (0..tables).map(make).collect();
+    load_parts(&tables, threads, observer, |table| {
+        (0..records).try_for_each(|key| table.insert(key, 0)).map_err(|error| error.to_string())
+    })?;
+    tables.into_iter().map(|table| Ok(finish(table)?.reference())).collect()
 }
 
 impl<P: Protocol> Workload<P> for Tables32<P> {

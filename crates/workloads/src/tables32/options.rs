@@ -1,6 +1,6 @@
 //! Options of the 32 tables.
 
-use super::procedure::{IncrementProcedure, Integers};
+use super::procedure::IncrementProcedure;
 use super::{Tables32, fill};
 use crate::traces;
 use hotrow::chopping::Chopping;
@@ -84,13 +84,7 @@ impl WorkloadDefinition for Tables32Options {
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tables32<P>, BenchError> {
-        let tables: Vec<Integers> = (0..self.tables)
-            .map(|number| {
-                let table = database.table(format!("integers{number}")).create().expect("a new name");
-                table.reference()
-            })
-            .collect();
-        fill(database, &tables, self.records, threads, observer)?;
+        let tables = fill(database, self.tables, self.records, threads, observer)?;
         Ok(Tables32 { database: database.clone(), tables, options: *self })
     }
 }

@@ -8,7 +8,7 @@ use hotrow::chopping::Chopping;
 use hotrow::{Database, Protocol};
 use hotrow_driver::{
     BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, RunOutcome,
-    WorkloadDefinition, WorkloadInfo,
+    WorkloadDefinition, WorkloadInfo, finish,
 };
 use serde::Serialize;
 
@@ -95,8 +95,13 @@ impl WorkloadDefinition for TicketsOptions {
         observer: &dyn Observer,
     ) -> Result<Tickets<P>, BenchError> {
         observer.loading(0, 1);
-        let events = database.table("events").durable().create().expect("a new name");
-        (0..self.events).for_each(|number| _ = events.bulk_insert(number, Event::default()));
+        let events = database.table("events").durable().load().expect("a new name");
+        if events.is_new() {
+            (0..self.events)
+                .try_for_each(|number| events.insert(number, Event::default()))
+                .map_err(|error| BenchError::Load(error.to_string()))?;
+        }
+        let events = finish(events)?;
         let tickets = database.table("tickets").durable().create().expect("a new name");
         let tables = TicketTables { events: events.reference(), tickets: tickets.reference() };
         observer.loading(1, 1);

@@ -232,15 +232,14 @@ impl WorkloadDefinition for TpccOptions {
         seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tpcc<P>, BenchError> {
-        let tables = tables::create(database, self);
+        let loading = tables::begin(database, self);
         database.set_readers_isolation(self.readers);
         let population = Population::new(self.scale, seed, 1);
         // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
-        if !tables::has_data(database, &tables)? {
-            tables::load(database, &tables, population, warehouses, threads, observer)?;
-        }
+        tables::load(&loading, population, warehouses, threads, observer)?;
+        let tables = loading.finish()?;
         traces::chop_if_allowed(self, database)?;
         Ok(Tpcc { database: database.clone(), tables, options: *self, population, begin: clock::now() })
     }

@@ -23,7 +23,7 @@ use audit::Audit;
 use client::YcsbClient;
 use hotrow::protocols::Serial;
 use hotrow::{Database, Error, ProcedureTrace, Protocol, TableRef, Worker};
-use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, load_parts};
+use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short, Standard};
 
@@ -135,14 +135,14 @@ fn fill<R: Row, P: Protocol>(
     observer: &dyn Observer,
 ) -> Result<TableRef<u64, R>, BenchError> {
     let YcsbOptions { records, value_bytes, .. } = *options;
-    let table = database.table("records").hash(records as usize).create().expect("a new name");
+    let table = database.table("records").hash(records as usize).load().expect("a new name");
     let chunks: Vec<_> =
         (0..records).step_by(CHUNK as usize).map(|begin| begin..(begin + CHUNK).min(records)).collect();
     load_parts(&chunks, threads, observer, |chunk| {
-        chunk.clone().for_each(|key| _ = table.bulk_insert(key, R::filled(value_bytes, 0)));
-        Ok(())
+        let mut all = chunk.clone().map(|key| table.insert(key, R::filled(value_bytes, 0)));
+        all.try_for_each(|loaded| loaded.map_err(|error| error.to_string()))
     })?;
-    Ok(table.reference())
+    Ok(finish(table)?.reference())
 }
 
 impl<P: Protocol> Workload<P> for Ycsb<P> {

@@ -245,7 +245,7 @@ fn explore(seed: u64, fault: Fault) -> (Option<String>, u64, u64) {
             // Both kinds of indexes.
             let table = if number == HASHED { table.hash(8) } else { table };
             let table = table.create().expect("a new name");
-            (0..KEYS).for_each(|key| assert!(table.bulk_insert(key, 0)));
+            table.bulk_insert((0..KEYS).map(|key| (key, 0))).unwrap();
             table
         })
         .collect();

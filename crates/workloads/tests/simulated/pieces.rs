@@ -127,7 +127,7 @@ fn bank(protocol: &str, seed: u64) -> (Database<Occ>, Tables) {
     let db = Database::on(&engine);
     let table = |name: &str, rows: u64| {
         let table = db.table::<u64, i64>(name).create().expect("a new name");
-        (0..rows).for_each(|key| _ = table.bulk_insert(key, 0));
+        table.bulk_insert((0..rows).map(|key| (key, 0))).unwrap();
         table.reference()
     };
     let tables = Tables {

@@ -122,11 +122,11 @@ fn shop(protocol: &str) -> (Database<Occ>, Tables) {
         accounts: db.table("accounts").create().expect("a new name").reference(),
         payments: db.table("payments").create().expect("a new name").reference(),
     };
-    (0..ACCOUNTS).for_each(|account| _ = db.table_of(tables.accounts).bulk_insert(account, 0));
+    db.table_of(tables.accounts).bulk_insert((0..ACCOUNTS).map(|account| (account, 0))).unwrap();
     for order in 0..ORDERS {
-        db.table_of(tables.orders).bulk_insert(order, order % ACCOUNTS);
-        db.table_of(tables.lines).bulk_insert(order, AMOUNT);
-        db.table_of(tables.open).bulk_insert(order, 0);
+        db.table_of(tables.orders).bulk_insert([(order, order % ACCOUNTS)]).unwrap();
+        db.table_of(tables.lines).bulk_insert([(order, AMOUNT)]).unwrap();
+        db.table_of(tables.open).bulk_insert([(order, 0)]).unwrap();
     }
     let (enter, pay) =
         (Enter { tables, order: u64::MAX, account: 0 }, Pay { tables, account: 0, payment: 0 });

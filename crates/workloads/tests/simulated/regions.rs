@@ -130,8 +130,8 @@ impl<P: Protocol> Tables<P> {
         let owners = rows.secondary("owners", |_, row: &Row| row.number);
         let rows = rows.create().unwrap();
         for key in 0..KEYS {
-            numbers.bulk_insert(key, key);
-            rows.bulk_insert(100 * key, Row { number: key, alive: alive.clone() });
+            numbers.bulk_insert([(key, key)]).unwrap();
+            rows.bulk_insert([(100 * key, Row { number: key, alive: alive.clone() })]).unwrap();
         }
         Self { numbers, rows, owners }
     }

@@ -36,11 +36,11 @@ impl Data {
         let groups = members.secondary("groups", |_, row| row % 4);
         let members = members.create().unwrap().reference();
         let groups = groups.reference();
-        database.table_of(numbers).bulk_insert(HOT, 0);
+        database.table_of(numbers).bulk_insert([(HOT, 0)]).unwrap();
         for key in (0..KEYS).filter(|key| key % 3 != 2) {
-            database.table_of(numbers).bulk_insert(key, key);
-            database.table_of(words).bulk_insert(key, key.to_string());
-            database.table_of(members).bulk_insert(key, key);
+            database.table_of(numbers).bulk_insert([(key, key)]).unwrap();
+            database.table_of(words).bulk_insert([(key, key.to_string())]).unwrap();
+            database.table_of(members).bulk_insert([(key, key)]).unwrap();
         }
         Self { database, numbers, words, members, groups }
     }

@@ -21,8 +21,8 @@ impl Data {
         let database = Database::on(engine);
         let rows = database.table("rows").hash(keys as usize + 1).create().unwrap();
         let rows = rows.reference();
-        database.table_of(rows).bulk_insert(HOT, 0);
-        (0..keys).for_each(|key| _ = database.table_of(rows).bulk_insert(key, 0));
+        database.table_of(rows).bulk_insert([(HOT, 0)]).unwrap();
+        database.table_of(rows).bulk_insert((0..keys).map(|key| (key, 0))).unwrap();
         Self { database, rows }
     }
 
@@ -128,11 +128,11 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
             let engine = crate::queue_locking(protocol);
             let database = Database::on(&engine);
             let hot = database.table("hot").hash(1).create().unwrap();
-            assert!(hot.bulk_insert(HOT, 0));
+            hot.bulk_insert([(HOT, 0)]).unwrap();
             let hot = hot.reference();
             let rows = database.table("rows").hash(KEYS as usize);
             let rows = rows.check("below four", |_: &u64, row: &u64| *row < 4).create().unwrap();
-            (0..KEYS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
+            rows.bulk_insert((0..KEYS).map(|key| (key, 0))).unwrap();
             let rows = rows.reference();
             let refused = AtomicU64::new(0);
             crate::crew::run(&engine, 4, seed, |core, worker| {
@@ -406,7 +406,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
             let mut members = data.database.table("members");
             let by_row = members.secondary("by row", |_, row| *row);
             let members = members.create().unwrap();
-            members.bulk_insert(HOT, 0);
+            members.bulk_insert([(HOT, 0)]).unwrap();
             let members = members.reference();
             let by_row = by_row.reference();
             let results = crate::crew::run(&engine, 3, seed, |core, worker| {

@@ -135,8 +135,8 @@ fn rows_that_come_and_go_wake_those_that_wait_for_them() {
                 _ => database.table::<u64, u64>("rows").ordered().create().unwrap(),
             };
             // A full leaf, or nearly so.
-            (0..seed / 2 % 16).for_each(|key| assert!(rows.bulk_insert(1_000 * key + 999, 0)));
-            assert!(rows.bulk_insert(0, 0));
+            rows.bulk_insert((0..seed / 2 % 16).map(|key| (1_000 * key + 999, 0))).unwrap();
+            rows.bulk_insert([(0, 0)]).unwrap();
             let is_scanned = seed % 4 == 3;
             judged(engine, 3, seed, |core, worker| {
                 for round in 0..2 {
@@ -189,7 +189,7 @@ fn alternatives_and_conditions_are_woken_by_whatever_makes_them_hold() {
     impl Scenario for Either {
         fn run<P: Protocol>(self, engine: &Engine<P>, seed: u64) {
             let stocks = Database::on(engine).table::<u64, Stock>("stocks").hash(1).create().unwrap();
-            assert!(stocks.bulk_insert(0, Stock { left: 0 }));
+            stocks.bulk_insert([(0, Stock { left: 0 })]).unwrap();
             let flags = [TBox::new(engine, 0u64), TBox::new(engine, 0u64)];
             judged(engine, 4, seed, |core, worker| {
                 let take = |tx: &mut Transaction<'_, P>, which: usize| match flags[which].get(tx)? {

@@ -120,7 +120,7 @@ impl<P: Protocol> Rows<P> {
         let by_row = builder.unique("by_row", |_, row| *row);
         let rows = Self { table: builder.hash(4).create().unwrap(), by_row };
         for (key, value) in (0..).zip(state) {
-            assert!(value.is_none_or(|value| rows.table.bulk_insert(value * 2 + key, key)));
+            assert!(value.is_none_or(|value| rows.table.bulk_insert([(value * 2 + key, key)]).is_ok()));
         }
         rows
     }
@@ -181,7 +181,7 @@ impl<P: Protocol> Keys<P> {
     fn new(engine: &Engine<P>, container: Container, state: State) -> Self {
         let load = |table: Table<u64, u64, P>| {
             for (key, value) in (0..).zip(state) {
-                assert!(value.is_none_or(|value| table.bulk_insert(key, value)));
+                assert!(value.is_none_or(|value| table.bulk_insert([(key, value)]).is_ok()));
             }
             table
         };
