@@ -55,9 +55,8 @@ impl<P: Protocol> CommitSteps<P> for Exploding {
 fn nothing_is_installed_before_the_steps_have_run() {
     for_each_protocol!(2, |P| {
         let engine = engine::<P>(Exploding);
-        let (number, rows) =
-            (TBox::new(&engine, 1), Database::on(&engine).table::<u64, u64>("rows").create().unwrap());
-        rows.bulk_insert([(1, 1)]).unwrap();
+        let builder = Database::on(&engine).table::<u64, u64>("rows");
+        let (number, rows) = (TBox::new(&engine, 1), support::loaded(builder, [(1, 1)]));
         for _ in 0..2 {
             let words = support::panic_of(|| {
                 engine.transact(|tx| {

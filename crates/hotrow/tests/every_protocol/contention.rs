@@ -168,8 +168,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
 fn eight_threads_that_want_the_same_row_all_get_it() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
-        let table = Database::on(&engine).table::<u64, u64>("hot").hash(1).create().unwrap();
-        table.bulk_insert([(1, 0)]).unwrap();
+        let table = support::loaded(Database::on(&engine).table::<u64, u64>("hot").hash(1), [(1, 0)]);
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {
                 worker.transact(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();

@@ -73,8 +73,8 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
     for_each_protocol!(3, |P| {
         let engine = support::engine::<P>();
         let (copies, changes) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
-        let table = Database::on(&engine).table::<u64, Large>("rows").hash(4).create().unwrap();
-        table.bulk_insert((0..4).map(|key| (key, Large::new(&copies)))).unwrap();
+        let builder = Database::on(&engine).table::<u64, Large>("rows").hash(4);
+        let table = support::loaded(builder, (0..4).map(|key| (key, Large::new(&copies))));
         assert_eq!(copies.load(Ordering::Relaxed), 0);
         on_threads(&engine, 3, |number, worker| {
             for round in 0..1_000 {

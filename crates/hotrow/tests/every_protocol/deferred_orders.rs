@@ -30,10 +30,8 @@ type OrderLines = Vec<(u64, u64, u64)>;
 
 impl<P: Protocol> Shop<P> {
     fn new(engine: &Engine<P>, districts: u64) -> Self {
-        let next = Database::on(engine).table("next").hash(4).rank(10).create().unwrap();
-        for district in 0..districts {
-            next.bulk_insert([(district, 0)]).unwrap();
-        }
+        let next = Database::on(engine).table("next").hash(4).rank(10);
+        let next = support::loaded(next, (0..districts).map(|district| (district, 0)));
         let orders = Database::on(engine).table("orders").rank(30).create().unwrap();
         Self { next, orders, lines: Database::on(engine).table("lines").rank(20).create().unwrap() }
     }

@@ -36,14 +36,10 @@ impl Shop {
         let by_product = sales.secondary("by_product", |_, sale: &u64| sale / PRODUCT);
         let sales = sales.rank(2).create().unwrap().reference();
         let by_product = by_product.reference();
-        let prices = database.table("prices").hash(8).immutable().create().unwrap().reference();
-        for product in 0..4 {
-            database.table_of(stock).bulk_insert([(product, 50)]).unwrap();
-            database.table_of(prices).bulk_insert([(product, product + 1)]).unwrap();
-        }
-        for till in 0..2 {
-            database.table_of(next).bulk_insert([(till, 0)]).unwrap();
-        }
+        let prices = database.table("prices").hash(8).immutable();
+        let prices = support::loaded(prices, (0..4).map(|product| (product, product + 1))).reference();
+        database.table_of(stock).bulk_insert((0..4).map(|product| (product, 50))).unwrap();
+        database.table_of(next).bulk_insert([(0, 0), (1, 0)]).unwrap();
         Self { stock, next, sales, by_product, prices }
     }
 }

@@ -403,9 +403,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
         let engine = support::impatient::<P>();
         let mut builder = Database::on(&engine).table::<u64, Person>("people").hash(4);
         let by_age = builder.immutable_secondary("by_age", |_, person: &Person| person.age);
-        let table = builder.create().unwrap();
-        table.bulk_insert([(1, person("anna", 30))]).unwrap();
-        table.bulk_insert([(2, person("ben", 40))]).unwrap();
+        let table = support::loaded(builder, [(1, person("anna", 30)), (2, person("ben", 40))]);
         let refusals: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 6] = [
             &|tx| table.insert_if_absent(tx, 3, person("cleo", 35)).map(|_| ()),
             &|tx| table.defer_insert(tx, 3u64, Constant(person("cleo", 35))).map(|_| ()),

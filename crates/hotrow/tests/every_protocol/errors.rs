@@ -382,8 +382,8 @@ fn when_the_time_is_used_up_the_error_is_a_timeout() {
 fn conflicts_are_counted_by_reason_and_by_key() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        table.bulk_insert((0..10).map(|key| (key, 0))).unwrap();
+        let builder = Database::on(&engine).table::<u64, u64>("rows");
+        let table = support::loaded(builder, (0..10).map(|key| (key, 0)));
         let mut lost = [0; 10];
         let mut held_off = 0;
         for key in [3, 3, 3, 5] {

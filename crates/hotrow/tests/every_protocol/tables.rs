@@ -346,16 +346,14 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let immutable = [
-            Database::on(&engine).table::<u64, String>("prices").immutable().create().unwrap(),
-            Database::on(&engine).table::<u64, String>("prices").immutable().hash(10).create().unwrap(),
+            Database::on(&engine).table::<u64, String>("prices").immutable(),
+            Database::on(&engine).table::<u64, String>("prices").immutable().hash(10),
         ];
-        for table in immutable {
+        for builder in immutable {
+            let table = support::loaded(builder, (0..100).map(|key| (key, format!("price {key}"))));
             assert!(table.is_immutable());
-            for key in 0..100 {
-                table.bulk_insert([(key, format!("price {key}"))]).unwrap();
-            }
-            assert!(table.bulk_insert([(5, String::new())]).is_err());
             let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
+            assert_eq!(table.bulk_insert([(200, String::new())]), Err(refused()));
             assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
             assert_eq!(engine.transact(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
             assert_eq!(engine.transact(|tx| table.update_if_present(tx, &1, String::clear)), Err(refused()));
@@ -379,8 +377,8 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
 fn an_immutable_table_is_scanned() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Database::on(&engine).table::<u64, u64>("prices").immutable().create().unwrap();
-        table.bulk_insert((0..500).map(|key| (key, key * 2))).unwrap();
+        let builder = Database::on(&engine).table::<u64, u64>("prices").immutable();
+        let table = support::loaded(builder, (0..500).map(|key| (key, key * 2)));
         let rows = engine.transact(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
         assert_eq!(rows, (150..200).rev().map(|key| (key, key * 2)).collect::<Vec<_>>());
     });
@@ -392,9 +390,10 @@ fn all_rows_are_visited_once_and_counted() {
         for rows in [0u64, 1, 511, 512, 513, 5_000] {
             let engine = support::engine::<P>();
             let mut worker = engine.worker().unwrap();
-            for table in tables::<[u64; 2], P>(&engine) {
+            let database = Database::on(&engine);
+            for builder in [database.table("hash").hash(10), database.table("ordered")] {
                 let all = (0..rows).map(|key: u64| (key.wrapping_mul(0x9e37_79b9), [key, key]));
-                table.bulk_insert(all).unwrap();
+                let table = support::loaded(builder, all);
                 let mut keys = Vec::new();
                 let visited = table.for_each(&mut worker, |key, row| {
                     assert_eq!(row[0], row[1]);

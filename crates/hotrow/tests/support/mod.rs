@@ -129,6 +129,16 @@ pub(crate) fn engine_with<P: Protocol>(policy: RetryPolicy) -> Engine<P> {
     Engine::named(&chosen(), policy).expect("called inside for_each_protocol!")
 }
 
+/// Makes a table of these rows, without transactions.
+pub(crate) fn loaded<K: Key, R: Value, P: Protocol>(
+    builder: TableBuilder<K, R, P>,
+    rows: impl IntoIterator<Item = (K, R)>,
+) -> Table<K, R, P> {
+    let loading = builder.load().unwrap();
+    rows.into_iter().for_each(|(key, row)| loading.insert(key, row).unwrap());
+    loading.finish().unwrap()
+}
+
 /// Does something on another thread and waits for it: the other transaction of a hand-stepped interleaving.
 pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let (mut work, mut result) = (Some(work), None);
