@@ -184,7 +184,7 @@ impl<P: Protocol> Engine<P> {
     /// of a newer moment, because their threads do not run, the newest one that is ready is used;
     /// [`Snapshot::staleness`] says how old it is.
     ///
-    /// Values loaded outside of transactions belong to every snapshot, also to those opened before.
+    /// What a table or an object is made with belongs to every snapshot, also to those opened before it was made.
     ///
     /// # Errors
     ///
@@ -220,8 +220,7 @@ impl<P: Protocol> Engine<P> {
         KeptSegments(self.shared.snapshots.clone())
     }
 
-    /// The engine's waiters, for indexes: a bucket or leaf that is retired, or changed outside of transactions, wakes those that
-    /// watch it.
+    /// The engine's waiters, for indexes: a bucket or leaf that is retired wakes those that watch it.
     pub fn watched_nodes(&self) -> WatchedNodes {
         WatchedNodes::of(&self.shared.waiting)
     }
@@ -449,8 +448,7 @@ impl<P: Protocol> Engine<P> {
     /// the initial state. See [`history`](crate::history).
     ///
     /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
-    /// Rows that are loaded into a table later are not recorded either. They count as having always been there, so a
-    /// scan that was recorded before seems to have lost them.
+    /// What a table or an object that is made later is made with is not recorded either, and counts as having always been there.
     ///
     /// # Errors
     ///

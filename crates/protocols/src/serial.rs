@@ -33,8 +33,6 @@
 //!
 //! - H-Store has one lock, and one thread, for each partition of the data, and moves transactions to the thread. Here
 //!   the database is one partition, and any thread runs its transaction itself.
-//! - A row that is loaded outside of transactions (`Table::bulk_insert`) while transactions run may appear in the midst
-//!   of one.
 
 mod lock;
 

@@ -126,7 +126,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         self
     }
 
-    /// Declares that rows never change after loading. Every protocol then reads them without tracking, and a
+    /// Declares that rows never change after [loading](Self::load). Every protocol then reads them without tracking, and a
     /// transaction that tries to change them ends with [`Misuse::ImmutableTable`](hotrow_core::Misuse::ImmutableTable).
     #[must_use]
     pub fn immutable(mut self) -> Self {
@@ -164,8 +164,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// let accounts = db.table::<u32, i64>("accounts")
     ///     .check("the balance is not negative", |_, balance| *balance >= 0)
     ///     .create()?;
-    /// accounts.bulk_insert([(1, 10)])?;
-    /// accounts.bulk_insert([(2, 10)])?;
+    /// accounts.bulk_insert([(1, 10), (2, 10)])?;
     /// let refused = db.transact(|tx| {
     ///     accounts.update(tx, &1, |balance| *balance -= 11)?;
     ///     accounts.update(tx, &2, |balance| *balance += 11)

@@ -271,7 +271,7 @@ impl WatchedNodes {
         Self(Some(waiting.clone()))
     }
 
-    /// Tells those that watch a node that it is retired, or was changed outside of transactions. The node's latch is released.
+    /// Tells those that watch a node that it is retired. The node's latch is released.
     #[inline]
     pub fn changed(&self, node: NonNull<StructureVersion>) {
         if let Some(waiting) = &self.0

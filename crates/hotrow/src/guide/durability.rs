@@ -83,6 +83,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The first rows
+//!
+//! A table that is [loaded](TableBuilder::load) becomes durable when the loading is finished, as a whole: after a crash before that there is no
+//! such table. [`Loading::is_new`] is false for one that was recovered, which has its rows already.
+//!
 //! # Room, and time to recover
 //!
 //! The log grows with each commit until a checkpoint: all rows as one snapshot sees them, written beside transactions, after which the log

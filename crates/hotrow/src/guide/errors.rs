@@ -76,8 +76,7 @@
 //! let seats = db.table::<u8, u32>("free seats").hash(2).create()?;
 //! let orders = db.table::<u64, u8>("orders").hash(100).create()?;
 //! let (stalls, balcony) = (1, 2);
-//! seats.bulk_insert([(stalls, 0)])?;
-//! seats.bulk_insert([(balcony, 3)])?;
+//! seats.bulk_insert([(stalls, 0), (balcony, 3)])?;
 //!
 //! let order = |tx: &mut Transaction<'_>, number: u64, place: u8| {
 //!     orders.insert(tx, number, place)?;

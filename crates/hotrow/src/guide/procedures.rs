@@ -44,8 +44,7 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<u32, i64>("accounts").hash(10).create()?;
-//! accounts.bulk_insert([(1, 100)])?;
-//! accounts.bulk_insert([(2, 0)])?;
+//! accounts.bulk_insert([(1, 100), (2, 0)])?;
 //!
 //! let transfer = Transfer { accounts: accounts.reference(), from: 1, to: 2, amount: 70 };
 //! let trace = db.trace(&transfer)?; // Changes nothing.

@@ -57,7 +57,7 @@
 //!
 //! - The elements of a `TQueue` (`len` and `is_empty` do), and `TBoostedMap`: their operations end the transaction with
 //!   [`Misuse::Unsupported`].
-//! - What is loaded outside of transactions (`bulk_insert`, `Extend`): it belongs to every snapshot, also to those opened before.
+//! - What a table or an object is made with ([`Loading`], `with_elements`): it belongs to every snapshot, also to those opened before.
 //! - Datatypes of your own that implement [`object::Object`] by hand keep versions by its function
 //!   `keep`. Those made of segments ([`object::SingleSegment`] and the others) do so by themselves.
 

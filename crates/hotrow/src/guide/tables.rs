@@ -12,8 +12,7 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<String, i64>("accounts").create()?;
-//! accounts.bulk_insert([("anna@example.com".into(), 10)])?;
-//! accounts.bulk_insert([("ben@example.com".into(), 20)])?;
+//! accounts.bulk_insert([("anna@example.com".into(), 10), ("ben@example.com".into(), 20)])?;
 //! let (left, first) = db.transact(|tx| {
 //!     let left = accounts.update(tx, "anna@example.com", |balance| {
 //!         *balance -= 3;
@@ -137,9 +136,8 @@
 //! let by_name = people.secondary("by_name", |_number, (name, _)| name.clone());
 //! let by_email = people.unique("by_email", |_number, (_, email)| email.clone());
 //! let people = people.create()?;
-//! for (number, name, email) in [(1, "cole", "c@b.net"), (2, "able", "a@b.net"), (3, "cole", "d@b.net")] {
-//!     people.bulk_insert([(number, (name.into(), email.into()))])?; // Outside of any transaction, to fill the table.
-//! }
+//! let first = [(1, "cole", "c@b.net"), (2, "able", "a@b.net"), (3, "cole", "d@b.net")];
+//! people.bulk_insert(first.map(|(number, name, email)| (number, (name.into(), email.into()))))?;
 //! let (coles, able) = db.transact(|tx| {
 //!     let mut coles = Vec::new();
 //!     by_name.scan(tx, "cole"..="cole", Direction::Ascending, |_name, number, (_, email)| {
@@ -154,6 +152,22 @@
 //! let refused = db.transact(|tx| people.insert(tx, 4, ("baker".into(), "a@b.net".into()))).unwrap_err();
 //! assert!(refused.downcast_ref::<DuplicateKey>().is_some());
 //! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! There are two ways to fill a table. [`Table::bulk_insert`] inserts rows by ordinary transactions, at any time, some hundred rows each. A table
+//! that nobody has yet is filled faster: [`TableBuilder::load`] begins to make it, any number of threads insert rows, and
+//! [`Loading::finish`] shows it to others, with all rows. Only so a table gets rows that never change
+//! ([`immutable`](TableBuilder::immutable)).
+//!
+//! ```
+//! use hotrow::Database;
+//!
+//! let db = Database::open()?;
+//! let loading = db.table::<u32, u64>("prices").hash(1_000).immutable().load()?;
+//! (0..1_000).try_for_each(|item| loading.insert(item, 100 + u64::from(item)))?;
+//! let prices = loading.finish()?;
+//! assert_eq!(db.transact(|tx| prices.get(tx, &7))?, Some(107));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! A [check](TableBuilder::check) is a condition that each row must meet when its transaction commits; in between it may be

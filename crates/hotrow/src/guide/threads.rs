@@ -64,8 +64,7 @@
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<u32, i64>("accounts").hash(2).create()?;
-//! accounts.bulk_insert([(1, 100)])?;
-//! accounts.bulk_insert([(2, 0)])?;
+//! accounts.bulk_insert([(1, 100), (2, 0)])?;
 //!
 //! let options = SessionOptions::named("transfer of Ann").idle_max(Duration::from_secs(5));
 //! let mut session = db.begin(options)?;

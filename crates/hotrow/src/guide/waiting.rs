@@ -36,8 +36,7 @@
 //! # let accounts = db.table::<u32, u64>("accounts").create()?;
 //! const WAGES: u32 = 1;
 //! const SAVINGS: u32 = 2;
-//! # accounts.bulk_insert([(WAGES, 0)])?;
-//! # accounts.bulk_insert([(SAVINGS, 5)])?;
+//! # accounts.bulk_insert([(WAGES, 0), (SAVINGS, 5)])?;
 //! let pay = |tx: &mut Transaction, from: u32, amount: u64| {
 //!     if accounts.get(tx, &from)?.unwrap_or(0) < amount { return tx.retry(); }
 //!     accounts.update(tx, &from, |balance| *balance -= amount).map(|_| from)

@@ -201,7 +201,8 @@ fn fill_from<K: Key, R: Value, P: Protocol>(
     table: &Loading<K, R, P>,
     rows: &mut dyn Iterator<Item = (K, R)>,
 ) -> Result<(), String> {
-    rows.map(|(key, row)| table.insert(key, row))
-        .collect::<Result<(), _>>()
-        .map_err(|error| error.to_string())
+    for (key, row) in rows {
+        table.insert(key, row).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
