@@ -17,8 +17,7 @@ use crate::rivals::ledger as rivals;
 use hotrow::durable::OpenError;
 use hotrow::durable::storage::Directory;
 use hotrow::sync::random::Random;
-use hotrow::{Column, Database, Direction, Error, Table, Value};
-use serde::{Deserialize, Serialize};
+use hotrow::{Column, Database, Direction, Error, Stored, Table, Value};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +31,7 @@ pub(crate) const ACCOUNTS: u64 = 1_000;
 pub(crate) const FIRST_BALANCE: i64 = 100_000;
 
 /// A payment that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Value, Stored)]
 pub(crate) struct Payment {
     pub(crate) account: u64,
     pub(crate) amount: i64,
@@ -57,7 +56,7 @@ impl Ledger {
     /// Opens the ledger of a directory; a new one has accounts with their first balances.
     pub(crate) fn open(directory: &Path) -> Result<Self, OpenError> {
         let db = Database::builder().checkpoint_after(64 << 20).open_at(directory)?;
-        let balances = db.table("balances").durable().load().expect("the program's only tables");
+        let balances = db.table("balances").load().expect("the program's only tables");
         if balances.is_new() {
             let accounts = (1..=ACCOUNTS).map(|account| (account, FIRST_BALANCE));
             for (account, balance) in accounts.chain([(SETTLEMENT, 0)]) {
@@ -65,7 +64,7 @@ impl Ledger {
             }
         }
         let balances = balances.finish().expect("the log takes it");
-        let payments = db.table("payments").durable().create().expect("the program's only tables");
+        let payments = db.table("payments").create().expect("the program's only tables");
         Ok(Self { db, balances, payments })
     }
 

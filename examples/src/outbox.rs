@@ -12,8 +12,7 @@ use crate::Store;
 use crate::load::{self, Scenario};
 use hotrow::durable::OpenError;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Direction, Error, Table, Value};
-use serde::{Deserialize, Serialize};
+use hotrow::{Database, Direction, Error, Stored, Table, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,13 +22,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// An order.
-#[derive(Debug, Clone, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Value, Stored)]
 struct Order {
     customer: u64,
 }
 
 /// A message that is to be sent.
-#[derive(Debug, Clone, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Value, Stored)]
 struct Message {
     to: u64,
     text: String,
@@ -69,8 +68,8 @@ struct Shop {
 impl Shop {
     fn open(directory: &Path) -> Result<Self, OpenError> {
         let db = Database::builder().open_at(directory)?;
-        let orders = db.table("orders").durable().create().expect("the program's only tables");
-        let outbox = db.table("outbox").durable().create().expect("the program's only tables");
+        let orders = db.table("orders").create().expect("the program's only tables");
+        let outbox = db.table("outbox").create().expect("the program's only tables");
         Ok(Self { db, orders, outbox, durable: Arc::default() })
     }
 

@@ -335,6 +335,32 @@ pub enum Misuse {
         /// The type as which it is wanted.
         wanted: String,
     },
+    /// A durable table or object has rows of other types, which are no safe change of those wanted.
+    #[error(
+        "the rows of {name} were written with other types, {difference}: change the type back, or migrate them"
+    )]
+    OtherSchema {
+        /// The name.
+        name: String,
+        /// The place of the first difference, and what is there.
+        difference: String,
+    },
+    /// A table of a durable database has keys or rows that cannot be stored.
+    #[error(
+        "{name} cannot be durable, because {of} has no stored form: derive `Stored` for it, or say `in_memory()`"
+    )]
+    NotStored {
+        /// The table's name.
+        name: String,
+        /// The type.
+        of: &'static str,
+    },
+    /// A durable object was asked for in a database that lives in memory.
+    #[error("{name} cannot be durable in a database without a directory: open the database by `open_at`")]
+    NoDirectory {
+        /// The object's name.
+        name: String,
+    },
     /// The protocol has no variant of this name.
     #[error("{} has no variant named {name}; it has {} (another protocol is chosen by its type)", known[0], known.join(", "))]
     NoSuchVariant {

@@ -10,11 +10,14 @@
 //!
 //! The value's type chooses its cell, through [`Value`] and its derive macro.
 
+mod values;
+
 pub use crate::column_groups;
 use crate::column_groups::ColumnGroups;
 use crate::pin::Pin;
 use crate::region::hold_back;
 use crate::users_code::contained;
+use hotrow_stored::StoredForm;
 use hotrow_sync::atomic::unfollowed::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use hotrow_sync::memory;
@@ -22,7 +25,7 @@ use hotrow_sync::work::charge_block;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
-use std::mem::{MaybeUninit, needs_drop};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Data that may be copied word by word: no padding, no pointers, no uninitialised bytes.
@@ -57,12 +60,18 @@ pub trait Value: Clone + Send + Sync + 'static {
     /// The fields of an inline struct, in the order of declaration, as the derive macro knows them. None for other types.
     const FIELDS: &'static [ValueField] = &[];
 
+    /// The form in which a durable database stores values of the type; `None` if it cannot. The derive macro finds out if the type is
+    /// [`Stored`](hotrow_stored::Stored), too; by hand it is `Some(StoredForm::of())`.
+    #[inline]
+    fn stored() -> Option<StoredForm<Self>> {
+        None
+    }
+
     /// The approximate number of bytes on the heap that the value owns beside its own, and that are freed with it. The
     /// limit and the reports of retained memory count them ([`RetainedMemory`](crate::RetainedMemory)).
     ///
-    /// The derive macro adds up the fields that are values themselves. Texts, vectors, boxes, options and tuples count
-    /// their own bytes, and texts and bytes directly inside them; they do not know the bytes that their elements own
-    /// besides. Shared values ([`Arc`](std::sync::Arc)) do not count.
+    /// The derive macro adds up the fields that are values themselves, and texts and bytes. Vectors, boxes, options and tuples count
+    /// their own bytes and those of their parts. Shared values ([`Arc`](std::sync::Arc)) do not count.
     ///
     /// It is called when the value is replaced, while a segment is locked, so it must be quick. If it panics, the value
     /// counts as if it owned nothing.
@@ -558,54 +567,6 @@ impl<T: Send + Sync + 'static> Drop for Boxed<T> {
             drop(unsafe { Box::from_raw(pointer) });
         }
     }
-}
-
-macro_rules! plain_values {
-    ($($plain:ty),* $(,)?) => {$(
-        // SAFETY: a primitive without padding or pointers.
-        unsafe impl Plain for $plain {}
-        impl Value for $plain {
-            type Cell = Inline<Self>;
-        }
-    )*};
-}
-plain_values!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, ());
-
-// SAFETY: an array has no padding of its own.
-unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
-impl<T: Plain, const N: usize> Value for [T; N] {
-    type Cell = Inline<Self>;
-}
-
-macro_rules! boxed_values {
-    ($([$($parameter:ident),*] $boxed:ty, $value:ident => $heap_bytes:expr;)*) => {$(
-        impl<$($parameter: Clone + Send + Sync + 'static),*> Value for $boxed {
-            type Cell = Boxed<Self>;
-
-            #[inline]
-            fn heap_bytes(&self) -> usize {
-                let $value = self;
-                $heap_bytes
-            }
-        }
-    )*};
-}
-boxed_values!(
-    [] String, text => text.capacity();
-    [T] Vec<T>, vector => {
-        // Elements without a `Drop` own nothing.
-        let inside = if needs_drop::<T>() { vector.iter().map(heap_bytes_inside).sum() } else { 0 };
-        vector.capacity() * size_of::<T>() + inside
-    };
-    [T] Option<T>, option => option.as_ref().map_or(0, heap_bytes_inside);
-    [T] Box<T>, boxed => size_of::<T>() + heap_bytes_inside(&**boxed);
-    [A, B] (A, B), pair => heap_bytes_inside(&pair.0) + heap_bytes_inside(&pair.1);
-    [A, B, C] (A, B, C), triple =>
-        heap_bytes_inside(&triple.0) + heap_bytes_inside(&triple.1) + heap_bytes_inside(&triple.2);
-);
-
-impl<T: ?Sized + Send + Sync + 'static> Value for std::sync::Arc<T> {
-    type Cell = Boxed<Self>;
 }
 
 #[cfg(all(test, not(loom)))]

@@ -31,9 +31,15 @@ pub(crate) fn facade(input: &DeriveInput) -> Result<Path> {
     Ok(facade.unwrap_or_else(|| parse_quote!(::hotrow)))
 }
 
-/// The placement that `#[value(...)]` names.
-pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
-    let mut placement: Option<Placement> = None;
+/// The options that `#[value(...)]` gives a type.
+pub(crate) struct Place {
+    pub(crate) placement: Placement,
+    /// True if a generic type is said to be stored, because it cannot be asked.
+    pub(crate) is_stored: bool,
+}
+
+pub(crate) fn place(input: &DeriveInput) -> Result<Place> {
+    let (mut placement, mut is_stored): (Option<Placement>, _) = (None, false);
     for attribute in named(&input.attrs, "value") {
         if attribute.meta.require_list()?.tokens.is_empty() {
             return Err(Error::new_spanned(attribute, "expected `#[value(inline)]` or `#[value(boxed)]`"));
@@ -43,6 +49,9 @@ pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
                 Placement::Inline
             } else if meta.path.is_ident("boxed") {
                 Placement::Boxed
+            } else if meta.path.is_ident("stored") && !input.generics.params.is_empty() {
+                is_stored = true;
+                return Ok(());
             } else {
                 return Err(meta.error("unknown option: `inline` and `boxed` are the only ones"));
             };
@@ -58,7 +67,7 @@ pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
     } else {
         refuse_inside(input, "value")?;
     }
-    Ok(placement)
+    Ok(Place { placement, is_stored })
 }
 
 /// The column group that `#[value(group = "name")]` names for a field of an inline struct.

@@ -37,6 +37,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             return Err(Error::new_spanned(data.union_token, "a union cannot derive `Key`: use an enum"));
         }
     };
+    let stored = crate::value::stored(&facade, false);
     let made = quote! {
         #keys::DerivedImage<
             { <Self as #keys::KeyPart>::BITS == #keys::LONG },
@@ -65,6 +66,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         #[automatically_derived]
         impl #facade::Key for #name {
             type Image = <#made as #keys::MakeImage>::Image;
+            #stored
             #[inline(always)]
             fn image(&self) -> #keys::ImageOf<'_, Self> {
                 <#made as #keys::MakeImage>::image(self)

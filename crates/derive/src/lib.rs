@@ -1,5 +1,5 @@
 //! Derive macros for the types that Hotrow's objects and tables hold: [`Value`](macro@Value) for rows,
-//! [`Key`](macro@Key) for keys.
+//! [`Key`](macro@Key) for keys, [`Stored`](macro@Stored) for what is stored durably.
 //!
 //! Use them through the facade, which exports each beside the trait of the same name. The generated code names the
 //! facade by the path `::hotrow`. If the facade has another path, the type gives it with
@@ -7,6 +7,7 @@
 
 mod attributes;
 mod key;
+mod stored;
 mod value;
 
 use proc_macro::TokenStream;
@@ -29,6 +30,11 @@ use syn::{DeriveInput, parse_macro_input};
 /// its size (`#[repr(u8)]`). It must have no padding and an alignment of at most 8. All of this is checked at
 /// compile time. To remove padding from a struct, add a field that fills the gap, or choose field sizes that leave
 /// none.
+///
+/// # Durable databases
+///
+/// Rows of types that derive [`Stored`](macro@Stored), too, can be kept in a durable database. A generic type says that it does:
+/// `#[value(stored)]`; it is a value then for the arguments with which it is stored.
 ///
 /// # Column groups
 ///
@@ -106,4 +112,12 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     key::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `Stored` for a struct or an enum: its complete schema, and its values as bytes. The trait's documentation has the
+/// attributes.
+#[proc_macro_derive(Stored, attributes(stored, hotrow))]
+pub fn derive_stored(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    stored::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

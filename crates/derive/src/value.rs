@@ -8,13 +8,14 @@ use syn::{Data, DeriveInput, Error, Fields, Path, Result, Type, parse_quote};
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let facade = attributes::facade(input)?;
-    match attributes::placement(input)? {
-        Placement::Boxed => Ok(boxed(input, &facade)),
+    let attributes::Place { placement, is_stored } = attributes::place(input)?;
+    match placement {
+        Placement::Boxed => Ok(boxed(input, &facade, is_stored)),
         Placement::Inline => inline(input, &facade),
     }
 }
 
-fn boxed(input: &DeriveInput, facade: &Path) -> TokenStream {
+fn boxed(input: &DeriveInput, facade: &Path, is_stored: bool) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
@@ -23,13 +24,39 @@ fn boxed(input: &DeriveInput, facade: &Path) -> TokenStream {
             Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static
         });
     }
+    let is_generic = !generics.params.is_empty();
+    if is_generic && is_stored {
+        generics.make_where_clause().predicates.push(parse_quote!(Self: #facade::stored::Stored));
+    }
     let (parameters, arguments, conditions) = generics.split_for_impl();
     let heap_bytes = heap_bytes(input, facade);
+    let stored = (!is_generic || is_stored).then(|| stored(facade, is_stored));
     quote! {
         #[automatically_derived]
         impl #parameters #facade::Value for #name #arguments #conditions {
             type Cell = #facade::cell::Boxed<Self>;
+            #stored
             #heap_bytes
+        }
+    }
+}
+
+/// Generates `stored`, of `Value` or `Key`. The compiler is asked whether the type derives `Stored`, unless it is said.
+pub(crate) fn stored(facade: &Path, is_said: bool) -> TokenStream {
+    let stored = quote!(#facade::stored);
+    let form = match is_said {
+        true => quote!(::core::option::Option::Some(#stored::StoredForm::of())),
+        false => quote! {
+            #[allow(unused_imports)]
+            use #stored::{IsNotStored as _, IsStored as _};
+            (&#stored::Probe::<Self>::new()).stored()
+        },
+    };
+    quote! {
+        #[inline]
+        #[allow(clippy::needless_borrow)]
+        fn stored() -> ::core::option::Option<#stored::StoredForm<Self>> {
+            #form
         }
     }
 }
@@ -89,12 +116,14 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
     let groups = column_groups(input, facade)?;
     let fields = fields(input, facade);
     let of_groups = groups.is_some().then(|| quote!(, Self));
+    let stored = stored(facade, false);
     let too_aligned = format!("the alignment of `{name}` is above 8, the most that an inline value may have");
     Ok(quote! {
         #[automatically_derived]
         impl #facade::Value for #name {
             type Cell = #facade::cell::Inline<Self #of_groups>;
             #fields
+            #stored
         }
 
         #groups

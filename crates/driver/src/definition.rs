@@ -30,7 +30,7 @@ pub struct WorkloadInfo {
     /// True if all its transactions are procedures. A run can then delay each of their operations
     /// ([`Workload::database_of_procedures`]).
     pub runs_procedures: bool,
-    /// True if its tables are [durable](hotrow::TableBuilder::durable), so that a run can log its commits.
+    /// True if its tables are durable: their types are [stored](hotrow::Stored), so that a run can log its commits.
     pub is_durable: bool,
     /// Options of the workload.
     pub options: &'static [OptionInfo],

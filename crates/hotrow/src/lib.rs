@@ -69,6 +69,10 @@ pub use hotrow_tables::erased;
 /// The parts of keys: order-preserving images, and the packing of structs into them.
 pub use hotrow_tables::key;
 
+/// Types with a complete schema, as durable databases store them.
+#[doc(inline)]
+pub use hotrow_stored as stored;
+
 /// The history of a run: the versions that each attempt read and wrote.
 #[doc(inline)]
 pub use hotrow_core::history;
@@ -94,6 +98,8 @@ pub use hotrow_objects::{
 };
 #[doc(inline)]
 pub use hotrow_protocols::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+#[doc(inline)]
+pub use hotrow_stored::Stored;
 #[doc(inline)]
 pub use hotrow_tables::{
     ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key,
@@ -129,8 +135,8 @@ pub type Session<P = Occ> = hotrow_core::Session<P>;
 pub mod prelude {
     pub use crate::{
         Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
-        Sequence, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue,
-        TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
+        Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet, TOrderedMap,
+        TPriorityQueue, TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
     };
 }
 

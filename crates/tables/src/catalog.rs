@@ -86,22 +86,11 @@ impl Catalog {
         Self { number, first, others: OnceLock::new(), names: Mutex::default() }
     }
 
-    /// Adds parts under their names, all or none.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse::NameTaken`] if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
-    pub(crate) fn add(&self, parts: Vec<Part>) -> Result<Vec<PartId>, Misuse> {
-        let mut names = lock(&self.names);
-        names.reserve(&parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>())?;
-        Ok(self.fill_in(&mut names, parts))
-    }
-
     /// Reserves names for parts in the making, all or none. Others find no part there, and cannot take the names.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add).
+    /// [`Misuse::NameTaken`] if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
     pub(crate) fn reserve(&self, new: &[String]) -> Result<(), Misuse> {
         lock(&self.names).reserve(new)
     }
@@ -118,11 +107,7 @@ impl Catalog {
 
     /// Adds parts under names that are reserved for them.
     pub(crate) fn fill(&self, parts: Vec<Part>) -> Vec<PartId> {
-        self.fill_in(&mut lock(&self.names), parts)
-    }
-
-    fn fill_in(&self, names: &mut Names, parts: Vec<Part>) -> Vec<PartId> {
-        let Names { by_name, next } = names;
+        let Names { by_name, next } = &mut *lock(&self.names);
         let mut add = |part: Part| {
             let number = *next;
             *next += 1;
@@ -217,8 +202,12 @@ mod tests {
     fn parts_are_found_by_name_and_number_with_their_types() {
         let catalog = Catalog::new();
         let part = |number: u64| Part::new(&format!("part {number}"), number);
-        let mut ids = catalog.add(vec![part(0), part(1), part(2)]).unwrap();
-        ids.extend(catalog.add(vec![part(3), part(4)]).unwrap());
+        let add = |parts: Vec<Part>| {
+            catalog.reserve(&parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>())?;
+            Ok(catalog.fill(parts))
+        };
+        let mut ids = add(vec![part(0), part(1), part(2)]).unwrap();
+        ids.extend(add(vec![part(3), part(4)]).unwrap());
         for (number, id) in ids.iter().enumerate() {
             // SAFETY: added as this type.
             assert_eq!(unsafe { catalog.part::<u64>(*id) }, &(number as u64));
@@ -226,8 +215,8 @@ mod tests {
         assert_eq!(catalog.find::<u64>("part 3"), Ok(&3));
         assert!(matches!(catalog.find::<u64>("part 5"), Err(Misuse::NoSuchName { .. })));
         assert!(matches!(catalog.find::<u32>("part 3"), Err(Misuse::OtherTypes { .. })));
-        assert!(matches!(catalog.add(vec![part(5), part(3)]), Err(Misuse::NameTaken { .. })));
-        assert!(matches!(catalog.add(vec![part(5), part(5)]), Err(Misuse::NameTaken { .. })));
+        assert!(matches!(add(vec![part(5), part(3)]), Err(Misuse::NameTaken { .. })));
+        assert!(matches!(add(vec![part(5), part(5)]), Err(Misuse::NameTaken { .. })));
         assert_eq!(catalog.names().len(), 5);
     }
 }

@@ -16,6 +16,11 @@ use crate::split::{PartOf, SplitRows};
 use crate::storage::{Shared, tag};
 use crate::table::{Table, TableBuilder};
 use hotrow_core::{Cell, Error, Item, Misuse, Pin, Protocol, Value};
+use hotrow_stored::Schema;
+#[cfg(all(feature = "durable", not(loom)))]
+use hotrow_stored::{Reader, Stored};
+#[cfg(all(feature = "durable", not(loom)))]
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 /// Writes a table's rows to records of the log. A row that cannot be written is an error.
@@ -67,10 +72,99 @@ pub(crate) struct FoundTable<K: Key, R: Value> {
     pub(crate) is_new: bool,
 }
 
+/// The rows of an earlier type of a table, and how they become those of the present one.
+#[cfg_attr(
+    not(all(feature = "durable", not(loom))),
+    expect(dead_code, reason = "only durable tables have earlier rows")
+)]
+pub(crate) struct Migration<K, R> {
+    schemas: fn() -> (Schema, Schema),
+    read: Box<dyn Fn(&[u8], &[u8]) -> Result<(K, R), String> + Send + Sync>,
+}
+
+#[cfg(all(feature = "durable", not(loom)))]
+impl<K: Key, R: Value> Migration<K, R> {
+    fn new<OldKey: Stored + Debug, Old: Stored, E: Display>(
+        migrate: impl Fn(OldKey, Old) -> Result<(K, R), E> + Send + Sync + 'static,
+    ) -> Self {
+        let read = move |key: &[u8], row: &[u8]| {
+            let key =
+                Reader::read(key, OldKey::get).map_err(|reason| format!("a key cannot be read: {reason}"))?;
+            let name = format!("{key:?}");
+            let row = Reader::read(row, Old::get)
+                .map_err(|reason| format!("row {name} cannot be read: {reason}"))?;
+            migrate(key, row).map_err(|reason| format!("row {name} cannot be migrated: {reason}"))
+        };
+        Self { schemas: || (Schema::of::<OldKey>(), Schema::of::<Old>()), read: Box::new(read) }
+    }
+
+    /// The schemas of the earlier keys and rows.
+    pub(crate) fn schemas(&self) -> (Schema, Schema) {
+        (self.schemas)()
+    }
+
+    /// Reads a row of the earlier type.
+    pub(crate) fn read(&self, key: &[u8], row: &[u8]) -> Result<(K, R), String> {
+        (self.read)(key, row)
+    }
+}
+
+#[cfg(all(feature = "durable", not(loom)))]
 impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
-    /// True if the log of the table knows rows only, not their fields.
-    pub(crate) fn logs_rows_whole(&self) -> bool {
-        self.durable.as_ref().is_some_and(|durable| !durable.logs_fields())
+    /// Declares that the table lives in memory alone, in a database that was [opened at a directory](crate::DatabaseBuilder::open_at).
+    /// Otherwise its rows survive the process there, and its types are [stored](hotrow_stored::Stored).
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    /// Says how rows that an earlier version of the program has written, with other types, become those of the present ones. If the directory
+    /// has such rows, [`create`](Self::create) reads each, calls `migrate`, and writes the results: all of them or, if one fails or
+    /// the process ends, none. A directory that has rows of the present types already, or none, is left as it is, so the call may stay in
+    /// the program; it may be repeated for several earlier versions.
+    ///
+    /// The earlier types are declared as they were then; their names do not matter.
+    ///
+    /// ```
+    /// use hotrow_tables::Database;
+    ///
+    /// # let directory = std::env::temp_dir().join(format!("hotrow-migration-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// let db = Database::builder().open_at(&directory)?;
+    /// let prices = db.table::<String, u32>("prices").create()?;
+    /// db.transact(|tx| prices.insert(tx, "tea".into(), 250))?;
+    /// drop((prices, db));
+    ///
+    /// // Euros instead of cents.
+    /// let db = Database::builder().open_at(&directory)?;
+    /// let prices = db.table::<String, f64>("prices")
+    ///     .migrate_from(|name: String, cents: u32| Ok::<_, String>((name, f64::from(cents) / 100.0)))
+    ///     .create()?;
+    /// assert_eq!(db.transact(|tx| prices.get(tx, "tea"))?, Some(2.5));
+    /// # drop((prices, db));
+    /// # std::fs::remove_dir_all(&directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn migrate_from<OldKey: Stored + Debug, Old: Stored, E: Display>(
+        mut self,
+        migrate: impl Fn(OldKey, Old) -> Result<(K, R), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.migrations.push(Migration::new(migrate));
+        self
+    }
+}
+
+#[cfg(not(all(feature = "durable", not(loom))))]
+impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
+    /// Without logs no table is durable.
+    pub(crate) fn plan_of(
+        _: &Database<P>,
+        _: &str,
+        _: Vec<Migration<K, R>>,
+    ) -> Result<Option<Box<dyn MakeDurable<K, R, P>>>, Misuse> {
+        Ok(None)
     }
 }
 

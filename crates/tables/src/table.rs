@@ -6,7 +6,7 @@ use crate::database::Database;
 use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::loading::{KeepId, Loading, Making, ReservedNames};
-use crate::logging::MakeDurable;
+use crate::logging::Migration;
 use crate::queue::GroupOf;
 use crate::record::{GroupsOf, Record};
 use crate::reference::TableRef;
@@ -82,8 +82,9 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     indexed: u32,
     rank: u16,
     group_of: Option<GroupOf<K>>,
-    /// Makes the table durable.
-    pub(crate) durable: Option<Box<dyn MakeDurable<K, R, P>>>,
+    pub(crate) in_memory: bool,
+    /// The ways from rows of earlier types.
+    pub(crate) migrations: Vec<Migration<K, R>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<K, R, P> {
@@ -107,7 +108,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             indexed: 0,
             rank: u16::MAX,
             group_of: None,
-            durable: None,
+            in_memory: false,
+            migrations: Vec::new(),
         }
     }
 
@@ -320,8 +322,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// # Errors
     ///
     /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes. For a durable table whose database has
-    /// recovered rows of it: [`Misuse::OtherTypes`] if they have other types; [`Misuse::Malformed`] if one cannot be read, or is
-    /// refused by a constraint or an index.
+    /// recovered rows of it: [`Misuse::OtherSchema`] if they have other types; [`Misuse::Malformed`] if one cannot be read or migrated, or
+    /// is refused by a constraint or an index. [`Misuse::NotStored`] if a type of a durable table cannot be stored.
     pub fn create(self) -> Result<Table<K, R, P>, Misuse> {
         self.begin()?.publish().map_err(|error| match error {
             Error::Misuse(misuse) => misuse,
@@ -339,7 +341,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     }
 
     /// Makes the table, and leaves it to the caller to publish it.
-    fn begin(mut self) -> Result<Loading<K, R, P>, Misuse> {
+    fn begin(self) -> Result<Loading<K, R, P>, Misuse> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
@@ -348,8 +350,13 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             Some(tail_bits) if !self.immutable && !P::LOCKS_RANGES => index.cached(tail_bits),
             _ => index,
         };
-        let is_one = self.immutable || !self.constraints.is_empty() || self.logs_rows_whole();
         let database = self.database;
+        let mut durable = match self.in_memory {
+            true => None,
+            false => Self::plan_of(&database, &self.name, self.migrations)?,
+        };
+        let logs_rows_whole = durable.as_ref().is_some_and(|durable| !durable.logs_fields());
+        let is_one = self.immutable || !self.constraints.is_empty() || logs_rows_whole;
         let indexed = if is_one { u32::MAX } else { self.indexed };
         let (parts, keep): (Vec<_>, Vec<_>) = self.indexes.into_iter().unzip();
         let names = parts.iter().map(Part::name).chain([&self.name[..]]).map(str::to_owned).collect();
@@ -362,12 +369,12 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         shared.group_of = self.group_of;
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
-        let found = match &mut self.durable {
+        let found = match &mut durable {
             Some(durable) => durable.begin(&database, shared.meta.name())?,
             None => None,
         };
         let is_new = found.as_ref().is_none_or(|found| found.is_new);
-        let durable = self.durable.filter(|_| found.is_some());
+        let durable = durable.filter(|_| found.is_some());
         if let Some(found) = found {
             shared.set_log(found.log);
         }

@@ -2,6 +2,7 @@
 
 use crate::key::{Encoder, Key, KeyPart, Packer, words};
 use hotrow_core::{Inline, Plain, Value};
+use hotrow_stored::{Malformed, Reader, SchemaBuilder, Stored, StoredForm, Type, Writer};
 use std::fmt;
 use std::str;
 
@@ -109,42 +110,18 @@ const fn greatest<const N: usize>() -> [u8; N] {
     bytes
 }
 
-#[cfg(feature = "durable")]
-impl<const N: usize> serde::Serialize for Text<N> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            return serializer.serialize_str(self.as_str());
-        }
-        // What is read is checked; what is written need not be.
-        serializer.serialize_bytes(self.as_bytes())
+impl<const N: usize> Stored for Text<N> {
+    fn schema(types: &mut SchemaBuilder) -> Type {
+        Type::checked(format!("up to {N} bytes of"), String::schema(types))
     }
-}
 
-#[cfg(feature = "durable")]
-impl<'de, const N: usize> serde::Deserialize<'de> for Text<N> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<const N: usize>;
+    #[inline]
+    fn put(&self, to: &mut Writer<'_>) {
+        to.text_bytes(self.as_bytes());
+    }
 
-        impl<const N: usize> serde::de::Visitor<'_> for Visitor<N> {
-            type Value = Text<N>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a string of at most {N} bytes")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, string: &str) -> Result<Text<N>, E> {
-                string.try_into().map_err(E::custom)
-            }
-
-            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text<N>, E> {
-                self.visit_str(str::from_utf8(bytes).map_err(E::custom)?)
-            }
-        }
-        if deserializer.is_human_readable() {
-            deserializer.deserialize_str(Visitor)
-        } else {
-            deserializer.deserialize_bytes(Visitor)
-        }
+    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        from.text()?.try_into().map_err(|error: TextError| Malformed::new(error.to_string()))
     }
 }
 
@@ -236,6 +213,9 @@ macro_rules! keys_of_bytes {
     ($($length:literal)*) => {$(
         impl Key for Text<$length> {
             type Image = [u64; words(8 * $length)];
+            fn stored() -> Option<StoredForm<Self>> {
+                Some(StoredForm::of())
+            }
             #[inline]
             fn image(&self) -> [u64; words(8 * $length)] {
                 image(&self.bytes)
@@ -243,6 +223,9 @@ macro_rules! keys_of_bytes {
         }
         impl Key for [u8; $length] {
             type Image = [u64; words(8 * $length)];
+            fn stored() -> Option<StoredForm<Self>> {
+                Some(StoredForm::of())
+            }
             #[inline]
             fn image(&self) -> [u64; words(8 * $length)] {
                 image(self)
@@ -260,6 +243,9 @@ unsafe impl<const N: usize> Plain for Text<N> {}
 
 impl<const N: usize> Value for Text<N> {
     type Cell = Inline<Self>;
+    fn stored() -> Option<StoredForm<Self>> {
+        Some(StoredForm::of())
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,7 +1,7 @@
 //! # Surviving the process
 //!
-//! With the feature `durable`, a database can live in a directory. Tables and objects that are declared durable are there again when it
-//! is opened the next time, with everything that was acknowledged.
+//! With the feature `durable`, a database can live in a directory. Its tables, and objects that have a name in it, are there again when it
+//! is opened the next time, with everything that was acknowledged. A table that should live in memory says `in_memory()`.
 //!
 //! ```
 //! # #[cfg(feature = "durable")]
@@ -12,7 +12,7 @@
 //! # std::fs::create_dir_all(&directory)?;
 //! let open = || -> Result<_, Box<dyn std::error::Error>> {
 //!     let db = Database::builder().checkpoint_after(64 << 20).open_at(&directory)?;
-//!     let seats = db.table::<String, u32>("seats").hash(100).durable().create()?;
+//!     let seats = db.table::<String, u32>("seats").hash(100).create()?;
 //!     let sold = db.durable_counter("sold", 0)?;
 //!     Ok((db, seats, sold))
 //! };
@@ -68,7 +68,7 @@
 //! # let directory = std::env::temp_dir().join(format!("hotrow-guide-tickets-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory)?;
 //! let db = Database::builder().open_at(&directory)?;
-//! let orders = db.table::<u64, String>("orders").durable().create()?;
+//! let orders = db.table::<u64, String>("orders").create()?;
 //! let mut tickets = Vec::new();
 //! for number in 0..100 {
 //!     let (_, ticket) = db.transact_with_ticket(|tx| orders.insert(tx, number, "tea".into()))?;
@@ -109,10 +109,60 @@
 //!
 //! # Changing the program
 //!
-//! Tables and objects are found by their names. The log keeps the shape of their keys and rows: what kinds of numbers, which fields in
-//! which order. A program with another shape is refused (`Misuse::OtherTypes`), before anything is read as the wrong type. Tables, objects,
-//! indexes and column groups can be added at any time; an array can become longer. To change a row's type, make a table of another name,
-//! and copy. What the program does not make is kept, unread.
+//! Tables and objects are found by their names. Their types derive [`Stored`](crate::Stored), beside `Value` or `Key`: the directory keeps
+//! their complete schemas, all kinds of numbers, fields and variants by name. A program with other types is refused before anything is
+//! read as the wrong type, by an error that names the place (`row.price: i32 was u32`). These changes are safe:
+//!
+//! - a field more, which has a default: `#[stored(default)]` or `#[stored(default = EXPRESSION)]`;
+//! - a variant more, behind all others;
+//! - another name, if the field or variant says `#[stored(alias = "OLD NAME")]`;
+//! - another name of the type, or another module.
+//!
+//! All others are migrations: the table says how the rows of the earlier type become those of the present one. All of them do, or none.
+//!
+//! ```
+//! # #[cfg(feature = "durable")]
+//! # {
+//! use hotrow::{Database, Stored, Value};
+//!
+//! /// An account, as the first version of the program had it.
+//! #[derive(Clone, Value, Stored)]
+//! struct OldAccount {
+//!     name: String,
+//!     euros: f64,
+//! }
+//!
+//! #[derive(Clone, Value, Stored)]
+//! struct Account {
+//!     #[stored(alias = "name")]
+//!     owner: String,
+//!     cents: i64,
+//!     #[stored(default)]
+//!     notes: Vec<String>,
+//! }
+//!
+//! # let directory = std::env::temp_dir().join(format!("hotrow-guide-types-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory)?;
+//! # let db = Database::builder().open_at(&directory)?;
+//! # let accounts = db.table::<u64, OldAccount>("accounts").create()?;
+//! # db.transact(|tx| accounts.insert(tx, 1, OldAccount { name: "ada".into(), euros: 2.5 }))?;
+//! # drop((accounts, db));
+//! let db = Database::builder().open_at(&directory)?;
+//! let accounts = db.table::<u64, Account>("accounts").migrate_from(|number: u64, old: OldAccount| {
+//!     let cents = (old.euros * 100.0).round() as i64;
+//!     Ok::<_, String>((number, Account { owner: old.name, cents, notes: Vec::new() }))
+//! });
+//! let accounts = accounts.create()?;
+//! assert_eq!(db.transact(|tx| accounts.read(tx, &1, |account| account.cents))?, Some(250));
+//! # drop((accounts, db));
+//! # std::fs::remove_dir_all(&directory)?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Fields of foreign types (dates, decimals, JSON) say how they are stored: `#[stored(with = "hotrow::stored::AsText")]`, or another
+//! [codec](crate::stored). A value that could not be read back is refused by the transaction that writes it. Tables, objects, indexes and column
+//! groups can be added at any time; an array can become longer. What the program does not make is kept, unread.
 //!
 //! `TableBuilder::create` makes a table, or finds the rows of one that an earlier run has made; a second one of the same name in one run is
 //! `Misuse::NameTaken`. `create_or_open` is for places of a program that do not know which of them comes first.

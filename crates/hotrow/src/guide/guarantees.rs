@@ -33,13 +33,17 @@
 //!
 //! # Limits
 //!
-//! Data live in the memory of one process; tables are durable if they are made so (`durable`, with the feature of that name). There is no network, no SQL, no distribution.
+//! Data live in the memory of one process; tables are durable in a database that was opened at a directory ([`durable`](crate::guide::durability), with the feature of that name). There is no network, no SQL, no distribution.
 //!
 //! # Versions
 //!
 //! Crate `hotrow` follows semantic versioning: what it exports, the guide's promises, and the format of recorded histories. The
 //! crates whose names begin with `hotrow-` are its parts. Their versions move with it, but what they export beyond `hotrow` may
 //! change in any release. A higher minimum version of Rust is a minor release.
+//!
+//! A directory that a release has written is opened by that release, and before 1.0 by no other one unless its notes say so: the error names
+//! the version of the format that was found. From 1.0 on, a release opens the directories of all releases with the same major
+//! version, and of the last one before. The types of rows may [change](crate::guide::durability#changing-the-program) at any time.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

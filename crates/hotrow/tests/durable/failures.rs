@@ -5,9 +5,9 @@ use crate::power::{crashes, open};
 use crate::support::choose;
 use hotrow::durable::Mode;
 use hotrow::durable::storage::{Fault, Faulty};
+use hotrow::stored::{Malformed, Reader, SchemaBuilder, Type, Writer};
 use hotrow::sync::atomic::AtomicBool;
-use hotrow::{Database, Durability, Error, Misuse, NotDurable, Occ, Profile, Value};
-use serde::{Deserialize, Serialize, Serializer};
+use hotrow::{Database, Durability, Error, Misuse, NotDurable, Occ, Profile, Stored, Value};
 use std::sync::Arc;
 
 fn reopened(storage: &Arc<Faulty>) -> Database<Occ> {
@@ -77,18 +77,26 @@ fn a_full_disk_loses_nothing_acknowledged() {
 }
 
 /// A row that refuses to be written, or panics.
-#[derive(Debug, Clone, PartialEq, Eq, Value, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Value)]
 struct Shy {
     mood: u8,
 }
 
-impl Serialize for Shy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Stored for Shy {
+    fn schema(types: &mut SchemaBuilder) -> Type {
+        u8::schema(types)
+    }
+
+    fn put(&self, to: &mut Writer<'_>) {
         match self.mood {
-            1 => Err(serde::ser::Error::custom("not today")),
+            1 => to.refuse("not today"),
             2 => panic!("users' code"),
-            mood => serializer.serialize_u8(mood),
+            mood => mood.put(to),
         }
+    }
+
+    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { mood: u8::get(from)? })
     }
 }
 
@@ -96,7 +104,7 @@ impl Serialize for Shy {
 fn a_row_that_cannot_be_written_is_refused_before_anything_is_installed() {
     let storage = Arc::new(Faulty::new(1));
     let db = reopened(&storage);
-    let rows = db.table::<u64, Shy>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Shy>("rows").create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, Shy { mood: 0 })).unwrap();
     let change = |mood| db.transact(|tx| rows.update(tx, &1, |row| row.mood = mood));
     let refused = change(1).unwrap_err();
@@ -113,13 +121,13 @@ fn a_row_that_cannot_be_written_is_refused_before_anything_is_installed() {
 fn a_database_that_is_closed_takes_no_writes() {
     let storage = Arc::new(Faulty::new(1));
     let db = reopened(&storage);
-    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, u64>("rows").create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, 1)).unwrap();
     db.close().unwrap();
     let refused = db.transact(|tx| rows.insert(tx, 2, 2)).unwrap_err();
     assert!(matches!(&refused, Error::NotDurable(NotDurable { has_committed: false, .. })), "{refused}");
     assert!(!refused.is_retryable());
     let again = reopened(&storage);
-    let found = again.table::<u64, u64>("rows").durable().create().unwrap();
+    let found = again.table::<u64, u64>("rows").create().unwrap();
     assert_eq!(again.transact(|tx| Ok((found.get(tx, &1)?, found.get(tx, &2)?))), Ok((Some(1), None)));
 }

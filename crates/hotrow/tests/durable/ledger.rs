@@ -7,10 +7,9 @@ use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Database, Direction, Protocol, TArray, TBox, TCounter, Table, Transaction, UniqueIndex, Value,
-    Worker, column_of,
+    Abort, Database, Direction, Protocol, Stored, TArray, TBox, TCounter, Table, Transaction, UniqueIndex,
+    Value, Worker, column_of,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ pub(crate) const ACCOUNTS: u32 = 8;
 const REMAINDERS: usize = 3;
 
 /// Main columns, and two groups that conflict apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub(crate) struct Account {
     owner: u64,
@@ -30,7 +29,7 @@ pub(crate) struct Account {
     last: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Value, Stored)]
 pub(crate) struct Entry {
     sequence: u64,
     from: u32,
@@ -71,12 +70,12 @@ impl<P: Protocol> Ledger<P> {
     /// Opens the ledger of a database; makes it if there is none.
     pub(crate) fn open(db: &Database<P>) -> Self {
         // Recovered whole, or not at all.
-        let sequence = db.table("sequence").hash(1).durable().load().unwrap();
+        let sequence = db.table("sequence").hash(1).load().unwrap();
         if sequence.is_new() {
             sequence.insert(0, 0).unwrap();
         }
         let sequence = sequence.finish().unwrap();
-        let accounts = db.table("accounts").hash(8).durable().load().unwrap();
+        let accounts = db.table("accounts").hash(8).load().unwrap();
         if accounts.is_new() {
             for account in 0..ACCOUNTS {
                 let new = Account { owner: account.into(), balance: 100, visits: 0, last: 0 };
@@ -86,8 +85,8 @@ impl<P: Protocol> Ledger<P> {
         let accounts = accounts.finish().unwrap();
         let mut journal = db.table("journal");
         let by_sequence = journal.unique("by_sequence", |_, entry: &Entry| entry.sequence);
-        let journal = journal.durable().create().unwrap();
-        let odd = db.table("odd").durable().create().unwrap();
+        let journal = journal.create().unwrap();
+        let odd = db.table("odd").create().unwrap();
         let commits = db.durable_counter("commits", 0).unwrap();
         let latest = db.durable_box("latest", String::from("0")).unwrap();
         let remainders = db.durable_array("remainders", REMAINDERS, |_| 0).unwrap();

@@ -19,7 +19,7 @@ fn reopened(storage: &Arc<Faulty>) -> Database<Occ> {
 
 /// Loads a table, and tells if it was finished.
 fn load(db: &Database<Occ>) -> bool {
-    let loading = db.table::<u64, u64>("rows").hash(10).durable().load().unwrap();
+    let loading = db.table::<u64, u64>("rows").hash(10).load().unwrap();
     assert!(loading.is_new());
     (0..ROWS).for_each(|key| loading.insert(key, 10 * key).unwrap());
     loading.finish().is_ok()
@@ -28,7 +28,7 @@ fn load(db: &Database<Occ>) -> bool {
 /// The number of rows that were recovered; `None` if there is no such table.
 fn recovered(storage: &Arc<Faulty>) -> Option<u64> {
     let db = reopened(storage);
-    let loading = db.table::<u64, u64>("rows").durable().load().unwrap();
+    let loading = db.table::<u64, u64>("rows").load().unwrap();
     let is_new = loading.is_new();
     if !is_new {
         let refused = loading.insert(ROWS + 1, 0).unwrap_err();
@@ -55,7 +55,7 @@ fn a_loaded_table_is_recovered_whole_or_not_at_all() {
     for after in 1.. {
         let storage = Arc::new(Faulty::new(after));
         let db = reopened(&storage);
-        let other = db.table::<u64, u64>("other").durable().create().unwrap();
+        let other = db.table::<u64, u64>("other").create().unwrap();
         db.transact(|tx| other.insert(tx, 1, 1)).unwrap();
         storage.plan(storage.operations() + after, Fault::Broken);
         let is_finished = load(&db);
@@ -101,7 +101,7 @@ fn checkpoints_beside_loadings_lose_no_row() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..10 {
-                let loading = db.table::<u64, u64>(format!("rows {number}")).durable().load().unwrap();
+                let loading = db.table::<u64, u64>(format!("rows {number}")).load().unwrap();
                 (0..300).for_each(|key| loading.insert(key, key).unwrap());
                 loading.finish().unwrap();
                 left.fetch_sub(1, Ordering::Relaxed);
@@ -115,7 +115,7 @@ fn checkpoints_beside_loadings_lose_no_row() {
     drop(db);
     let db = reopened(&storage);
     for number in 0..10 {
-        let rows = db.table::<u64, u64>(format!("rows {number}")).durable().create().unwrap();
+        let rows = db.table::<u64, u64>(format!("rows {number}")).create().unwrap();
         assert_eq!(sum_of(&db, &rows), (300, 300 * 299 / 2), "{number}");
     }
 }
@@ -126,7 +126,7 @@ fn recovery_prefers_acknowledged_changes_to_rows_inserted_in_bulk_before() {
         const KEYS: u64 = 60;
         let storage = Arc::new(Faulty::new(1));
         let db: Database<P> = open(storage.clone(), Mode::Group);
-        let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+        let rows = db.table::<u64, u64>("rows").create().unwrap();
         let changed = thread::scope(|scope| {
             let changing = scope.spawn(|| {
                 let mut changed = Vec::new();
@@ -143,7 +143,7 @@ fn recovery_prefers_acknowledged_changes_to_rows_inserted_in_bulk_before() {
         let storage = Arc::new(storage.power_loss(1));
         drop((rows, db));
         let db: Database<P> = open(storage, Mode::Group);
-        let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+        let rows = db.table::<u64, u64>("rows").create().unwrap();
         for key in changed {
             assert_eq!(db.transact(|tx| rows.get(tx, &key)), Ok(Some(1)), "row {key}");
         }
@@ -159,7 +159,7 @@ fn an_array_that_could_not_grow_keeps_its_values() {
     drop((array, db));
     let db = reopened(&storage);
     // The log fails, so that the array cannot grow.
-    let other = db.table::<u64, u64>("other").durable().create().unwrap();
+    let other = db.table::<u64, u64>("other").create().unwrap();
     storage.plan(storage.operations() + 1, Fault::Error(ErrorKind::Other));
     assert!(db.transact(|tx| other.insert(tx, 1, 1)).is_err());
     for _ in 0..2 {

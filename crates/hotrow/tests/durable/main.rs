@@ -14,6 +14,7 @@ mod ledger;
 mod loading;
 mod objects;
 mod power;
+mod schemas;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;

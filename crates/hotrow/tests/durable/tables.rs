@@ -7,8 +7,7 @@ use hotrow::durable::storage::Faulty;
 use hotrow::durable::{CheckpointError, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Durability, Misuse, Occ, Profile, Protocol, Value, column_of};
-use serde::{Deserialize, Serialize};
+use hotrow::{Database, Durability, Misuse, Occ, Profile, Protocol, Stored, Value, column_of};
 use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,20 +23,17 @@ fn reopened<P: Protocol>(storage: &Arc<Faulty>) -> Database<P> {
 fn other_types_are_refused_before_anything_is_read() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, (u32, String)>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, (u32, String)>("rows").create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, (2, "three".into()))).unwrap();
     drop((rows, db));
     let db: Database<Occ> = reopened(&storage);
-    let refused = db.table::<u64, (u64, String)>("rows").durable().create().unwrap_err();
-    assert!(matches!(&refused, Misuse::OtherTypes { name, .. } if name == "rows"), "{refused}");
-    assert!(refused.to_string().contains("u32"), "{refused}");
-    assert!(db.table::<u32, (u32, String)>("rows").durable().create().is_err());
-    let rows = db.table::<u64, (u32, String)>("rows").durable().hash(1).create().unwrap();
+    let refused = db.table::<u64, (u64, String)>("rows").create().unwrap_err();
+    assert!(matches!(&refused, Misuse::OtherSchema { name, .. } if name == "rows"), "{refused}");
+    assert!(refused.to_string().contains("row.0: u64 was u32"), "{refused}");
+    assert!(db.table::<u32, (u32, String)>("rows").create().is_err());
+    let rows = db.table::<u64, (u32, String)>("rows").hash(1).create().unwrap();
     assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some((2, "three".to_owned())));
-    assert!(matches!(
-        db.table::<u64, (u32, String)>("rows").durable().create(),
-        Err(Misuse::NameTaken { .. })
-    ));
+    assert!(matches!(db.table::<u64, (u32, String)>("rows").create(), Err(Misuse::NameTaken { .. })));
 }
 
 #[test]
@@ -45,9 +41,9 @@ fn tables_that_the_program_does_not_make_keep_their_rows() {
     let storage = Arc::new(Faulty::new(1));
     for round in 0..3u64 {
         let db: Database<Occ> = reopened(&storage);
-        let other = db.table::<u64, u64>("other").durable().create().unwrap();
+        let other = db.table::<u64, u64>("other").create().unwrap();
         if round == 0 {
-            let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+            let rows = db.table::<u64, Counted>("rows").create().unwrap();
             db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
             db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 5)).unwrap();
         }
@@ -55,7 +51,7 @@ fn tables_that_the_program_does_not_make_keep_their_rows() {
         db.checkpoint().unwrap();
     }
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Counted>("rows").create().unwrap();
     assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Counted { name: 7, count: 5 }));
 }
 
@@ -63,7 +59,7 @@ fn tables_that_the_program_does_not_make_keep_their_rows() {
 fn a_checkpoint_keeps_changes_of_rows_that_the_program_does_not_read() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Counted>("rows").create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
     db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 500)).unwrap();
     drop((rows, db));
@@ -71,11 +67,11 @@ fn a_checkpoint_keeps_changes_of_rows_that_the_program_does_not_read() {
     db.checkpoint().unwrap();
     drop(db);
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Counted>("rows").create().unwrap();
     assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Counted { name: 7, count: 500 }));
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 struct Counted {
     name: u64,
@@ -84,7 +80,7 @@ struct Counted {
 }
 
 /// As [`Counted`], without groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 struct Plain {
     name: u64,
@@ -95,12 +91,12 @@ struct Plain {
 fn column_groups_may_be_changed() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, Counted>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Counted>("rows").create().unwrap();
     db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 0 })).unwrap();
     db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 5)).unwrap();
     drop((rows, db));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, Plain>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, Plain>("rows").create().unwrap();
     assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), Some(Plain { name: 7, count: 5 }));
 }
 
@@ -108,8 +104,8 @@ fn column_groups_may_be_changed() {
 fn a_change_logs_the_fields_that_it_changes() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, String>("whole").durable().create().unwrap();
-    let fields = db.table::<u64, Plain>("fields").durable().create().unwrap();
+    let rows = db.table::<u64, String>("whole").create().unwrap();
+    let fields = db.table::<u64, Plain>("fields").create().unwrap();
     db.transact(|tx| {
         rows.insert(tx, 1, "x".repeat(4_000))?;
         fields.insert(tx, 1, Plain { name: u64::MAX, count: 0 })
@@ -131,7 +127,7 @@ fn a_change_logs_the_fields_that_it_changes() {
 #[test]
 fn a_database_without_a_directory_has_tables_that_are_not_durable() {
     let db = Database::open().unwrap();
-    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, u64>("rows").create().unwrap();
     let ((), ticket) = db.transact_with_ticket(|tx| rows.insert(tx, 1, 1)).unwrap();
     assert!(ticket.is_durable() && ticket.wait().is_ok());
     assert!(matches!(db.checkpoint(), Err(CheckpointError::NoLog)));
@@ -142,7 +138,7 @@ fn a_database_without_a_directory_has_tables_that_are_not_durable() {
 fn a_ticket_is_waited_for_without_a_thread() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, u64>("rows").create().unwrap();
     for number in 0..20 {
         let (seen, ticket) = db
             .transact_with_ticket(|tx| {
@@ -166,7 +162,7 @@ fn a_ticket_is_waited_for_without_a_thread() {
 fn a_buffered_transaction_does_not_wait() {
     let storage = Arc::new(Faulty::new(1));
     let db: Database<Occ> = reopened(&storage);
-    let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, u64>("rows").create().unwrap();
     let mut worker = db.worker().unwrap();
     let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
     worker.try_transact_as(profile, |tx| rows.insert(tx, 1, 1)).unwrap();
@@ -208,14 +204,14 @@ fn a_database_that_is_closed_and_dropped_can_be_opened_at_once() {
     for round in 0..20u64 {
         // Checkpoints all the time.
         let db = Database::builder().checkpoint_after(1).open_at(scratch.path()).unwrap();
-        let rows = db.table::<u64, [u64; 8]>("rows").durable().create().unwrap();
+        let rows = db.table::<u64, [u64; 8]>("rows").create().unwrap();
         let first = round * 2_000;
         rows.bulk_insert((first..first + 2_000).map(|key| (key, [round; 8]))).unwrap();
         thread::sleep(Duration::from_millis(40 + round));
         db.close().unwrap();
     }
     let db = Database::builder().open_at(scratch.path()).unwrap();
-    let rows = db.table::<u64, [u64; 8]>("rows").durable().create().unwrap();
+    let rows = db.table::<u64, [u64; 8]>("rows").create().unwrap();
     let count = db.with_worker(|worker| rows.for_each(worker, |_, _| ())).unwrap();
     assert_eq!(count, 40_000);
 }

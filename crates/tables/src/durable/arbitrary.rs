@@ -6,12 +6,13 @@ use crate::database::Database;
 use hotrow_core::{Misuse, Value};
 use hotrow_log::{Epochs, Log, Options, Stamp, entry};
 use hotrow_protocols::Occ;
+use hotrow_stored::{Stored, StoredForm};
 use hotrow_sync::Arc;
 use hotrow_sync::random::Random;
-use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Stored)]
+#[hotrow(crate = "hotrow_stored::facade")]
 struct Words {
     words: Vec<String>,
     number: Option<(u64, char)>,
@@ -19,6 +20,10 @@ struct Words {
 
 impl Value for Words {
     type Cell = hotrow_core::cell::Boxed<Self>;
+
+    fn stored() -> Option<StoredForm<Self>> {
+        Some(StoredForm::of())
+    }
 }
 
 /// A clock that begins behind everything that was recovered.
@@ -37,10 +42,10 @@ fn open(storage: &Arc<Faulty>) -> Result<Database<Occ>, OpenError> {
 
 /// Makes the tables and the box, which have the numbers 0 to 2 in the log. Returns how many could be read.
 fn make(db: &Database<Occ>) -> usize {
-    let words = db.table::<String, Words>("words").durable().create().map(|table| {
+    let words = db.table::<String, Words>("words").create().map(|table| {
         db.transact(|tx| table.get(tx, "key")).expect("nobody is in the way");
     });
-    let pairs = db.table::<(u32, bool), u64>("pairs").durable().hash(1).create().map(drop);
+    let pairs = db.table::<(u32, bool), u64>("pairs").hash(1).create().map(drop);
     let boxed = db.durable_box("box", vec![1u8, 2]).map(drop);
     let is_read = |result: &Result<(), Misuse>| match result {
         Ok(()) => true,

@@ -1,27 +1,24 @@
-//! Keys and rows as bytes, in the format of [postcard](https://postcard.jamesmunns.com/wire-format): compact, and stable for a given type.
+//! Keys and rows as bytes, by their [`StoredForm`]s.
+//!
+//! A row is written whole, or some fields of it, each as it is among the others: a commit logs only those that it has changed. This is for
+//! inline rows ([`Value::FIELDS`]) that are stored as a struct with the same fields. A field that was changed later is a part of the row in
+//! the log, and takes the place of the one in the row; the schema tells where that is.
 
-use super::fields::{get_row, has_fields, put_fields, put_row};
-use super::shape::shape_of;
+use super::shape::Shape;
 use hotrow_core::Value;
 use hotrow_log::entry::PartsWriter;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use hotrow_stored::{Plan, Reader, StoredForm, Writer};
+
+/// The most fields that are told apart.
+const FIELDS_MAX: usize = 64;
 
 /// Writes and reads the keys and rows of a table.
 pub(super) struct Codec<K, R> {
-    pub(super) put_key: Put<K>,
-    pub(super) put_row: Put<R>,
-    pub(super) get_key: Get<K>,
-    pub(super) get_row: Get<R>,
-    /// Writes some fields of a row; `None` if rows are written whole.
-    pub(super) put_fields: Option<PutFields<R>>,
-    /// The shapes of both.
-    pub(super) shape: fn() -> String,
+    key: StoredForm<K>,
+    row: StoredForm<R>,
+    /// True if fields of a row are written apart.
+    pub(super) by_fields: bool,
 }
-
-type Put<T> = fn(&T, &mut Vec<u8>) -> Result<(), String>;
-type Get<T> = fn(&[u8]) -> Result<T, String>;
-type PutFields<R> = fn(&R, u64, &mut PartsWriter<'_>) -> Result<(), String>;
 
 impl<K, R> Clone for Codec<K, R> {
     fn clone(&self) -> Self {
@@ -30,69 +27,79 @@ impl<K, R> Clone for Codec<K, R> {
 }
 impl<K, R> Copy for Codec<K, R> {}
 
-impl<K: Serialize + DeserializeOwned, R: Value + Serialize + DeserializeOwned> Codec<K, R> {
-    pub(super) fn new() -> Self {
-        let whole = Self {
-            put_key: put::<K>,
-            put_row: put::<R>,
-            get_key: get::<K>,
-            get_row: get::<R>,
-            put_fields: None,
-            shape: || format!("key: {}\nrow: {}", shape_of::<K>(), shape_of::<R>()),
-        };
-        if !has_fields::<R>() {
-            return whole;
-        }
-        Self {
-            put_row: put_row::<R>,
-            get_row: get_row::<R>,
-            put_fields: Some(put_fields::<R>),
-            shape: || format!("key: {}\nrow, by fields: {}", shape_of::<K>(), shape_of::<R>()),
-            ..whole
-        }
-    }
-}
-
-/// Appends to a vector, and leaves what was there.
-struct Appending<'v>(&'v mut Vec<u8>);
-
-impl postcard::ser_flavors::Flavor for Appending<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
+impl<K, R: Value> Codec<K, R> {
+    pub(super) fn new(key: StoredForm<K>, row: StoredForm<R>) -> Self {
+        let names = R::FIELDS.iter().map(|field| field.name);
+        let by_fields = row.fields == R::FIELDS.len()
+            && (1..=FIELDS_MAX).contains(&row.fields)
+            && row.schema().field_names().is_some_and(|stored| stored.eq(names));
+        Self { key, row, by_fields }
     }
 
-    #[inline(always)]
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        // Most are numbers, of one byte or a few: a call to copy so many would cost more than the copy.
-        match *bytes {
-            [one] => self.0.push(one),
-            [one, two] => self.0.extend_from_slice(&[one, two]),
-            [one, two, three] => self.0.extend_from_slice(&[one, two, three]),
-            [one, two, three, four] => self.0.extend_from_slice(&[one, two, three, four]),
-            [one, two, three, four, five] => self.0.extend_from_slice(&[one, two, three, four, five]),
-            _ => self.0.extend_from_slice(bytes),
+    /// The schemas of both.
+    pub(super) fn shape(&self, kind: &str) -> Shape {
+        Shape { kind: kind.to_owned(), key: self.key.schema(), row: self.row.schema() }
+    }
+
+    #[inline]
+    pub(super) fn put_key(&self, key: &K, bytes: &mut Vec<u8>) -> Result<(), String> {
+        Writer::write(bytes, |to| (self.key.put)(key, to))
+    }
+
+    #[inline]
+    pub(super) fn put_row(&self, row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
+        Writer::write(bytes, |to| (self.row.put)(row, to))
+    }
+
+    /// Adds some of a row's fields to an entry.
+    #[inline]
+    pub(super) fn put_fields(
+        &self,
+        row: &R,
+        mut fields: u64,
+        parts: &mut PartsWriter<'_>,
+    ) -> Result<(), String> {
+        while fields != 0 {
+            let field = fields.trailing_zeros();
+            fields &= fields - 1;
+            let put = |to: &mut Writer<'_>| (self.row.put_field)(row, field as usize, to);
+            parts.put(field, |bytes| Writer::write(bytes, put))?;
         }
         Ok(())
     }
 
-    fn finalize(self) -> postcard::Result<()> {
-        Ok(())
+    pub(super) fn get_key(&self, bytes: &[u8]) -> Result<K, String> {
+        Reader::read(bytes, self.key.get).map_err(|malformed| malformed.to_string())
+    }
+
+    pub(super) fn get_row(&self, bytes: &[u8]) -> Result<R, String> {
+        Reader::read(bytes, self.row.get).map_err(|malformed| malformed.to_string())
     }
 }
 
-#[inline(always)]
-pub(super) fn put<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result<(), String> {
-    postcard::serialize_with_flavor(value, Appending(bytes)).map_err(|error| error.to_string())
+/// The fields in which two rows differ, one bit each.
+pub(super) fn changed_fields<R: Value>(before: &R, after: &R) -> u64 {
+    let (before, after) = (std::ptr::from_ref(before).cast::<u8>(), std::ptr::from_ref(after).cast::<u8>());
+    // SAFETY: only inline values have fields, and they are plain data without padding; fields lie within them.
+    let bytes = |row: *const u8, at: usize, count| unsafe { std::slice::from_raw_parts(row.add(at), count) };
+    let differ = R::FIELDS
+        .iter()
+        .map(|field| bytes(before, field.offset, field.bytes) != bytes(after, field.offset, field.bytes));
+    differ.enumerate().fold(0, |fields, (at, differs)| fields | u64::from(differs) << at)
 }
 
-fn get<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    match postcard::take_from_bytes(bytes) {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
-        Err(error) => Err(error.to_string()),
+/// The fields that have bytes in a range of the row, one bit each.
+pub(super) fn fields_in<R: Value>(first: usize, bytes: usize) -> u64 {
+    let is_in = |offset: usize, size: usize| offset < first + bytes && first < offset + size;
+    let fields = R::FIELDS.iter().enumerate();
+    fields.fold(0, |all, (at, field)| all | u64::from(is_in(field.offset, field.bytes)) << at)
+}
+
+/// Puts newer fields in the place of those of a row. `plan` is that of the row's schema.
+pub(super) fn with_newer(plan: &Plan, row: &[u8], newer: &[(u32, &[u8])]) -> Result<Vec<u8>, String> {
+    let mut fields = plan.split(row).map_err(|malformed| malformed.to_string())?;
+    for (number, field) in newer {
+        *fields.get_mut(*number as usize).ok_or("there is no such field")? = field;
     }
+    Ok(fields.concat())
 }

@@ -19,6 +19,14 @@ pub enum OpenError {
         /// The system's reason.
         reason: io::Error,
     },
+    /// The catalog has a schema that is none.
+    #[error("the schema of {name} in the catalog cannot be read: {reason}")]
+    Schema {
+        /// The name of the table or object.
+        name: String,
+        /// The fault.
+        reason: String,
+    },
     /// Log, checkpoint or catalogue cannot be read, or are damaged. No file was changed.
     #[error(transparent)]
     Log(#[from] hotrow_log::OpenError),

@@ -1,9 +1,9 @@
 //! Durable databases: what is acknowledged is not lost.
 //!
-//! A database that is [opened at a directory](crate::DatabaseBuilder::open_at) logs the commits of its *durable* tables
-//! ([`TableBuilder::durable`](crate::TableBuilder::durable)), under every protocol, and finds their rows again when it is opened the next
-//! time. So do boxes, counters, arrays and sequences that have a [name](crate::Database::durable_box) in the database. Everything else lives in
-//! memory alone.
+//! A database that is [opened at a directory](crate::DatabaseBuilder::open_at) logs the commits of its tables, under every protocol, and
+//! finds their rows again when it is opened the next time. So do boxes, counters, arrays and sequences that have a
+//! [name](crate::Database::durable_box) in the database. Tables that say so ([`TableBuilder::in_memory`](crate::TableBuilder::in_memory))
+//! and objects without a name live in memory alone.
 //!
 //! ```
 //! use hotrow_tables::Database;
@@ -11,14 +11,15 @@
 //! # let directory = std::env::temp_dir().join(format!("hotrow-durable-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory)?;
 //! let db = Database::builder().open_at(&directory)?;
-//! let accounts = db.table::<u64, i64>("accounts").durable().create()?;
+//! let accounts = db.table::<u64, i64>("accounts").create()?;
 //! db.transact(|tx| accounts.insert(tx, 7, 100))?;
 //! drop((accounts, db));
 //!
 //! let db = Database::builder().open_at(&directory)?;
-//! let accounts = db.table::<u64, i64>("accounts").durable().create()?;
+//! let other = db.table::<u64, u64>("accounts").create().unwrap_err();
+//! assert!(other.to_string().contains("row: u64 was i64"));
+//! let accounts = db.table::<u64, i64>("accounts").create()?;
 //! assert_eq!(db.transact(|tx| accounts.get(tx, &7))?, Some(100));
-//! assert!(db.table::<u64, String>("other").durable().create().is_ok());
 //! # drop((accounts, db));
 //! # std::fs::remove_dir_all(&directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -33,9 +34,11 @@
 //!
 //! # Names and types
 //!
-//! A table is found again by its name. The log keeps the shape of its keys and rows (kinds of numbers, names and order of fields), and
-//! [`create`](crate::TableBuilder::create) refuses types of another shape before any row is read. Tables that the program does not
-//! make keep their rows, unread. Tables and [column groups](trait@hotrow_core::Value) may be added at any time.
+//! A table is found again by its name. The log keeps the complete [schemas](hotrow_stored) of its keys and rows, and
+//! [`create`](crate::TableBuilder::create) compares them with those of the program before any row is read. [Safe
+//! changes](hotrow_stored#safe-changes) are made by it: if they change bytes, the rows are written anew, all or none. Other changes are a
+//! [migration](crate::TableBuilder::migrate_from) of the program's own, or refused. Tables that the program does not make keep their
+//! rows, unread. Tables and [column groups](trait@hotrow_core::Value) may be added at any time.
 //!
 //! # What fails
 //!
@@ -47,7 +50,6 @@ mod arbitrary;
 mod checkpoint;
 mod codec;
 mod error;
-mod fields;
 mod followers;
 mod objects;
 mod opening;

@@ -3,7 +3,7 @@
 use super::checkpoint::{CHUNK_BYTES, PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
-use super::state::{Durable, RecoveredRows, Registered};
+use super::state::{Durable, Earlier, Found, RecoveredRows, Registered, Way};
 use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
@@ -13,9 +13,13 @@ use hotrow_core::{
 };
 use hotrow_log::entry;
 use hotrow_objects::{TArray, TBox, TCounter};
+use hotrow_stored::{Stored, StoredForm};
 use hotrow_sync::{Arc, lock};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+
+/// The bytes of an object's values, under their indexes.
+fn codec<T: Value + Stored>() -> Codec<u64, T> {
+    Codec::new(StoredForm::of(), StoredForm::of())
+}
 
 /// The number of values that one transaction of a checkpoint reads.
 const BATCH: usize = 512;
@@ -99,7 +103,7 @@ impl<T: Value, P: Protocol> Named<P> for TArray<T, P> {
 
 impl<P: Protocol> Database<P> {
     /// Returns the box of this name: the one that was made before, or recovered, or else a new one that holds `value`. It survives the
-    /// process, if the database was [opened at a directory](crate::DatabaseBuilder::open_at); see [`durable`](crate::durable).
+    /// process: the database is one that was [opened at a directory](crate::DatabaseBuilder::open_at). See [`durable`](crate::durable).
     ///
     /// ```
     /// use hotrow_tables::Database;
@@ -121,15 +125,11 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::OtherTypes`] if the name has a table, or an object of another kind or type of value, in this run or in an earlier
-    /// one; [`Misuse::Malformed`] if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
+    /// [`Misuse::NoDirectory`] if the database lives in memory; [`Misuse::OtherTypes`] if the name has a table, or an object of another kind or
+    /// type of value, in this run, [`Misuse::OtherSchema`] if it had one in an earlier one; [`Misuse::Malformed`] if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
     /// value cannot be written.
-    pub fn durable_box<T: Value + Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        value: T,
-    ) -> Result<Arc<TBox<T, P>>, Misuse> {
-        self.durable_object(name, Codec::new(), vec![value])
+    pub fn durable_box<T: Value + Stored>(&self, name: &str, value: T) -> Result<Arc<TBox<T, P>>, Misuse> {
+        self.durable_object(name, codec(), vec![value])
     }
 
     /// Returns the counter of this name, as [`durable_box`](Self::durable_box) does: a new one starts at `value`.
@@ -138,7 +138,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     pub fn durable_counter(&self, name: &str, value: i64) -> Result<Arc<TCounter<P>>, Misuse> {
-        self.durable_object(name, Codec::new(), vec![value])
+        self.durable_object(name, codec(), vec![value])
     }
 
     /// Returns the array of this name, as [`durable_box`](Self::durable_box) does. `element` makes the elements from their indexes. They
@@ -148,13 +148,13 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`durable_box`](Self::durable_box); [`Misuse::OtherTypes`] if the recovered array is longer, or if this run has made one of
     /// another length.
-    pub fn durable_array<T: Value + Serialize + DeserializeOwned>(
+    pub fn durable_array<T: Value + Stored>(
         &self,
         name: &str,
         length: usize,
         element: impl FnMut(usize) -> T,
     ) -> Result<Arc<TArray<T, P>>, Misuse> {
-        self.durable_object(name, Codec::new(), (0..length).map(element).collect())
+        self.durable_object(name, codec(), (0..length).map(element).collect())
     }
 
     fn durable_object<O: Named<P>>(
@@ -164,28 +164,17 @@ impl<P: Protocol> Database<P> {
         values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
         let length = values.len();
-        let durable = self.durable();
+        let durable = self.durable().ok_or_else(|| Misuse::NoDirectory { name: name.to_owned() })?;
         // An object that two threads make at once is made once.
-        let _one_at_a_time = durable.map(|durable| lock(&durable.objects));
+        let _one_at_a_time = lock(&durable.objects);
         match self.catalog().find::<Arc<O>>(name) {
             Err(Misuse::NoSuchName { .. }) => {}
             found => return of_length(name, found?.clone(), length),
         }
-        if let Some(durable) = durable {
-            let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
-            let object: Arc<O> = self.with_log_of(durable, name, codec, values)?;
-            reserved.fill(vec![Part::new(name, object.clone())]);
-            return Ok(object);
-        }
-        let object = Arc::new(O::make(self, name, values));
-        match self.catalog().add(vec![Part::new(name, object.clone())]) {
-            Ok(_) => Ok(object),
-            // Another thread was faster.
-            Err(Misuse::NameTaken { .. }) => {
-                of_length(name, self.catalog().find::<Arc<O>>(name)?.clone(), length)
-            }
-            Err(other) => Err(other),
-        }
+        let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
+        let object: Arc<O> = self.with_log_of(durable, name, codec, values)?;
+        reserved.fill(vec![Part::new(name, object.clone())]);
+        Ok(object)
     }
 
     /// Makes an object from what was recovered of it, and logs what is new.
@@ -196,41 +185,50 @@ impl<P: Protocol> Database<P> {
         codec: Codec<u64, O::Value>,
         mut values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
-        let shape = format!("{}\n{}", O::KIND, (codec.shape)());
-        let Registered { structure, is_new, recovered } = durable.register(name, &shape)?;
+        let Registered { structure, shape, found, recovered } =
+            durable.register(name, codec.shape(O::KIND), &[])?;
         let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
-        let before =
-            recovered.as_ref().map_or(Ok(Vec::new()), |rows| values_of(rows, codec)).map_err(malformed)?;
+        let before = recovered
+            .as_ref()
+            .map_or(Ok(Vec::new()), |rows| values_of(rows, codec, &found))
+            .map_err(malformed)?;
         let known = before.len();
         if known > values.len() {
             return Err(other_length(name, known, values.len()));
         }
         values.splice(..known, before);
         let put = move |index: usize, value: &O::Value, entries: &mut Vec<u8>| {
-            let key = |bytes: &mut Vec<u8>| (codec.put_key)(&(index as u64), bytes);
-            entry::put(entries, structure, key, |bytes| (codec.put_row)(value, bytes))?;
+            let key = |bytes: &mut Vec<u8>| codec.put_key(&(index as u64), bytes);
+            entry::put(entries, structure, key, |bytes| codec.put_row(value, bytes))?;
             fits(entries)
         };
+        let rewrites = matches!(found, Found::Earlier(_));
+        let written = if rewrites { 0 } else { known };
         let mut new = Vec::new();
-        put_in_parts(values.iter().enumerate().skip(known), &put, Misuse::Unsupported, &mut |part| {
+        put_in_parts(values.iter().enumerate().skip(written), &put, Misuse::Unsupported, &mut |part| {
             new.push(std::mem::take(part));
             Ok(())
         })?;
         let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
         let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
-        if is_new {
-            let entered = durable.enter(structure, name, &shape, false);
-            entered.map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
+        if !matches!(found, Found::Same(false)) {
+            durable.enter(structure, name, &shape, rewrites)?;
         }
         // From here on, checkpoints write it. They would delete the log of its first values otherwise.
         let before = durable.claim(structure, Arc::new(values));
         let mut commits = self.outside_commits().expect("the engine has a log");
-        let logged = new.iter().try_for_each(|record| commits.commit(record));
-        logged.map_err(|failure| {
-            // The next call finds again what was recovered.
-            durable.unclaim(structure, before);
-            Misuse::Unsupported(failure.to_string())
-        })?;
+        let mut log = || {
+            new.iter().try_for_each(|record| commits.commit(record))?;
+            if rewrites { self.flush() } else { Ok(()) }
+        };
+        let logged = log().map_err(|failure| Misuse::Unsupported(failure.to_string()));
+        let logged = logged
+            .and_then(|()| if rewrites { durable.enter(structure, name, &shape, false) } else { Ok(()) });
+        // The next call finds again what was recovered.
+        logged.inspect_err(|_| durable.unclaim(structure, before))?;
+        if let Found::Earlier(Earlier { structure, .. }) = found {
+            durable.forget(structure);
+        }
         Ok(object)
     }
 }
@@ -254,13 +252,19 @@ fn put_in_parts<'v, T: 'v, E>(
 }
 
 /// The values that were recovered of an object, in order.
-fn values_of<T>(rows: &RecoveredRows, codec: Codec<u64, T>) -> Result<Vec<T>, String> {
+fn values_of<T: Value>(rows: &RecoveredRows, codec: Codec<u64, T>, found: &Found) -> Result<Vec<T>, String> {
     if let Some(fault) = rows.fault() {
         return Err(fault.clone());
     }
     let mut values = Vec::new();
     rows.for_each(|key, value| {
-        values.push(((codec.get_key)(key)?, (codec.get_row)(value)?));
+        let read = |key: &[u8], value: &[u8]| Ok((codec.get_key(key)?, codec.get_row(value)?));
+        values.push(match found {
+            Found::Earlier(Earlier { way: Way::Conversion(conversion), .. }) => {
+                conversion.convert(key, value, read)?
+            }
+            _ => read(key, value)?,
+        });
         Ok::<_, String>(())
     })?;
     values.sort_unstable_by_key(|(index, _)| *index);

@@ -2,7 +2,7 @@
 
 use super::checkpoint::make_when_long;
 use super::error::{CheckpointError, OpenError};
-use super::state::{Durable, RecoveredRows, is_in_the_making};
+use super::state::{Durable, RecoveredRows, known_of};
 use super::steps::{ClockOfEngine, LogSteps};
 use super::storage::{Directory, Storage};
 use super::{Failure, LogOptions, LogReport, OpenReport, Progress};
@@ -116,8 +116,10 @@ impl<P: Protocol> DatabaseBuilder<P> {
         let mode = log_options.mode;
         let mut opened = Log::open(storage, log_options)?;
         let catalog = opened.catalog().to_vec();
-        let made = catalog.iter().filter(|entry| !is_in_the_making(&entry.name));
-        let rows = made.map(|entry| (entry.structure, Arc::new(RecoveredRows::new(&entry.name))));
+        let known = known_of(&catalog)?;
+        let rows = known
+            .iter()
+            .map(|(name, (structure, shape))| (*structure, Arc::new(RecoveredRows::new(name, shape))));
         let rows: HashMap<_, _> = rows.collect();
         let add = |row: RecoveredRow<'_>| {
             if let Some(rows) = rows.get(&row.structure) {
@@ -138,7 +140,7 @@ impl<P: Protocol> DatabaseBuilder<P> {
         engine.continue_after(CommitStamp::new(last.epoch, last.order));
         let (log, logger) = start(opened, Box::new(ClockOfEngine(engine.epoch_clock())))?;
         steps.start(log.clone());
-        let durable = Durable::new(log, report, &catalog, rows);
+        let durable = Durable::new(log, report, &catalog, known, rows);
         Ok((Database::with_log(&engine, durable), logger))
     }
 }

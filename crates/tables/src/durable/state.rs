@@ -1,10 +1,12 @@
 //! A database's log, its durable tables, and the rows that no table has claimed yet.
 
 use super::checkpoint::PutRows;
-use super::error::CheckpointError;
-use super::fields::with_newer;
+use super::codec::with_newer;
+use super::error::{CheckpointError, OpenError};
+use super::shape::{Conversion, Converted, Shape};
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Failure, Log, OpenReport, RecoveredRow};
+use hotrow_stored::Plan;
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
 use std::collections::HashMap;
@@ -26,7 +28,7 @@ pub(crate) struct Durable<P: Protocol> {
 /// The durable tables of a database, by their numbers in the log.
 struct Tables<P: Protocol> {
     /// Numbers and shapes, by name.
-    known: HashMap<String, (u32, String)>,
+    known: HashMap<String, (u32, Arc<Shape>)>,
     next: u32,
     /// The rows of tables that the program has not made.
     recovered: HashMap<u32, Arc<RecoveredRows>>,
@@ -46,9 +48,39 @@ pub(super) fn is_in_the_making(name: &str) -> bool {
 /// A table or an object in the log.
 pub(super) struct Registered {
     pub(super) structure: u32,
-    /// True if the log's catalog does not have it.
-    pub(super) is_new: bool,
+    pub(super) shape: Arc<Shape>,
+    pub(super) found: Found,
     pub(super) recovered: Option<Arc<RecoveredRows>>,
+}
+
+/// What the log has under a name.
+pub(super) enum Found {
+    /// Nothing.
+    New,
+    /// The structure, with the same bytes. True if its shape has changed otherwise.
+    Same(bool),
+    /// One of an earlier type, whose rows have to be written anew.
+    Earlier(Earlier),
+}
+
+/// A structure whose rows are written anew under another number.
+pub(super) struct Earlier {
+    pub(super) structure: u32,
+    pub(super) way: Way,
+}
+
+/// The way from rows of an earlier type to those of the present one.
+pub(super) enum Way {
+    Conversion(Conversion),
+    /// One of the migrations that the program has: its number. Its earlier type may have changed as well.
+    Migration(usize, Conversion),
+}
+
+impl Registered {
+    /// True if the log has nothing under the name.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.found, Found::New)
+    }
 }
 
 /// The content of a checkpoint.
@@ -57,66 +89,115 @@ pub(super) struct ToWrite<P: Protocol> {
     pub(super) unread: Vec<(u32, Arc<RecoveredRows>)>,
 }
 
+impl<P: Protocol> Tables<P> {
+    /// A number that no structure has.
+    fn take_number(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+}
+
+/// The structures of a catalog that count, by name. Neither do those in the making, nor those in whose place a later one has come.
+pub(super) fn known_of(catalog: &[CatalogEntry]) -> Result<HashMap<String, (u32, Arc<Shape>)>, OpenError> {
+    let mut known: HashMap<String, (u32, Arc<Shape>)> = HashMap::new();
+    for entry in catalog.iter().filter(|entry| !is_in_the_making(&entry.name)) {
+        if known.get(&entry.name).is_some_and(|(later, _)| *later > entry.structure) {
+            continue;
+        }
+        let shape = Shape::from_bytes(&entry.shape)
+            .map_err(|reason| OpenError::Schema { name: entry.name.clone(), reason: reason.to_string() })?;
+        known.insert(entry.name.clone(), (entry.structure, Arc::new(shape)));
+    }
+    Ok(known)
+}
+
 impl<P: Protocol> Durable<P> {
     pub(super) fn new(
         log: Log,
         report: OpenReport,
         catalog: &[CatalogEntry],
+        known: HashMap<String, (u32, Arc<Shape>)>,
         recovered: HashMap<u32, Arc<RecoveredRows>>,
     ) -> Self {
         let next = catalog.iter().map(|entry| entry.structure + 1).max().unwrap_or(0);
-        let made = catalog.iter().filter(|entry| !is_in_the_making(&entry.name));
-        let known = made.map(|entry| (entry.name.clone(), (entry.structure, shape_of(entry)))).collect();
         let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
         let (objects, checkpoint) = (Mutex::new(()), Arc::new(Mutex::new(false)));
         Self { log, report, tables, objects, checkpoint, checkpoint_error: Mutex::new(None) }
     }
 
-    /// Returns the number of a table in the log, and what was recovered of it. One that the log does not know has a new number, and is to
-    /// be [entered](Self::enter).
+    /// Returns the number of a table in the log, and what was recovered of it. One that is to be written, or written anew, has a new number,
+    /// and is to be [entered](Self::enter). `migrations` are the shapes from which the program has a way of its own.
     ///
     /// # Errors
     ///
-    /// [`Misuse::OtherTypes`], if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
-    pub(super) fn register(&self, table: &str, shape: &str) -> Result<Registered, Misuse> {
+    /// [`Misuse::OtherSchema`], if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
+    pub(super) fn register(
+        &self,
+        table: &str,
+        shape: Shape,
+        migrations: &[Shape],
+    ) -> Result<Registered, Misuse> {
         let mut tables = lock(&self.tables);
-        if let Some((structure, kept)) = tables.known.get(table) {
-            if *kept == shape {
-                let recovered = tables.recovered.get(structure).cloned();
-                return Ok(Registered { structure: *structure, is_new: false, recovered });
+        let shape = Arc::new(shape);
+        let Some((earlier, kept)) = tables.known.get(table).cloned() else {
+            if is_in_the_making(table) {
+                return Err(Misuse::Unsupported(format!("a durable table cannot have the name {table:?}")));
             }
-            let (name, made_as, wanted) = (table.to_owned(), kept.clone(), shape.to_owned());
-            return Err(Misuse::OtherTypes { name, made_as, wanted });
-        }
-        if is_in_the_making(table) {
-            return Err(Misuse::Unsupported(format!("a durable table cannot have the name {table:?}")));
-        }
-        let structure = tables.next;
-        tables.next += 1;
-        Ok(Registered { structure, is_new: true, recovered: None })
+            let structure = tables.take_number();
+            return Ok(Registered { structure, shape, found: Found::New, recovered: None });
+        };
+        let way = match shape.change_from(&kept) {
+            Ok(Converted::Same(has_changed)) => {
+                let recovered = tables.recovered.get(&earlier).cloned();
+                let found = Found::Same(has_changed);
+                return Ok(Registered { structure: earlier, shape, found, recovered });
+            }
+            Ok(Converted::Other(conversion)) => Way::Conversion(conversion),
+            Err(difference) => {
+                let way = migrations.iter().enumerate().find_map(|(number, from)| {
+                    let conversion = match from.change_from(&kept).ok()? {
+                        Converted::Same(_) => Conversion::default(),
+                        Converted::Other(conversion) => conversion,
+                    };
+                    Some(Way::Migration(number, conversion))
+                });
+                let (name, difference) = (table.to_owned(), difference.to_string());
+                way.ok_or(Misuse::OtherSchema { name, difference })?
+            }
+        };
+        let found = Found::Earlier(Earlier { structure: earlier, way });
+        let recovered = tables.recovered.get(&earlier).cloned();
+        Ok(Registered { structure: tables.take_number(), shape, found, recovered })
     }
 
-    /// Enters a new table in the log's catalog: `in_the_making` under a name by which an opening knows that it has not all of its rows, or
-    /// else, finally, under its own.
+    /// Enters a table in the log's catalog: `in_the_making` under a name by which an opening knows that it has not all of its rows, or
+    /// else, finally, under its own. Of two with the same name the later counts.
     ///
     /// # Errors
     ///
-    /// [`Failure`], if the log has failed.
+    /// [`Misuse::Unsupported`], if the log has failed.
     pub(super) fn enter(
         &self,
         structure: u32,
         table: &str,
-        shape: &str,
+        shape: &Arc<Shape>,
         in_the_making: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Misuse> {
         let name = if in_the_making { format!("{IN_THE_MAKING}{table}") } else { table.to_owned() };
+        let entry = CatalogEntry { structure, name, shape: shape.to_bytes()? };
         // A short write that nobody waits for but who makes tables.
         let mut tables = lock(&self.tables);
-        self.log.put_catalog(CatalogEntry { structure, name, shape: shape.as_bytes().to_vec() })?;
+        self.log.put_catalog(entry).map_err(|failure| Misuse::Unsupported(failure.to_string()))?;
         if !in_the_making {
-            tables.known.insert(table.to_owned(), (structure, shape.to_owned()));
+            tables.known.insert(table.to_owned(), (structure, shape.clone()));
         }
         Ok(())
+    }
+
+    /// Forgets a structure in whose place a later one has come.
+    pub(super) fn forget(&self, structure: u32) {
+        let rows = lock(&self.tables).recovered.remove(&structure);
+        drop(rows);
     }
 
     /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.
@@ -148,11 +229,6 @@ impl<P: Protocol> Drop for Durable<P> {
     }
 }
 
-/// The shapes of a table's key and row, as the log keeps them.
-fn shape_of(entry: &CatalogEntry) -> String {
-    String::from_utf8_lossy(&entry.shape).into_owned()
-}
-
 /// The lists among which the rows of a table are divided while they are recovered by several threads.
 const LISTS: usize = 16;
 
@@ -160,14 +236,16 @@ const LISTS: usize = 16;
 pub(super) struct RecoveredRows {
     pub(super) table: String,
     lists: [Mutex<Vec<u8>>; LISTS],
+    /// Finds the fields of a row.
+    fields: Plan,
     /// A fault of a row, if one has newer fields that do not fit it.
     fault: OnceLock<String>,
 }
 
 impl RecoveredRows {
-    pub(super) fn new(table: &str) -> Self {
+    pub(super) fn new(table: &str, shape: &Shape) -> Self {
         let lists = std::array::from_fn(|_| Mutex::new(Vec::new()));
-        Self { table: table.to_owned(), lists, fault: OnceLock::new() }
+        Self { table: table.to_owned(), lists, fields: shape.row.plan(), fault: OnceLock::new() }
     }
 
     /// Adds a row, with the fields that are newer in their places.
@@ -178,7 +256,7 @@ impl RecoveredRows {
         if overlays.is_empty() {
             return put_bytes(&mut bytes, value);
         }
-        match with_newer(value, overlays) {
+        match with_newer(&self.fields, value, overlays) {
             Ok(whole) => put_bytes(&mut bytes, &whole),
             Err(reason) => {
                 put_bytes(&mut bytes, value);

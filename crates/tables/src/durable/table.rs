@@ -1,48 +1,54 @@
 //! Durable tables.
 
 use super::checkpoint::{PutRows, RowsOfTable};
-use super::codec::Codec;
+use super::codec::{Codec, changed_fields, fields_in};
 use super::error::CheckpointError;
-use super::fields::{changed_fields, fields_in};
-use super::state::{Durable, RecoveredRows, Registered};
+
+use super::shape::{Shape, TABLE};
+use super::state::{Durable, Earlier, Found, Registered, Way};
 use crate::database::Database;
 use crate::errors::LoadError;
 use crate::key::Key;
-use crate::logging::{FoundTable, MakeDurable, RowLog};
+use crate::logging::{FoundTable, MakeDurable, Migration, RowLog};
 use crate::record::GroupsOf;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::column_groups::ColumnGroups;
 use hotrow_core::{Error, Misuse, Protocol, Value};
 use hotrow_log::{RECORD_BYTES_MAX, entry};
 use hotrow_sync::{Arc, OnceLock};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use std::any::type_name;
 
-impl<K: Key + Serialize + DeserializeOwned, R: Value + Serialize + DeserializeOwned, P: Protocol>
-    TableBuilder<K, R, P>
-{
-    /// Declares that the table's rows survive the process, if its database was [opened at a
-    /// directory](crate::DatabaseBuilder::open_at). [`create`](Self::create) finds the rows that were recovered under its name, and
-    /// builds its indexes anew. Otherwise it has no effect. See [`durable`](crate::durable).
-    #[must_use]
-    pub fn durable(mut self) -> Self {
-        self.durable = Some(Box::new(Plan::<K, R, P> { codec: Codec::new(), begun: None }));
-        self
+impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
+    /// Makes the table durable when it is made, if its database is.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NotStored`] if its keys or rows cannot be stored.
+    pub(crate) fn plan_of(
+        database: &Database<P>,
+        table: &str,
+        migrations: Vec<Migration<K, R>>,
+    ) -> Result<Option<Box<dyn MakeDurable<K, R, P>>>, Misuse> {
+        if database.durable().is_none() {
+            return Ok(None);
+        }
+        let missing = |of: &'static str| Misuse::NotStored { name: table.to_owned(), of };
+        let key = K::stored().ok_or_else(|| missing(type_name::<K>()))?;
+        let row = R::stored().ok_or_else(|| missing(type_name::<R>()))?;
+        Ok(Some(Box::new(Plan::<K, R, P> { codec: Codec::new(key, row), migrations, begun: None })))
     }
 }
 
 /// A table that is being made.
 struct Plan<K: Key, R: Value, P: Protocol> {
     codec: Codec<K, R>,
+    migrations: Vec<Migration<K, R>>,
     begun: Option<Begun<K, R, P>>,
 }
 
 struct Begun<K: Key, R: Value, P: Protocol> {
     log: Arc<TableLog<K, R>>,
-    shape: String,
-    /// True if the log's catalog does not have it.
-    is_new: bool,
-    recovered: Option<Arc<RecoveredRows>>,
+    registered: Registered,
     database: Database<P>,
     durable: Arc<Durable<P>>,
 }
@@ -60,29 +66,30 @@ pub(super) struct TableLog<K: Key, R: Value> {
 impl<K: Key, R: Value> TableLog<K, R> {
     /// Appends a row, whatever its length.
     pub(super) fn put_row(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
-        let Self { structure, codec, any_row, .. } = self;
-        any_row.get_or_init(|| row.clone());
-        let key = |bytes: &mut Vec<u8>| (codec.put_key)(key, bytes);
-        entry::put(entries, *structure, key, |bytes| (codec.put_row)(row, bytes))
+        let Self { structure, codec, .. } = self;
+        self.any_row.get_or_init(|| row.clone());
+        let key = |bytes: &mut Vec<u8>| codec.put_key(key, bytes);
+        entry::put(entries, *structure, key, |bytes| codec.put_row(row, bytes))
     }
 
     /// Reads a row that was recovered. `Err` with what is wrong with it.
     fn read(&self, key: &[u8], row: &[u8]) -> Result<(K, R), String> {
-        let key = (self.codec.get_key)(key).map_err(|reason| format!("a key cannot be read: {reason}"))?;
+        let key = self.codec.get_key(key).map_err(|reason| format!("a key cannot be read: {reason}"))?;
         let row =
-            (self.codec.get_row)(row).map_err(|reason| format!("row {key:?} cannot be read: {reason}"))?;
-        self.any_row.get_or_init(|| row.clone());
+            self.codec.get_row(row).map_err(|reason| format!("row {key:?} cannot be read: {reason}"))?;
         Ok((key, row))
     }
 
     /// Appends some fields of a row; the row, if rows are written whole.
     fn put_fields(&self, entries: &mut Vec<u8>, key: &K, row: &R, fields: u64) -> Result<(), String> {
-        let Some(put_fields) = self.codec.put_fields else { return self.put_row(entries, key, row) };
+        if !self.codec.by_fields {
+            return self.put_row(entries, key, row);
+        }
         if fields == 0 {
             return Ok(());
         }
-        let put_key = |bytes: &mut Vec<u8>| (self.codec.put_key)(key, bytes);
-        entry::put_parts(entries, self.structure, put_key, |parts| put_fields(row, fields, parts))
+        let put_key = |bytes: &mut Vec<u8>| self.codec.put_key(key, bytes);
+        entry::put_parts(entries, self.structure, put_key, |parts| self.codec.put_fields(row, fields, parts))
     }
 }
 
@@ -125,25 +132,26 @@ impl<K: Key, R: Value> RowLog<K, R> for TableLog<K, R> {
     }
 
     fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String> {
-        entry::delete(entries, self.structure, |bytes| (self.codec.put_key)(key, bytes))?;
+        entry::delete(entries, self.structure, |bytes| self.codec.put_key(key, bytes))?;
         fits(entries)
     }
 }
 
 impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
     fn logs_fields(&self) -> bool {
-        self.codec.put_fields.is_some()
+        self.codec.by_fields
     }
 
     fn begin(&mut self, database: &Database<P>, table: &str) -> Result<Option<FoundTable<K, R>>, Misuse> {
         let Some(durable) = database.durable().cloned() else { return Ok(None) };
-        let shape = (self.codec.shape)();
-        let Registered { structure, is_new, recovered } = durable.register(table, &shape)?;
+        let shape_of = |(key, row)| Shape { kind: TABLE.to_owned(), key, row };
+        let earlier: Vec<_> = self.migrations.iter().map(|migration| shape_of(migration.schemas())).collect();
+        let registered = durable.register(table, self.codec.shape(TABLE), &earlier)?;
         let fields_of_groups = (0..GroupsOf::<R>::NAMES.len()).map(fields_of_group::<R>).collect();
+        let (structure, is_new) = (registered.structure, registered.is_new());
         let log =
             Arc::new(TableLog { structure, codec: self.codec, any_row: OnceLock::new(), fields_of_groups });
-        self.begun =
-            Some(Begun { log: log.clone(), shape, is_new, recovered, database: database.clone(), durable });
+        self.begun = Some(Begun { log: log.clone(), registered, database: database.clone(), durable });
         Ok(Some(FoundTable { log, is_new }))
     }
 
@@ -152,33 +160,47 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
         table: &str,
         insert: &(dyn Fn(K, R) -> Result<(), LoadError> + Sync),
     ) -> Result<(), Misuse> {
-        let Some(Begun { log, recovered: Some(rows), .. }) = &self.begun else { return Ok(()) };
+        let Some(Begun { log, registered, .. }) = &self.begun else { return Ok(()) };
+        let Some(rows) = &registered.recovered else { return Ok(()) };
         let malformed = |reason| Misuse::Malformed { table: table.to_owned(), reason };
+        let read = |key: &[u8], row: &[u8]| match &registered.found {
+            Found::New | Found::Same(_) => log.read(key, row),
+            Found::Earlier(Earlier { way: Way::Conversion(conversion), .. }) => {
+                conversion.convert(key, row, |key, row| log.read(key, row))
+            }
+            Found::Earlier(Earlier { way: Way::Migration(number, conversion), .. }) => {
+                conversion.convert(key, row, |key, row| self.migrations[*number].read(key, row))
+            }
+        };
         let insert = |key: &[u8], row: &[u8]| {
-            let (key, row) = log.read(key, row)?;
+            let (key, row) = read(key, row)?;
+            log.any_row.get_or_init(|| row.clone());
             insert(key, row).map_err(|refused| refused.to_string())
         };
         rows.for_each_on_threads(&insert).map_err(malformed)
     }
 
     fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error> {
-        let Some(begun) = self.begun else { return Ok(()) };
-        let Begun { log, shape, is_new, durable, database, .. } = begun;
-        let structure = log.structure;
+        let Some(Begun { log, registered, database, durable }) = self.begun else { return Ok(()) };
+        let Registered { structure, shape, found, .. } = registered;
         let enter = |in_the_making| {
-            let entered = durable.enter(structure, table.name(), &shape, in_the_making);
-            entered.map_err(|failure| Error::Misuse(Misuse::Unsupported(failure.to_string())))
+            durable.enter(structure, table.name(), &shape, in_the_making).map_err(Error::Misuse)
         };
-        if is_new {
-            enter(is_loaded)?;
+        let rewrites = matches!(found, Found::Earlier(_)) || is_loaded;
+        if !matches!(found, Found::Same(false)) {
+            enter(rewrites)?;
         }
         let rows = Arc::new(RowsOfTable { table: table.clone(), log });
         let before = durable.claim(structure, rows.clone());
-        if !is_loaded {
+        if !rewrites {
             return Ok(());
         }
         let logged = log_rows(&database, &*rows).and_then(|()| enter(false));
-        logged.inspect_err(|_| durable.unclaim(structure, before))
+        logged.inspect_err(|_| durable.unclaim(structure, before))?;
+        if let Found::Earlier(Earlier { structure, .. }) = found {
+            durable.forget(structure);
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use super::table::{KeyKind, Properties, Table};
 use crate::catalog::{Part, PartId};
 use crate::database::Database;
 use crate::index::Direction;
+use crate::loading::ReservedNames;
 use crate::table as typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
@@ -314,7 +315,7 @@ impl<P: Protocol> Backend for Database<P> {
 
     fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse> {
         let array = TArray::<u64, P>::named(self, name, length, |_| 0);
-        let parts = self.catalog().add(vec![Part::new(name, array)])?;
+        let parts = ReservedNames::reserve(self, vec![name.to_owned()])?.fill(vec![Part::new(name, array)]);
         Ok(Array { part: parts[0], length })
     }
 

@@ -21,6 +21,7 @@ pub use part::{DerivedImage, KeyPart, LONG, MakeImage, Packer, most_bits, varian
 
 pub(crate) use start::{KeyStart, start_of_bytes};
 
+use hotrow_stored::StoredForm;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -77,6 +78,11 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     type Image: Image;
     /// The key's image.
     fn image(&self) -> ImageOf<'_, Self>;
+    /// The form in which a durable database stores keys of the type; `None` if it cannot. The derive macro finds out if the type is
+    /// [`Stored`](hotrow_stored::Stored), too; by hand it is `Some(StoredForm::of())`.
+    fn stored() -> Option<StoredForm<Self>> {
+        None
+    }
     /// The number of bytes that the key owns on the heap, for reports of memory. If it panics, it counts as 0.
     fn heap_bytes(&self) -> usize {
         0

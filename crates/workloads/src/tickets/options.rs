@@ -95,14 +95,14 @@ impl WorkloadDefinition for TicketsOptions {
         observer: &dyn Observer,
     ) -> Result<Tickets<P>, BenchError> {
         observer.loading(0, 1);
-        let events = database.table("events").durable().load().expect("a new name");
+        let events = database.table("events").load().expect("a new name");
         if events.is_new() {
             (0..self.events)
                 .try_for_each(|number| events.insert(number, Event::default()))
                 .map_err(|error| BenchError::Load(error.to_string()))?;
         }
         let events = finish(events)?;
-        let tickets = database.table("tickets").durable().create().expect("a new name");
+        let tickets = database.table("tickets").create().expect("a new name");
         let tables = TicketTables { events: events.reference(), tickets: tickets.reference() };
         observer.loading(1, 1);
         Ok(Tickets { database: database.clone(), tables, options: *self })

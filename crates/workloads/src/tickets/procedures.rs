@@ -2,12 +2,11 @@
 //! them.
 
 use super::TicketKey;
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, TableRef, Value};
-use serde::{Deserialize, Serialize};
+use hotrow::{Context, Direction, KeyRange, Procedure, Profile, Stored, TableRef, Value};
 use std::ops::ControlFlow;
 
 /// An event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Value, Stored)]
 #[value(inline)]
 #[repr(C)]
 pub struct Event {
@@ -20,7 +19,7 @@ pub struct Event {
 }
 
 /// A ticket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 #[repr(C)]
 pub struct Ticket {

@@ -24,8 +24,7 @@ pub use keys::{
     OrderKey, OrderLineKey, StockKey, WarehouseKey,
 };
 
-use hotrow::{Text, Value};
-use serde::{Deserialize, Serialize};
+use hotrow::{Stored, Text, Value};
 
 /// The unit of money, in cents.
 pub const DOLLAR: i64 = 100;
@@ -46,7 +45,7 @@ pub const NO_CARRIER: u32 = 0;
 pub(crate) const CUSTOMER_DATA_MAX: usize = 500;
 
 /// A row of WAREHOUSE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct Warehouse {
     /// `W_NAME`, up to 10 characters.
@@ -69,7 +68,7 @@ pub struct Warehouse {
 }
 
 /// A row of DISTRICT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct District {
     /// `D_NAME`, up to 10 characters.
@@ -96,7 +95,7 @@ pub struct District {
 }
 
 /// A row of CUSTOMER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct Customer {
     /// `C_FIRST`.
@@ -156,7 +155,7 @@ pub(crate) fn is_bad(credit: Text<4>) -> bool {
 }
 
 /// A row of HISTORY: a payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct History {
     /// `H_C_W_ID`: the customer's warehouse.
@@ -178,12 +177,12 @@ pub struct History {
 }
 
 /// A row of NEW-ORDER. All its columns are in the key; a row means that the order waits for delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct NewOrder {}
 
 /// A row of ORDER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct Order {
     /// `O_ENTRY_D`.
@@ -206,7 +205,7 @@ impl Order {
 }
 
 /// A row of ORDER-LINE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct OrderLine {
     /// `OL_I_ID`.
@@ -231,7 +230,7 @@ impl OrderLine {
 }
 
 /// A row of ITEM. No transaction changes one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct Item {
     /// `I_IM_ID`.
@@ -245,7 +244,7 @@ pub struct Item {
 }
 
 /// A row of STOCK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 pub struct Stock {
     /// `S_QUANTITY`.

@@ -68,32 +68,30 @@ pub(super) fn begin<P: Protocol>(database: &Database<P>, options: &TpccOptions) 
     };
     // With equal ranks, a commit takes the locks of rows in the order in which their tables are made here. Delivery
     // needs this order: rows of NEW-ORDER, ORDER and ORDER-LINE give it keys and values for the tables that follow.
-    let warehouse =
-        database.table("WAREHOUSE").hash(warehouses).rank(rank(7)).durable().load().expect("a new name");
-    let district =
-        database.table("DISTRICT").hash(districts).rank(rank(6)).durable().load().expect("a new name");
+    let warehouse = database.table("WAREHOUSE").hash(warehouses).rank(rank(7)).load().expect("a new name");
+    let district = database.table("DISTRICT").hash(districts).rank(rank(6)).load().expect("a new name");
     let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
         DistrictKey { warehouse: *warehouse, district: *district }.group()
     };
     // A bucket of a cache for the new orders of a district, among which a Delivery looks for the first; for an order; and for its lines.
     let new_order =
         cached(database.table("NEW-ORDER").rank(rank(2)), options, NewOrderKey::DISTRICT_TAIL_BITS);
-    let new_order = new_order.queues(group_of).durable().load().expect("a new name");
+    let new_order = new_order.queues(group_of).load().expect("a new name");
     let mut order = cached(database.table("ORDER").rank(rank(3)), options, 0);
     let order_by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
-    let order = order.durable().load().expect("a new name");
+    let order = order.load().expect("a new name");
     let order_line =
         cached(database.table("ORDER-LINE").rank(rank(4)), options, OrderLineKey::ORDER_TAIL_BITS);
-    let order_line = order_line.durable().load().expect("a new name");
+    let order_line = order_line.load().expect("a new name");
     let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
     let name = (column_of!(Customer, last), column_of!(Customer, first));
     let customer_by_name = customer.immutable_secondary_on("by_name", name, CustomerByNameKey::of);
-    let customer = customer.durable().load().expect("a new name");
+    let customer = customer.load().expect("a new name");
     let history = cached(database.table("HISTORY").hash(customers), options, 0);
-    let history = history.durable().load().expect("a new name");
-    let item = database.table("ITEM").hash(items as usize).immutable().durable().load().expect("a new name");
+    let history = history.load().expect("a new name");
+    let item = database.table("ITEM").hash(items as usize).immutable().load().expect("a new name");
     let stock = database.table("STOCK").hash(warehouses * items as usize).rank(rank(1));
-    let stock = stock.durable().load().expect("a new name");
+    let stock = stock.load().expect("a new name");
 
     LoadingTables {
         warehouse,

@@ -60,9 +60,9 @@ struct Observed {
 impl<P: Protocol> Tables<P> {
     fn open(database: &Database<P>) -> Self {
         Self {
-            even: database.table("even").durable().create().unwrap(),
-            odd: database.table("odd").hash(4).durable().create().unwrap(),
-            journal: database.table("journal").durable().create().unwrap(),
+            even: database.table("even").create().unwrap(),
+            odd: database.table("odd").hash(4).create().unwrap(),
+            journal: database.table("journal").create().unwrap(),
         }
     }
 

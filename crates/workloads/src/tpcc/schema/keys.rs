@@ -1,19 +1,18 @@
 //! Keys of the nine tables, and the ranges of keys that transactions scan.
 
 use super::{DISTRICTS_PER_WAREHOUSE, Order};
-use hotrow::{Key, Text};
-use serde::{Deserialize, Serialize};
+use hotrow::{Key, Stored, Text};
 use std::ops::RangeInclusive;
 
 /// Primary key of WAREHOUSE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct WarehouseKey {
     /// `W_ID`.
     pub warehouse: u16,
 }
 
 /// Primary key of DISTRICT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct DistrictKey {
     /// `D_W_ID`.
     pub warehouse: u16,
@@ -29,7 +28,7 @@ impl DistrictKey {
 }
 
 /// Primary key of CUSTOMER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct CustomerKey {
     /// `C_W_ID`.
     pub warehouse: u16,
@@ -42,7 +41,7 @@ pub struct CustomerKey {
 /// Secondary key of CUSTOMER: by last name, in the order of first names (clauses 2.5.2.2 and 2.6.2.2).
 ///
 /// Customers of the same name come in the order of their primary keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct CustomerByNameKey {
     /// `C_W_ID`.
     pub warehouse: u16,
@@ -69,7 +68,7 @@ impl CustomerByNameKey {
 
 /// Key of HISTORY, which has no primary key in the specification (clause 1.3.1): the worker that made the payment,
 /// and the payment's number among that worker's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct HistoryKey {
     /// The worker, below [`HistoryKey::LOADERS`].
     pub worker: u32,
@@ -91,7 +90,7 @@ impl HistoryKey {
 }
 
 /// Primary key of NEW-ORDER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct NewOrderKey {
     /// `NO_W_ID`.
     pub warehouse: u16,
@@ -114,7 +113,7 @@ impl NewOrderKey {
 }
 
 /// Primary key of ORDER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct OrderKey {
     /// `O_W_ID`.
     pub warehouse: u16,
@@ -125,7 +124,7 @@ pub struct OrderKey {
 }
 
 /// Secondary key of ORDER: the customer whose order it is (clause 2.6.2.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct OrderByCustomerKey {
     /// `O_W_ID`.
     pub warehouse: u16,
@@ -149,7 +148,7 @@ impl OrderByCustomerKey {
 }
 
 /// Primary key of ORDER-LINE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct OrderLineKey {
     /// `OL_W_ID`.
     pub warehouse: u16,
@@ -183,14 +182,14 @@ impl OrderLineKey {
 }
 
 /// Primary key of ITEM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct ItemKey {
     /// `I_ID`.
     pub item: u32,
 }
 
 /// Primary key of STOCK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Stored)]
 pub struct StockKey {
     /// `S_W_ID`.
     pub warehouse: u16,
