@@ -103,8 +103,7 @@ pub use session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions}
 pub use slots::{SegmentSlots, Slots};
 pub use snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
-    SnapshotReader,
-    SnapshotReport, Sweep,
+    SnapshotReader, SnapshotReport, Sweep,
 };
 pub use statistics::Statistics;
 pub use structure::{KeySpan, Observed, OpenObservation, StructureChange, StructureVersion};

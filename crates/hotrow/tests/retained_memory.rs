@@ -179,7 +179,6 @@ fn a_session_that_idles_is_reported_as_the_oldest_until_it_ends() {
             thread::yield_now();
         }
         assert!(matches!(session.commit(), Err(Error::Cancelled(_))));
-        drop(session);
         assert!(engine.retained_memory().bytes < 4 * MIB);
         assert_eq!(engine.retained_memory().holders, []);
     });

@@ -190,7 +190,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     }
 
     /// Fills a map that is being made.
-    fn filled(self, entries: HashMap<K, V, FixedState>) -> Self {
+    fn filled(self, entries: HashMap<K, V, KeyHashing>) -> Self {
         let pin = Pin::new();
         for (key, value) in entries {
             // A key is there already only if its order or hash is inconsistent.

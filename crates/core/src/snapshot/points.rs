@@ -535,7 +535,10 @@ impl Snapshots {
     /// Stops keeping versions, if no snapshot is open, nor will be that has been made before, unless there has been one of late that may
     /// be a little old. `at_once`: even then. True if none are kept now.
     pub(crate) fn stop_keeping(&self, at_once: bool) -> bool {
-        if !at_once && is_recent(&self.last_stale_use) || self.acknowledged.are_in_use() || !self.readers.are_none() {
+        if !at_once && is_recent(&self.last_stale_use)
+            || self.acknowledged.are_in_use()
+            || !self.readers.are_none()
+        {
             return false;
         }
         let Some(mut pending) = try_lock(&self.pending) else { return false };

@@ -29,7 +29,7 @@ fn until(report: impl Fn() -> LogReport, condition: impl Fn(&LogReport) -> bool)
 }
 
 fn fill<P: Protocol>(db: &Database<P>, rows: u64) {
-    let table = db.table::<u64, String>("rows").durable().create().unwrap();
+    let table = db.table::<u64, String>("rows").create().unwrap();
     for key in 0..rows {
         db.transact(|tx| table.upsert(tx, key, "x".repeat(100))).unwrap();
     }
@@ -46,7 +46,7 @@ fn by_itself<P: Protocol>() {
     db.close().unwrap();
     drop(db);
     let db: Database<P> = open(storage, LogOptions::default());
-    let table = db.table::<u64, String>("rows").durable().create().unwrap();
+    let table = db.table::<u64, String>("rows").create().unwrap();
     for key in 0..200 {
         assert!(db.transact(|tx| table.get(tx, &key)).unwrap().is_some());
     }
@@ -136,7 +136,7 @@ fn a_panic_of_users_code_ends_a_checkpoint_and_not_their_thread() {
     choose("occ");
     let db: Database<Occ> = open(Arc::new(Faulty::new(1)), LogOptions::default());
     let report = || db.log_report().unwrap();
-    let table = db.table::<u64, Fragile>("fragile").durable().create().unwrap();
+    let table = db.table::<u64, Fragile>("fragile").create().unwrap();
     let row = || Fragile { text: "x".repeat(100) };
     db.transact(|tx| table.insert(tx, 0, row())).unwrap();
     BREAKS.store(true, Ordering::SeqCst);
@@ -152,7 +152,7 @@ fn bytes_until_the_next_checkpoint_count_across_restarts() {
     let storage = Arc::new(Faulty::new(1));
     for round in 0..30 {
         let db: Database<Occ> = open(storage.clone(), LogOptions::default());
-        let table = db.table::<u64, String>("rows").durable().create().unwrap();
+        let table = db.table::<u64, String>("rows").create().unwrap();
         db.transact(|tx| table.insert(tx, round, "x".repeat(600))).unwrap();
         assert!(db.log_report().unwrap().bytes_written < AFTER / 4);
         db.close().unwrap();
@@ -180,7 +180,7 @@ fn the_limit_of_the_logs_space_is_one_in_every_mode() {
             ..LogOptions::default()
         };
         let db: Database<Occ> = open(storage.clone(), options);
-        let table = db.table::<u64, String>("rows").durable().create().unwrap();
+        let table = db.table::<u64, String>("rows").create().unwrap();
         let must_end = AtomicBool::new(false);
         let most = thread::scope(|scope| {
             let watcher = scope.spawn(|| {

@@ -5,7 +5,7 @@ use crate::support::{choose, for_each_protocol};
 use hotrow::durable::storage::{Fault, Faulty};
 use hotrow::durable::{Mode, OpenError};
 use hotrow::stored::AsText;
-use hotrow::{Database, Misuse, Occ, Protocol, Stored, Value, column};
+use hotrow::{Database, Misuse, Occ, Protocol, Stored, Value, column_of};
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ fn first_version<P: Protocol>() -> Arc<Faulty> {
     let rows = db.table::<u64, one::Account>("accounts").create().unwrap();
     let insert =
         |number| db.transact(|tx| rows.insert(tx, number, one::Account { name: number, balance: 1 }));
-    let add = |number| db.transact(|tx| rows.add(tx, &number, column!(one::Account, balance), number as i64));
+    let add =
+        |number| db.transact(|tx| rows.add(tx, &number, column_of!(one::Account, balance), number as i64));
     (0..20).for_each(|number| insert(number).unwrap());
     (0..10).for_each(|number| add(number).unwrap());
     db.checkpoint().unwrap();
@@ -101,7 +102,7 @@ fn earlier_rows_and_newer_fields_of_them_are_read_as_the_present_type() {
                 let found = db.transact(|tx| rows.get(tx, &number)).unwrap();
                 let balance = balance(number) + round;
                 assert_eq!(found, Some(two::Account { branch: 77, number, balance }));
-                db.transact(|tx| rows.add(tx, &number, column!(two::Account, balance), 1)).unwrap();
+                db.transact(|tx| rows.add(tx, &number, column_of!(two::Account, balance), 1)).unwrap();
             }
             assert_eq!(db.transact(|tx| rows.count(tx, ..)).unwrap(), 39);
             if round == 1 {
@@ -412,7 +413,7 @@ fn a_column_of_a_row_that_was_loaded_is_logged() {
         let loading = db.table::<u64, one::Account>("accounts").load().unwrap();
         loading.insert(1, one::Account { name: 1, balance: 5 }).unwrap();
         let rows = loading.finish().unwrap();
-        db.transact(|tx| rows.add(tx, &1, column!(one::Account, balance), 2)).unwrap();
+        db.transact(|tx| rows.add(tx, &1, column_of!(one::Account, balance), 2)).unwrap();
         drop((rows, db));
         let db: Database<P> = reopened(&storage);
         let rows = db.table::<u64, one::Account>("accounts").create().unwrap();

@@ -96,7 +96,10 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
         let engine = support::engine::<P>();
         for table in tables::<Note, P>(&engine) {
             table.bulk_insert([(1, Note { number: 7, text: "seven".to_owned() })]).unwrap();
-            assert_eq!(engine.transact(|tx| table.read_columns(tx, &1, column_of!(Note, number))), Ok(Some(7)));
+            assert_eq!(
+                engine.transact(|tx| table.read_columns(tx, &1, column_of!(Note, number))),
+                Ok(Some(7))
+            );
         }
         let builder = Database::on(&engine).table("immutable").hash(1).immutable();
         let table: Table<u64, Stock, P> = support::loaded(builder, [(1, Stock::new(5))]);

@@ -154,7 +154,7 @@ fn a_first_row_of_an_index_depends_on_nothing_behind_it() {
                 let rows = builder.create().unwrap();
                 [(1, 10), (2, 20), (3, 30)]
                     .into_iter()
-                    .for_each(|(key, row)| assert!(rows.bulk_insert(key, row)));
+                    .for_each(|(key, row)| rows.bulk_insert([(key, row)]).unwrap());
                 let note = TBox::new(engine, 0);
                 let first = t1.step(|tx| {
                     let mut seen = None;
@@ -187,7 +187,7 @@ fn a_first_row_of_an_index_depends_on_all_before_it() {
             let rows = builder.create().unwrap();
             [(1, 10), (2, 20), (3, 30)]
                 .into_iter()
-                .for_each(|(key, row)| assert!(rows.bulk_insert(key, row)));
+                .for_each(|(key, row)| rows.bulk_insert([(key, row)]).unwrap());
             let note = TBox::new(engine, 0);
             t1.step(|tx| by_value.scan(tx, 5.., Direction::Ascending, |_, _, _| ControlFlow::Break(())));
             t2.step(|tx| rows.insert_if_absent(tx, 4, 7));

@@ -108,8 +108,8 @@ fn no_two_durable_transactions_draw_the_same_number_of_a_durable_sequence() {
         for round in 0..4 {
             let db = open::<P>(storage.clone());
             let numbers = db.durable_sequence("numbers", 100).unwrap();
-            let rows = db.table::<u64, u64>("rows").durable().create_or_open().unwrap();
-            assert!(db.table::<u64, u64>("rows").durable().create().is_err());
+            let rows = db.table::<u64, u64>("rows").create_or_open().unwrap();
+            assert!(db.table::<u64, u64>("rows").create().is_err());
             assert_eq!(db.table::<u64, u64>("rows").create_or_open().unwrap().name(), rows.name());
             if round == 2 {
                 db.checkpoint().unwrap();

@@ -384,7 +384,11 @@ fn the_presence_on_which_a_change_at_the_commit_depends_is_waited_for() {
             woken(
                 &engine,
                 |tx| {
-                    if stocks.add_if_present(tx, &1, column_of!(Stock, left), 1)? { tx.retry() } else { Ok(()) }
+                    if stocks.add_if_present(tx, &1, column_of!(Stock, left), 1)? {
+                        tx.retry()
+                    } else {
+                        Ok(())
+                    }
                 },
                 || delete(1),
             );

@@ -447,7 +447,7 @@ mod tests {
                 .map(|worker: u32| states.enter_next(AttemptStamp::default(), worker, ages[worker as usize]));
             assert!(word.try_exclusive(holder.worker(), false).is_ok());
             let release = || {
-                drop(word.release_exclusive(holder.worker()));
+                let _ = word.release_exclusive(holder.worker());
                 queues.hand_on(&word, segment, policy, &states);
             };
             let wait_max = || -> WaitLimit {

@@ -1,16 +1,23 @@
 //! Durable sequences. The log has one row of each: the number below which all are reserved.
 
-use super::checkpoint::{PutRows, Sink, put_raw};
+use super::checkpoint::{PutRows, Sink};
+use super::codec::Codec;
 use super::error::CheckpointError;
-use super::state::{Durable, RecoveredRows};
+use super::state::{Durable, Found, RecoveredRows, Registered};
 use crate::catalog::Part;
 use crate::database::Database;
-use hotrow_core::{Misuse, Protocol, Snapshot, Worker};
+use crate::loading::ReservedNames;
+use hotrow_core::{Misuse, Protocol, Snapshot, SnapshotReader};
+use hotrow_log::entry;
 use hotrow_objects::Sequence;
+use hotrow_stored::StoredForm;
 use hotrow_sync::{Arc, lock};
 
 /// The kind of the object, as the log's catalogue has it.
 const KIND: &str = "sequence";
+
+/// The key of the only row.
+const KEY: u64 = 0;
 
 impl<P: Protocol> Database<P> {
     /// Returns the sequence of this name, as [`durable_box`](Self::durable_box) does: the first number of a new one is `first`. One that was
@@ -21,22 +28,16 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     pub fn durable_sequence(&self, name: &str, first: u64) -> Result<Arc<Sequence>, Misuse> {
-        let durable = self.durable();
-        let _one_at_a_time = durable.map(|durable| lock(&durable.objects));
+        let durable = self.durable().ok_or_else(|| Misuse::NoDirectory { name: name.to_owned() })?;
+        let _one_at_a_time = lock(&durable.objects);
         match self.catalog().find::<Arc<Sequence>>(name) {
             Err(Misuse::NoSuchName { .. }) => {}
             found => return found.cloned(),
         }
-        let sequence = match durable {
-            None => Arc::new(Sequence::starting_at(self, name, first)),
-            Some(durable) => self.sequence_with_log(durable, name, first)?,
-        };
-        match self.catalog().add(vec![Part::new(name, sequence.clone())]) {
-            Ok(_) => Ok(sequence),
-            // Without a log, another thread was faster.
-            Err(Misuse::NameTaken { .. }) => self.catalog().find::<Arc<Sequence>>(name).cloned(),
-            Err(other) => Err(other),
-        }
+        let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
+        let sequence = self.sequence_with_log(durable, name, first)?;
+        reserved.fill(vec![Part::new(name, sequence.clone())]);
+        Ok(sequence)
     }
 
     fn sequence_with_log(
@@ -45,28 +46,38 @@ impl<P: Protocol> Database<P> {
         name: &str,
         first: u64,
     ) -> Result<Arc<Sequence>, Misuse> {
-        let (structure, recovered) = durable.register(name, String::from(KIND))?;
-        let reserved = recovered.as_deref().map_or(Ok(None), reserved_in);
+        let codec: Codec<u64, u64> = Codec::new(StoredForm::of(), StoredForm::of());
+        let Registered { structure, shape, found, recovered } =
+            durable.register(name, codec.shape(KIND), &[])?;
+        let reserved = recovered.as_deref().map_or(Ok(None), |rows| reserved_in(rows, codec));
         let reserved = reserved.map_err(|reason| Misuse::Malformed { table: name.to_owned(), reason })?;
+        if let Found::New = found {
+            durable.enter(structure, name, &shape, false)?;
+        }
         let mut commits = self.outside_commits().expect("the engine has a log");
         let reserve = move |limit: u64| {
             let mut entries = Vec::new();
-            put_raw(&mut entries, structure, &[], &limit.to_le_bytes());
+            put(&mut entries, structure, codec, limit);
             commits.append(&entries);
         };
         let first = reserved.unwrap_or(first);
         let sequence = Arc::new(Sequence::reserving(self, name, first, Box::new(reserve)));
-        durable.claim(structure, Arc::new(Reserved { structure, sequence: sequence.clone() }));
+        durable.claim(structure, Arc::new(Reserved { structure, codec, sequence: sequence.clone() }));
         Ok(sequence)
     }
 }
 
+/// Appends the row of a sequence.
+fn put(entries: &mut Vec<u8>, structure: u32, codec: Codec<u64, u64>, limit: u64) {
+    let row = |bytes: &mut Vec<u8>| codec.put_row(&limit, bytes);
+    entry::put(entries, structure, |bytes| codec.put_key(&KEY, bytes), row).expect("numbers can be written");
+}
+
 /// The number below which all are reserved, as it was recovered.
-fn reserved_in(rows: &RecoveredRows) -> Result<Option<u64>, String> {
+fn reserved_in(rows: &RecoveredRows, codec: Codec<u64, u64>) -> Result<Option<u64>, String> {
     let mut reserved = None;
     rows.for_each(|_, row| {
-        let limit = row.try_into().map_err(|_| format!("a number has {} bytes", row.len()))?;
-        reserved = Some(u64::from_le_bytes(limit));
+        reserved = Some(codec.get_row(row)?);
         Ok::<_, String>(())
     })?;
     Ok(reserved)
@@ -75,14 +86,20 @@ fn reserved_in(rows: &RecoveredRows) -> Result<Option<u64>, String> {
 /// The row of a sequence, for checkpoints.
 struct Reserved {
     structure: u32,
+    codec: Codec<u64, u64>,
     sequence: Arc<Sequence>,
 }
 
 impl<P: Protocol> PutRows<P> for Reserved {
     /// Writes the present number, which may be larger than that at the snapshot: what was reserved since is in the log besides.
-    fn put_rows(&self, _: &mut Worker<P>, _: &Snapshot<P>, sink: Sink<'_>) -> Result<(), CheckpointError> {
+    fn put_rows(
+        &self,
+        _: &mut SnapshotReader<P>,
+        _: &Snapshot<P>,
+        sink: Sink<'_>,
+    ) -> Result<(), CheckpointError> {
         let mut entries = Vec::new();
-        put_raw(&mut entries, self.structure, &[], &self.sequence.reserved().to_le_bytes());
+        put(&mut entries, self.structure, self.codec, self.sequence.reserved());
         sink(&mut entries)
     }
 }

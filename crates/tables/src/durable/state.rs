@@ -5,7 +5,7 @@ use super::codec::with_newer;
 use super::error::{CheckpointError, OpenError};
 use super::shape::{Conversion, Converted, Shape};
 use hotrow_core::{Misuse, Protocol};
-use hotrow_log::{CatalogEntry, Failure, Log, OpenReport, RecoveredRow};
+use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
 use hotrow_stored::Plan;
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};

@@ -214,11 +214,10 @@ fn log_rows<P: Protocol>(database: &Database<P>, rows: &dyn PutRows<P>) -> Resul
         entries.clear();
         Ok(())
     };
-    database.with_worker(|worker| {
-        rows.put_rows(worker, &snapshot, &mut log).map_err(|error| match error {
-            CheckpointError::Rows(error) => error,
-            other => Error::Misuse(Misuse::Unsupported(other.to_string())),
-        })
+    let mut reader = database.snapshot_reader().map_err(Error::Misuse)?;
+    rows.put_rows(&mut reader, &snapshot, &mut log).map_err(|error| match error {
+        CheckpointError::Rows(error) => error,
+        other => Error::Misuse(Misuse::Unsupported(other.to_string())),
     })?;
     database.flush().map_err(Error::NotDurable)
 }
