@@ -241,9 +241,13 @@ impl Snapshots {
         if self.acknowledged.are_in_use() {
             let point = self.begin_point(&mut pending);
             self.acknowledged.begin(point.number);
+            // As a reader that waits for it, so that the keeping of versions does not stop meanwhile.
+            let waiting = Waiting::new(&self.waiting, &pending);
             drop(pending);
             wait_for(&point.commits);
-            self.finish_points(&mut lock(&self.pending), point.number);
+            let mut pending = lock(&self.pending);
+            drop(waiting);
+            self.finish_points(&mut pending, point.number);
             return point.number;
         }
         let number = self.now.clock.fetch_add(1, Ordering::SeqCst) + 1;
