@@ -30,16 +30,15 @@ const PRODUCT: u64 = 1_000;
 
 impl Shop {
     fn new<P: Protocol>(database: &Database<P>) -> Self {
-        let stock = database.table("stock").hash(8).rank(3).create().unwrap().reference();
-        let next = database.table("next").rank(1).create().unwrap().reference();
+        let stock = database.table("stock").hash(8).rank(3);
+        let stock = support::loaded(stock, (0..4).map(|product| (product, 50))).reference();
+        let next = support::loaded(database.table("next").rank(1), [(0, 0), (1, 0)]).reference();
         let mut sales = database.table("sales");
         let by_product = sales.secondary("by_product", |_, sale: &u64| sale / PRODUCT);
         let sales = sales.rank(2).create().unwrap().reference();
         let by_product = by_product.reference();
         let prices = database.table("prices").hash(8).immutable();
         let prices = support::loaded(prices, (0..4).map(|product| (product, product + 1))).reference();
-        database.table_of(stock).bulk_insert((0..4).map(|product| (product, 50))).unwrap();
-        database.table_of(next).bulk_insert([(0, 0), (1, 0)]).unwrap();
         Self { stock, next, sales, by_product, prices }
     }
 }

@@ -112,8 +112,8 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
 fn a_replacement_copies_nothing() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
-        table.bulk_insert([(1, Precious(10))]).unwrap();
+        let builder = Database::on(&engine).table::<u64, _>("rows").hash(4);
+        let table = support::loaded(builder, [(1, Precious(10))]);
         let twice = engine.transact(|tx| {
             Ok(table.replace_if_present(tx, &1, Precious(11))?
                 && table.replace_if_present(tx, &1, Precious(12))?)
