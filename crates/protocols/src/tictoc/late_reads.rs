@@ -20,7 +20,7 @@ use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Number of words. Segments whose addresses differ by a multiple of this number of cache lines share one; it divides a page, so that
 /// it does not change between runs of a simulation which.
-const WORDS: usize = if cfg!(test) { 1 } else { 64 };
+const WORDS: usize = if cfg!(test) { 2 } else { 64 };
 
 /// The size of a cache line.
 const LINE: usize = 64;
