@@ -13,6 +13,7 @@ use crate::storage::{Storage, read_full, with_retries, write_all};
 use crate::{Failure, OpenError};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
+use std::collections::BTreeSet;
 use std::io;
 
 /// A structure whose changes are logged.
@@ -44,6 +45,8 @@ pub(crate) struct Catalog {
     /// Bytes of the last segment that were durable when the catalog was written.
     pub(crate) last_bytes: u64,
     pub(crate) entries: Vec<CatalogEntry>,
+    /// Numbers that were given out, and have no entry yet. In memory only.
+    reserved: BTreeSet<u32>,
 }
 
 /// Bytes of the file before the entries.
@@ -118,6 +121,7 @@ impl Catalog {
             segments,
             last_bytes: u64_at(bytes, 64),
             entries,
+            reserved: BTreeSet::new(),
         })
     }
 
@@ -188,16 +192,26 @@ pub(crate) struct FilesChange {
 }
 
 impl Shared {
+    /// Gives out a number that no structure has had, nor will have but the one that is entered with it.
+    pub(crate) fn reserve_structure(&self) -> u32 {
+        let mut catalog = lock(&self.catalog);
+        let behind_reserved = catalog.reserved.last().map_or(0, |last| last.saturating_add(1));
+        let number = catalog.next_structure.max(behind_reserved);
+        catalog.reserved.insert(number);
+        number
+    }
+
     /// Adds an entry to the catalog, or replaces the one of the same structure. A failure is one of the whole log.
     pub(crate) fn put_catalog(&self, entry: CatalogEntry) -> Result<(), Failure> {
         self.change_entries(|catalog| {
             match catalog.entries.iter_mut().find(|known| known.structure == entry.structure) {
                 Some(known) => *known = entry,
-                None if entry.structure < catalog.next_structure => {
-                    return Err(Failure::Dropped { structure: entry.structure });
-                }
                 None => {
-                    catalog.next_structure = entry.structure.saturating_add(1);
+                    let is_reserved = catalog.reserved.remove(&entry.structure);
+                    if entry.structure < catalog.next_structure && !is_reserved {
+                        return Err(Failure::Dropped { structure: entry.structure });
+                    }
+                    catalog.next_structure = catalog.next_structure.max(entry.structure.saturating_add(1));
                     catalog.entries.push(entry);
                 }
             }

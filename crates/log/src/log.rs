@@ -81,6 +81,12 @@ impl Log {
         self.shared().put_catalog(entry)
     }
 
+    /// Gives out the number of a new structure, which may be entered at any time later, before or after those with larger numbers. One that is
+    /// not entered is given out again when the log is opened the next time, unless a larger one was.
+    pub fn reserve_structure(&self) -> u32 {
+        self.shared().reserve_structure()
+    }
+
     /// Takes a structure out of the catalog, for good: recovery passes over what the log has of it. Durable on return. To be called when no
     /// more records name it. Its number is not used again.
     ///

@@ -174,3 +174,20 @@ fn an_array_that_could_not_grow_keeps_its_values() {
         Ok(vec![7, 7, 7, 1, 1])
     );
 }
+
+#[test]
+fn tables_may_be_finished_in_another_order_than_they_were_begun() {
+    let storage = Arc::new(Faulty::new(1));
+    let db = reopened(&storage);
+    let begun = [0, 1, 2].map(|number| db.table::<u64, u64>(format!("rows {number}")).load().unwrap());
+    for (number, loading) in begun.into_iter().enumerate().rev() {
+        loading.insert(1, number as u64).unwrap();
+        loading.finish().unwrap();
+    }
+    drop(db);
+    let db = reopened(&storage);
+    for number in 0..3 {
+        let rows = db.table::<u64, u64>(format!("rows {number}")).create().unwrap();
+        assert_eq!(db.transact(|tx| rows.get(tx, &1)), Ok(Some(number)));
+    }
+}

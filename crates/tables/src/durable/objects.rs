@@ -227,7 +227,7 @@ impl<P: Protocol> Database<P> {
         // The next call finds again what was recovered.
         logged.inspect_err(|_| durable.unclaim(structure, before))?;
         if let Found::Earlier(Earlier { structure, .. }) = found {
-            durable.forget(structure);
+            durable.forget(structure)?;
         }
         Ok(object)
     }

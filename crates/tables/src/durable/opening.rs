@@ -140,7 +140,7 @@ impl<P: Protocol> DatabaseBuilder<P> {
         engine.continue_after(CommitStamp::new(last.epoch, last.order));
         let (log, logger) = start(opened, Box::new(ClockOfEngine(engine.epoch_clock())))?;
         steps.start(log.clone());
-        let durable = Durable::new(log, report, &catalog, known, rows);
+        let durable = Durable::new(log, report, known, rows);
         Ok((Database::with_log(&engine, durable), logger))
     }
 }

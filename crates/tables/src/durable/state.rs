@@ -29,7 +29,6 @@ pub(crate) struct Durable<P: Protocol> {
 struct Tables<P: Protocol> {
     /// Numbers and shapes, by name.
     known: HashMap<String, (u32, Arc<Shape>)>,
-    next: u32,
     /// The rows of tables that the program has not made.
     recovered: HashMap<u32, Arc<RecoveredRows>>,
     /// The tables that it has made.
@@ -89,14 +88,6 @@ pub(super) struct ToWrite<P: Protocol> {
     pub(super) unread: Vec<(u32, Arc<RecoveredRows>)>,
 }
 
-impl<P: Protocol> Tables<P> {
-    /// A number that no structure has.
-    fn take_number(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
-    }
-}
-
 /// The structures of a catalog that count, by name. Neither do those in the making, nor those in whose place a later one has come.
 pub(super) fn known_of(catalog: &[CatalogEntry]) -> Result<HashMap<String, (u32, Arc<Shape>)>, OpenError> {
     let mut known: HashMap<String, (u32, Arc<Shape>)> = HashMap::new();
@@ -115,12 +106,10 @@ impl<P: Protocol> Durable<P> {
     pub(super) fn new(
         log: Log,
         report: OpenReport,
-        catalog: &[CatalogEntry],
         known: HashMap<String, (u32, Arc<Shape>)>,
         recovered: HashMap<u32, Arc<RecoveredRows>>,
     ) -> Self {
-        let next = catalog.iter().map(|entry| entry.structure + 1).max().unwrap_or(0);
-        let tables = Mutex::new(Tables { known, next, recovered, made: Vec::new() });
+        let tables = Mutex::new(Tables { known, recovered, made: Vec::new() });
         let (objects, checkpoint) = (Mutex::new(()), Arc::new(Mutex::new(false)));
         Self { log, report, tables, objects, checkpoint, checkpoint_error: Mutex::new(None) }
     }
@@ -137,13 +126,13 @@ impl<P: Protocol> Durable<P> {
         shape: Shape,
         migrations: &[Shape],
     ) -> Result<Registered, Misuse> {
-        let mut tables = lock(&self.tables);
+        let tables = lock(&self.tables);
         let shape = Arc::new(shape);
         let Some((earlier, kept)) = tables.known.get(table).cloned() else {
             if is_in_the_making(table) {
                 return Err(Misuse::Unsupported(format!("a durable table cannot have the name {table:?}")));
             }
-            let structure = tables.take_number();
+            let structure = self.log.reserve_structure();
             return Ok(Registered { structure, shape, found: Found::New, recovered: None });
         };
         let way = match shape.change_from(&kept) {
@@ -167,7 +156,7 @@ impl<P: Protocol> Durable<P> {
         };
         let found = Found::Earlier(Earlier { structure: earlier, way });
         let recovered = tables.recovered.get(&earlier).cloned();
-        Ok(Registered { structure: tables.take_number(), shape, found, recovered })
+        Ok(Registered { structure: self.log.reserve_structure(), shape, found, recovered })
     }
 
     /// Enters a table in the log's catalog: `in_the_making` under a name by which an opening knows that it has not all of its rows, or
@@ -194,10 +183,15 @@ impl<P: Protocol> Durable<P> {
         Ok(())
     }
 
-    /// Forgets a structure in whose place a later one has come.
-    pub(super) fn forget(&self, structure: u32) {
+    /// Drops a structure in whose place a later one has come.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Unsupported`], if the log has failed.
+    pub(super) fn forget(&self, structure: u32) -> Result<(), Misuse> {
         let rows = lock(&self.tables).recovered.remove(&structure);
         drop(rows);
+        self.log.drop_structure(structure).map_err(|failure| Misuse::Unsupported(failure.to_string()))
     }
 
     /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.

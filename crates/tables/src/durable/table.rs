@@ -198,7 +198,7 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
         let logged = log_rows(&database, &*rows).and_then(|()| enter(false));
         logged.inspect_err(|_| durable.unclaim(structure, before))?;
         if let Found::Earlier(Earlier { structure, .. }) = found {
-            durable.forget(structure);
+            durable.forget(structure).map_err(Error::Misuse)?;
         }
         Ok(())
     }
