@@ -12,14 +12,15 @@ use crate::key::{AsKey, ImageRange, Key, KeyBounds};
 use crate::scan::first_rows;
 use crate::secondary::{Indexed, KeyOf, MaintainedIndex, TableSlot, table_of};
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, Boxed, Engine, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Boxed, Engine, EpochBox, ObjectMeta, Pin, Protocol, Reason, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// The number of looks after which a lookup that is not kept finds nothing, because its secondary key moves from row to row all
-/// the time (or the user's function does not make the same key twice).
+/// The number of looks after which a lookup that is not kept has lost, because its secondary key moves from row to row all the time:
+/// under a protocol that locks, each look may have to wait for the transaction that moves it next. In the next attempt others may be
+/// kept off.
 const LOOKS_MAX: u32 = 64;
 
 /// The primary key of the row that has a secondary key.
@@ -119,7 +120,8 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
                 return Ok(row.map(|row| (key, row)));
             }
         }
-        Ok(None)
+        let meta = &self.inner.entries.meta;
+        Err(tx.enter(meta)?.conflict_over(meta, Reason::ReadChanged, 0, || format!("{secondary:?}")))
     }
 
     /// Returns a copy of the primary key of the row that has a secondary key, without reading the row. A change of the
