@@ -46,7 +46,7 @@ pub(crate) struct Catalog {
     pub(crate) last_bytes: u64,
     pub(crate) entries: Vec<CatalogEntry>,
     /// Numbers that were given out, and have no entry yet. In memory only.
-    reserved: BTreeSet<u32>,
+    pub(crate) reserved: BTreeSet<u32>,
 }
 
 /// Bytes of the file before the entries.

@@ -15,7 +15,7 @@ macro_rules! stored_plainly {
             #[inline]
             fn put(&self, $to: &mut Writer<'_>) {
                 let $value = self;
-                $put;
+                $put
             }
 
             #[inline]
