@@ -30,8 +30,6 @@
 //! docs/log-format.md describes them. They cannot be told apart without the schema. What is decoded is checked: arbitrary bytes give
 //! a value or [`Malformed`], and never more memory than the bytes can fill.
 
-#![allow(clippy::disallowed_types, reason = "a stored moment is a value: no clock is read here")]
-
 // Derived code names this crate by a path to what has it as `stored`, as the facade does.
 #[doc(hidden)]
 pub mod facade {
