@@ -116,6 +116,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) wants_cleanup: bool,
     /// True if objects check their pending writes at the commit.
     pub(crate) wants_check: bool,
+    /// True if some pending write is a change to be made at the commit.
+    pub(crate) settles: bool,
     /// True from the first to the last change of an operation whose changes belong together: if the operation has failed
     /// between them, and nobody has undone it, the attempt cannot commit.
     pub(crate) is_half_changed: bool,
@@ -234,6 +236,7 @@ impl<P: Protocol> Attempt<P> {
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
             wants_check: false,
+            settles: false,
             is_half_changed: false,
             pin: None,
             lost_since: None,
@@ -530,6 +533,7 @@ impl<P: Protocol> Attempt<P> {
         self.observers.clear();
         self.wants_cleanup = false;
         self.wants_check = false;
+        self.settles = false;
         self.is_half_changed = false;
     }
 

@@ -126,6 +126,12 @@ pub trait Commuting: Send + Sync + Sized + 'static {
         self.holds(condition, change, value)
     }
 
+    /// True if a transaction's change can be applied to the value: a sum stays in its range, say. Otherwise its commit is a rollback with
+    /// [`Overflow`](crate::Overflow).
+    fn fits(&self, _change: &Self::Change, _value: &Self::Value) -> bool {
+        true
+    }
+
     /// Applies a transaction's change. Called when it commits: one call at a time, in the order of the commits.
     fn apply(&self, change: Self::Change, value: &mut Self::Value);
 }
@@ -332,6 +338,7 @@ where
             if !pending {
                 tx.write_payload(id);
             }
+            tx.attempt.settles = true;
             kept.as_mut()
         };
         Ok(change(kept.change.get_or_insert_default()))

@@ -72,7 +72,9 @@ pub use attempt::{Attempt, WorkerId};
 pub use cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use column::{Column, Columns};
 pub use commit::{CommitStamp, CommitSteps, Committing, OneByOne, Prepared};
-pub use commit_time::{Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges};
+pub use commit_time::{
+    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, OutOfRange, Overflow,
+};
 pub use commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
 pub use conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin, Rival, Rivalry};
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};

@@ -1,14 +1,16 @@
 //! Objects: the part that a datatype plays in a commit.
 
 use crate::abort::Abort;
+use crate::commit_time::OutOfRange;
 use crate::engine::EngineId;
 use crate::history::WriteKind;
-use crate::item::Item;
+use crate::item::{Item, ItemId};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::snapshot::{Keeper, Redo};
 use crate::structure::{KeySpan, StructureVersion};
+use crate::transaction::ObjectAccess;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -174,6 +176,31 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item has a pending write of this object.
     unsafe fn check(&self, _item: &Item<P>) -> Result<(), Abort> {
         Ok(())
+    }
+
+    /// Makes what must be done once of the item's pending changes, and finds out if others can be made. Called at commit while the segment is
+    /// locked, before anything is logged or installed, for attempts that change something at the commit. It may run users' code; a panic
+    /// ends the transaction as a deferred operation's does.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`], a rollback.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object, and the caller holds the segment's lock.
+    unsafe fn settle(&self, _item: ItemId, _tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        Ok(())
+    }
+
+    /// True if [`settle`](Self::settle) would succeed. Asked within a [region](crate::region), of a write that [may be installed
+    /// there](Self::installs_in_regions).
+    ///
+    /// # Safety
+    ///
+    /// As for [`settle`](Self::settle).
+    unsafe fn changes_fit(&self, _item: &Item<P>, _pin: &Pin) -> bool {
+        true
     }
 
     /// Makes a pending write the segment's value. Called at commit while the segment is locked.

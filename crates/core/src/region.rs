@@ -321,6 +321,10 @@ impl<P: Protocol> Attempt<P> {
         let work = || {
             self.check_plan(&word);
             let valid = validate(self)?;
+            if self.settles && !self.changes_fit() {
+                // With locks, it is found out which one does not, and the transaction rolls back.
+                region::abort::<UNFIT>();
+            }
             self.keep_planned();
             let each = |item: &mut Item<P>| {
                 before(item);
@@ -340,12 +344,22 @@ impl<P: Protocol> Attempt<P> {
             self.items.writes_mut().for_each(|(_, item)| item.unmark(Flags::INSTALLED));
         }
         self.settle_plan(has_installed);
+        self.settles &= !has_installed;
         if std::mem::take(&mut self.records_later) && has_installed {
             self.record_installed();
         }
         held_back.settle(has_installed, self.pin());
         self.held_back = held_back;
         result
+    }
+
+    /// True if the changes that are made at the commit can be made to the present values.
+    fn changes_fit(&self) -> bool {
+        self.items.writes().iter().all(|id| {
+            let item = self.items.get(*id);
+            // SAFETY: the item has a pending write of its object, and the region is aborted if somebody changes the segment.
+            unsafe { item.object().changes_fit(item, self.pin()) }
+        })
     }
 
     /// Counts a region that has ended.

@@ -3,7 +3,7 @@
 use crate::abort::{Abort, Reason};
 use crate::cell::{Cell, Value};
 use crate::column::Column;
-use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
+use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
 use crate::deferred::Access;
 use crate::history::WriteKind;
 use crate::item::{Item, ItemId};
@@ -205,13 +205,16 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             if pending && tx.tag(id) == tag::VALUE {
-                change.change(T::Cell::pending_mut(tx.payload::<Pending<T>>(id)));
-                return Ok(());
+                let changed = change.change(T::Cell::pending_mut(tx.payload::<Pending<T>>(id)));
+                return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
             }
             let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };
             match change.append(before, tx) {
                 Ok(changes) => Self::set_changes(tx, id, pending, changes),
-                Err(change) => return self.update(tx, object, |value| change.change(value)),
+                Err(change) => {
+                    let changed = self.update(tx, object, |value| change.change(value))?;
+                    return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
+                }
             }
         }
         Ok(())
@@ -346,7 +349,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             if !(holds(&value) && changes.hold_of(&value)) {
                 return Err(tx.conflict(Reason::PredicateFailed, id));
             }
-            changes.apply(&mut value);
+            changes.apply(&mut value).map_err(|OutOfRange| tx.overflow_of(id))?;
             Ok(value)
         }
     }
@@ -459,48 +462,94 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// Makes the pending changes. The value stays as it is if users' code panics.
+    /// Makes the pending changes.
     ///
     /// # Safety
     ///
     /// As for [`install`](Self::install); the item has pending changes of this segment.
     #[cold]
     unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the result is taken here and nowhere else.
         unsafe {
-            if let Some(changed) = self.changed(item, pin) {
-                item.install_in(&self.cell, T::Cell::pend(changed), pin);
-            }
+            let result = (*item.payload::<CommitTimeChanges<T>>()).take_result();
+            let changed = result.unwrap_or_else(|| self.added(item, pin));
+            item.install_in(&self.cell, T::Cell::pend(changed), pin);
         }
     }
 
-    /// The value with the pending changes. `None` if users' code panics.
+    /// The value with the pending changes, of which none runs users' code, and which fit.
     ///
     /// # Safety
     ///
     /// As for [`install_changes`](Self::install_changes).
-    unsafe fn changed(&self, item: &Item<P>, pin: &Pin) -> Option<T> {
+    unsafe fn added(&self, item: &Item<P>, pin: &Pin) -> T {
         let snapshot = self.cell.load();
         // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
         // are of values of this type.
         unsafe {
-            let changes = *item.payload::<CommitTimeChanges<T>>();
-            changes.applied(|| T::Cell::view(&snapshot, pin).clone(), pin)
+            let mut value = T::Cell::view(&snapshot, pin).clone();
+            (*item.payload::<CommitTimeChanges<T>>()).add_all(&mut value);
+            value
         }
     }
 
-    /// The value that the pending write will install, for the object's [`Object::log`]. `None` if it will install none, because
-    /// users' code panics.
+    /// Makes what is to be made once of the pending changes, for the object's [`Object::settle`].
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`].
     ///
     /// # Safety
     ///
-    /// As for [`install`](Self::install).
-    pub unsafe fn pending_value(item: &Item<P>, pin: &Pin) -> Option<T> {
+    /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
+    pub unsafe fn settle(id: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        if tx.tag(id) == tag::VALUE {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; nothing is installed meanwhile; the changes are of values of this type.
+        unsafe {
+            let segment = Self::from_address(tx.attempt.items.get(id).segment());
+            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
+            let snapshot = segment.cell.load();
+            if !changes.runs_code() {
+                let fit = changes.fit_to(T::Cell::view(&snapshot, tx.pin()));
+                return if fit { Ok(()) } else { Err(OutOfRange) };
+            }
+            let settled = changes.settled(|pin| T::Cell::view(&snapshot, pin).clone(), tx)?;
+            *tx.payload(id) = settled;
+        }
+        Ok(())
+    }
+
+    /// True if the pending changes can be made to the present value, for the object's [`Object::changes_fit`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::changes_fit`].
+    pub unsafe fn changes_fit(item: &Item<P>, pin: &Pin) -> bool {
         // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
-            match item.tag() {
-                tag::VALUE => Some(T::Cell::pending(&*item.payload::<Pending<T>>()).clone()),
-                _ => Self::from_address(item.segment()).changed(item, pin),
+            item.tag() == tag::VALUE || {
+                let snapshot = Self::from_address(item.segment()).cell.load();
+                (*item.payload::<CommitTimeChanges<T>>()).fit_to(T::Cell::view(&snapshot, pin))
+            }
+        }
+    }
+
+    /// The value that the pending write will install, for the object's [`Object::log`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install). Changes are [settled](Self::settle).
+    pub unsafe fn pending_value(item: &Item<P>, pin: &Pin) -> T {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            if item.tag() == tag::VALUE {
+                return T::Cell::pending(&*item.payload::<Pending<T>>()).clone();
+            }
+            match (*item.payload::<CommitTimeChanges<T>>()).result() {
+                Some(result) => result.clone(),
+                None => Self::from_address(item.segment()).added(item, pin),
             }
         }
     }
@@ -553,7 +602,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe {
             let changes = *item.payload::<CommitTimeChanges<T>>();
             let kept = redo.version::<T::Cell>();
-            if let Some(changed) = changes.applied(|| kept.in_place().clone(), redo.pin()) {
+            // Another value than the one that was installed. If users' code panics, it stays as it is.
+            let changed = contained(|| changes.applied(|| kept.in_place().clone(), redo.pin()));
+            if let Some(Ok(changed)) = changed {
                 let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
                 redo.keep(T::Cell::new(changed), heap_bytes);
             }

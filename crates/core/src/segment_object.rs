@@ -13,9 +13,9 @@
 
 use crate::abort::{Abort, Misuse};
 use crate::cell::Value;
-use crate::commit_time::{Addend, CommitTimeChange};
+use crate::commit_time::{Addend, CommitTimeChange, OutOfRange};
 use crate::engine::Engine;
-use crate::item::Item;
+use crate::item::{Item, ItemId};
 use crate::object::{Object, ObjectMeta};
 use crate::operations::{Deferred, Input};
 use crate::pin::{EpochBox, Pin};
@@ -395,6 +395,16 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
         unsafe { Segment::<S::Value, P>::installs_in_regions(item) }
     }
 
+    unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<S::Value, P>::settle(item, tx) }
+    }
+
+    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<S::Value, P>::changes_fit(item, pin) }
+    }
+
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<S::Value, P>::keep(item, keeper) };
@@ -402,9 +412,9 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
 
     unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        // SAFETY: the caller's promise, passed on. Changes in which users' code panics change nothing.
+        // SAFETY: the caller's promise, passed on.
         let value = unsafe { Segment::<S::Value, P>::pending_value(item, pin) };
-        value.map_or(Ok(()), |value| log(self.segments.index(item.segment()), &value, entries))
+        log(self.segments.index(item.segment()), &value, entries)
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {

@@ -53,6 +53,8 @@ pub struct ObjectAccess<'w, P: Protocol> {
     pub(crate) execution: Execution,
     describe: bool,
     pub(crate) open: bool,
+    /// True if the first half of the commit has succeeded: what was read is one consistent state.
+    pub(crate) is_valid: bool,
     /// The attempt's pinned epoch is its thread's, so a transaction must not be sent to another thread.
     _thread: PhantomData<*const ()>,
 }
@@ -198,6 +200,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             execution: Execution::new(),
             describe,
             open,
+            is_valid: false,
             _thread: PhantomData,
         }
     }

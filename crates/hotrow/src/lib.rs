@@ -85,9 +85,9 @@ pub use hotrow_core::{
     Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,
     Deadlock, DeadlockWait, Deferred, Durability, Engine, EngineId, EpochClock, Error, Expression,
     HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable,
-    OpenSnapshot, OpenTransaction, Origin, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy,
-    Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics, TransactFuture, Value,
-    Variant, Variants, WorkerId, WorkerLog, column_of, retained_bytes,
+    OpenSnapshot, OpenTransaction, Origin, Overflow, Plain, Profile, Protocol, Reason, RetainedMemory,
+    RetryPolicy, Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics,
+    TransactFuture, Value, Variant, Variants, WorkerId, WorkerLog, column_of, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -293,8 +293,8 @@
 pub use hotrow_core::{
     Access, Addition, Applied, CommitTimeChange, CommitTimeChanges, Commuting, CommutingAccess,
     CommutingArray, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Keeper, LogSegment, Object,
-    ObjectAccess, ObjectMeta, Observed, OnSnapshot, Pin, ReadValue, SavedWrite, Saver, Seen, Segment,
-    SegmentAccess, SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots,
+    ObjectAccess, ObjectMeta, Observed, OnSnapshot, OutOfRange, Pin, ReadValue, SavedWrite, Saver, Seen,
+    Segment, SegmentAccess, SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots,
     StructureChange, StructureVersion, Valued, contained,
 };
 #[doc(inline)]

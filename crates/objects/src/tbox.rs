@@ -113,9 +113,9 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// Changes the value at the commit, without reading it: what `change` does to the value that the commit finds. It gives
     /// nothing back, and two transactions that only make such changes never abort each other.
     ///
-    /// `change` runs while the value is locked: it should be short, and use nothing but what it has captured. It may run
-    /// several times, each time on another copy of the value: an operation of the same transaction that needs the value sees it
-    /// changed. If it panics at the commit, the value stays as it is, and the commit stands.
+    /// `change` runs while the value is locked: it should be short, and use nothing but what it has captured. It runs
+    /// once at the commit, and on another copy of the value if an operation of the same transaction needs it before. If it panics, the
+    /// transaction rolls back with [`Error::Panicked`](hotrow_core::Error::Panicked).
     ///
     /// # Errors
     ///
@@ -129,17 +129,31 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         self.value.enter(tx)?.change_at_commit(Applied(change))
     }
 
-    /// Adds an amount (which may be negative) [at the commit](Self::apply). It wraps around at the ends of the type's range.
+    /// Adds an amount (which may be negative) [at the commit](Self::apply).
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// As [`get`](Self::get). If the sum is not in the type's range, the transaction rolls back with
+    /// [`Overflow`](hotrow_core::Overflow), here or at its commit; [`wrapping_add`](Self::wrapping_add) wraps around.
     #[inline]
     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: T) -> Result<(), Abort>
     where
         T: Addend,
     {
         self.value.enter(tx)?.change_at_commit(Addition::new(Column::whole(), amount))
+    }
+
+    /// As [`add`](Self::add), but the sum wraps around at the ends of the type's range.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn wrapping_add(&self, tx: &mut Transaction<'_, P>, amount: T) -> Result<(), Abort>
+    where
+        T: Addend,
+    {
+        self.value.enter(tx)?.change_at_commit(Addition::new(Column::whole(), amount).wrapping())
     }
 
     /// Subtracts an amount at the commit if the value is at least the amount, and tells whether it was.

@@ -24,7 +24,8 @@ use hotrow_core::{
 use hotrow_protocols::Occ;
 use std::fmt;
 
-/// A transactional 64-bit counter. It wraps around at the ends of its range.
+/// A transactional 64-bit counter. A transaction whose additions would leave its range rolls back with
+/// [`Overflow`](hotrow_core::Overflow).
 pub struct TCounter<P: Protocol = Occ> {
     segment: CommutingSegment<Counter, P>,
 }
@@ -39,6 +40,8 @@ struct Change {
     set: Option<i64>,
     /// The sum of the increments.
     delta: i64,
+    /// True if the sum itself has left the range.
+    overflows: bool,
 }
 
 impl Change {
@@ -60,6 +63,10 @@ impl Commuting for Counter {
 
     fn holds(&self, condition: &Range, _: Option<&Change>, value: &i64) -> bool {
         condition.contains(*value)
+    }
+
+    fn fits(&self, change: &Change, value: &i64) -> bool {
+        !change.overflows && change.set.unwrap_or(*value).checked_add(change.delta).is_some()
     }
 
     fn apply(&self, change: Change, value: &mut i64) {
@@ -328,14 +335,17 @@ fn add<P: Protocol, S: Segments<P, Value = i64>>(
     counter: Entered<'_, '_, P, S>,
     amount: i64,
 ) -> Result<(), Abort> {
-    counter.change(|change| change.delta = change.delta.wrapping_add(amount))
+    counter.change(|change| {
+        let (delta, overflows) = change.delta.overflowing_add(amount);
+        (change.delta, change.overflows) = (delta, change.overflows | overflows);
+    })
 }
 
 fn set<P: Protocol, S: Segments<P, Value = i64>>(
     counter: Entered<'_, '_, P, S>,
     value: i64,
 ) -> Result<(), Abort> {
-    counter.change(|change| *change = Change { set: Some(value), delta: 0 })
+    counter.change(|change| *change = Change { set: Some(value), ..Change::default() })
 }
 
 /// Reads the value unless the attempt has set it, so that it depends on nobody else.

@@ -18,7 +18,8 @@ use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
-    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Redo, Transaction, Value, contained,
+    ItemId, Needed, ObjectAccess, OutOfRange, Pin, Plain, Protocol, Reason, Redo, Transaction, Value,
+    contained,
 };
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -37,7 +38,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl CommitTimeChange<R>,
     ) -> Result<bool, Abort> {
         if self.changes_at_once() {
-            return Ok(self.update_main(tx, key, |row| change.change(row))?.is_some());
+            let changed = self.update_main(tx, key, |row| change.change(row))?;
+            return self.unless_out_of_range(key, changed);
         }
         let access = self.enter_to_write(tx)?;
         let change = loop {
@@ -45,7 +47,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: as in `read_record`.
             let (id, pending) = unsafe { access.write(self, Record::address(record)) }?;
             if pending && access.tag(id) != tag::CHANGES {
-                return Ok(self.update_own(access, record, id, |row| change.change(row))?.is_some());
+                let changed = self.update_own(access, record, id, |row| change.change(row))?;
+                return self.unless_out_of_range(key, changed);
             }
             if !pending && !self.seems_present(access, record) && !self.is_present(access, record, id)? {
                 continue;
@@ -58,7 +61,21 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Err(change) => break change,
             }
         };
-        Ok(self.update_main(tx, key, |row| change.change(row))?.is_some())
+        let changed = self.update_main(tx, key, |row| change.change(row))?;
+        self.unless_out_of_range(key, changed)
+    }
+
+    /// The result of a change at once: true if the row was changed, false if there is none.
+    pub(crate) fn unless_out_of_range(
+        &self,
+        key: &(impl AsKey<K> + ?Sized),
+        changed: Option<Result<(), OutOfRange>>,
+    ) -> Result<bool, Abort> {
+        match changed {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(OutOfRange)) => Err(self.overflow(key)),
+        }
     }
 
     /// Subtracts an amount from a main column at the commit if there is enough. `None` if there is no row with this key.
@@ -188,12 +205,79 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if !changes.hold_of(&row) {
                 return Err(tx.conflict(Reason::PredicateFailed, id));
             }
-            changes.apply(&mut row);
+            changes.apply(&mut row).map_err(|OutOfRange| tx.overflow_of(id))?;
         }
         Ok(row)
     }
 
-    /// Makes the pending changes of a row, at the commit. The row stays as it is if users' code panics.
+    /// Makes what is to be made once of the pending changes of a row, at the commit.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::settle`](hotrow_core::Object::settle).
+    pub(crate) unsafe fn settle_at_commit(
+        id: ItemId,
+        tx: &mut ObjectAccess<'_, P>,
+    ) -> Result<(), OutOfRange> {
+        if tx.tag(id) != tag::CHANGES {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; nothing is installed meanwhile, and the row is present. The changes are of rows of this type.
+        unsafe {
+            let record = Record::<K, R, P>::at(tx.segment_of(id));
+            let changes = Self::pending_changes(tx, id, true);
+            if !changes.runs_code() {
+                return if Self::fit(changes, record) { Ok(()) } else { Err(OutOfRange) };
+            }
+            let snapshot = record.load();
+            let settled = changes.settled(|pin| snapshot.row(pin).clone(), tx)?;
+            *tx.payload(id) = settled;
+        }
+        Ok(())
+    }
+
+    /// True if the sums of an item's pending changes stay in range.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::changes_fit`](hotrow_core::Object::changes_fit).
+    pub(crate) unsafe fn pending_fit(item: &Item<P>) -> bool {
+        // SAFETY: the tag says what the payload is; as in `settle_at_commit`.
+        item.tag() != tag::CHANGES
+            || unsafe {
+                Self::fit(*item.payload::<CommitTimeChanges<R>>(), Record::<K, R, P>::at(item.segment()))
+            }
+    }
+
+    /// True if the sums of changes, of which none runs users' code, stay in range.
+    ///
+    /// # Safety
+    ///
+    /// The changes are of rows of this type.
+    unsafe fn fit(changes: CommitTimeChanges<R>, record: &Record<K, R, P>) -> bool {
+        // SAFETY: the caller's promise.
+        changes.fit(|needed| unsafe { Self::bits_of(record, needed) })
+    }
+
+    /// Loads the bits of a column of a record.
+    ///
+    /// # Safety
+    ///
+    /// It is a column of rows of this type.
+    unsafe fn bits_of(record: &Record<K, R, P>, needed: Needed) -> u64 {
+        let mut row = MaybeUninit::uninit();
+        // SAFETY: there is room for a snapshot, of which the column's bytes are loaded, in one word.
+        unsafe {
+            record.load_bytes(needed.bytes(), row.as_mut_ptr());
+            needed.bits(R::Cell::value_in(row.as_ptr()))
+        }
+    }
+
+    /// Makes the pending changes of a row, at the commit.
     ///
     /// # Safety
     ///
@@ -201,38 +285,47 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) unsafe fn install_changes(item: &mut Item<P>, record: &Record<K, R, P>, pin: &Pin) {
         // SAFETY: the caller's promise.
         let changes = unsafe { *item.payload::<CommitTimeChanges<R>>() };
-        if R::Cell::COPIES && !changes.runs_code() {
+        // SAFETY: the result is taken here and nowhere else.
+        if let Some(result) = unsafe { changes.take_result() } {
+            // SAFETY: the caller's promise.
+            return unsafe { item.install_in(record.cell(), R::Cell::pend(result), pin) };
+        }
+        if R::Cell::COPIES {
             let mut pending = MaybeUninit::<Pending<R>>::uninit();
             // SAFETY: such rows can be copied so; nothing is installed meanwhile, so that the copy is whole. The changes are of
             // rows of this type.
             unsafe {
                 record.load_pending(pending.as_mut_ptr());
                 let mut pending = pending.assume_init();
-                changes.apply(R::Cell::pending_mut(&mut pending));
+                changes.add_all(R::Cell::pending_mut(&mut pending));
                 item.install_in(record.cell(), pending, pin);
             }
             return;
         }
-        // SAFETY: as above.
-        unsafe {
-            if let Some(changed) = Self::changed(item, record, pin) {
-                item.install_in(record.cell(), R::Cell::pend(changed), pin);
-            }
-        }
+        debug_assert!(false, "columns of boxed rows are updated, and other changes have a result");
     }
 
-    /// The row with the pending changes. `None` if users' code panics.
+    /// Calls a function with the row that the pending changes make, which are [settled](Self::settle_at_commit).
     ///
     /// # Safety
     ///
     /// As for [`install_changes`](Self::install_changes).
-    pub(crate) unsafe fn changed(item: &Item<P>, record: &Record<K, R, P>, pin: &Pin) -> Option<R> {
-        let snapshot = record.load();
+    pub(crate) unsafe fn with_changed<O>(
+        item: &Item<P>,
+        record: &Record<K, R, P>,
+        pin: &Pin,
+        look: impl FnOnce(&R) -> O,
+    ) -> O {
         // SAFETY: the caller's promise; nothing is installed meanwhile, so that the copy is whole. The row is present, and the
         // pin was pinned before.
         unsafe {
             let changes = *item.payload::<CommitTimeChanges<R>>();
-            changes.applied(|| snapshot.row(pin).clone(), pin)
+            if let Some(result) = changes.result() {
+                return look(result);
+            }
+            let mut row = record.load().row(pin).clone();
+            changes.add_all(&mut row);
+            look(&row)
         }
     }
 
@@ -264,7 +357,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: the tag says what the payload is; nothing is installed any more in a cell that is kept.
         unsafe {
             let changes = *item.payload::<CommitTimeChanges<R>>();
-            if let Some(changed) = changes.applied(|| kept.in_place().clone(), redo.pin()) {
+            // Another row than the one that was installed. If users' code panics, it stays as it is.
+            let changed = contained(|| changes.applied(|| kept.in_place().clone(), redo.pin()));
+            if let Some(Ok(changed)) = changed {
                 let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
                 redo.keep(Version::<R>::Replaced(R::Cell::new(changed)), heap_bytes);
             }
@@ -279,14 +374,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) unsafe fn conditions_hold(item: &Item<P>, record: &Record<K, R, P>) -> bool {
         // SAFETY: the caller's promise.
         let changes = unsafe { *item.payload::<CommitTimeChanges<R>>() };
-        changes.hold(|needed| {
-            let mut row = MaybeUninit::uninit();
-            // SAFETY: there is room for a snapshot, of which the column's bytes are loaded, in one word.
-            unsafe {
-                record.load_bytes(needed.bytes(), row.as_mut_ptr());
-                needed.bits(R::Cell::value_in(row.as_ptr()))
-            }
-        })
+        // SAFETY: the conditions are on columns of rows of this type.
+        changes.hold(|needed| unsafe { Self::bits_of(record, needed) })
     }
 
     /// The attempt's own pending write, as a row: changes become an update, unless the read is not kept.
@@ -311,21 +400,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        column: Column<R, F>,
-        amount: F,
+        addition: Addition<R, F>,
     ) -> Result<bool, Abort> {
-        let addition = Addition::new(column, amount);
         if R::Cell::COPIES {
-            self.change_main_at_commit(tx, key, addition)
-        } else {
-            Ok(self.update(tx, key, |row| addition.change(row))?.is_some())
+            return self.change_main_at_commit(tx, key, addition);
         }
+        let changed = self.update(tx, key, |row| addition.change(row))?;
+        self.unless_out_of_range(key, changed)
     }
 }
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Adds an amount (which may be negative) to a column of a row without reading it: `column_of!(Account, balance)`, or
-    /// [`Column::whole`] for a row that is a number. It wraps around at the ends of the column's range.
+    /// [`Column::whole`] for a row that is a number.
     ///
     /// Transactions that only add to a row never abort each other: the amounts are added at the commit. A transaction
     /// that reads the row, before or afterwards, depends on its value like any reader. Rows that are boxed, and rows of a
@@ -333,7 +420,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # Errors
     ///
-    /// As [`update`](Self::update).
+    /// As [`update`](Self::update). If the sum is not in the column's range, the transaction rolls back with
+    /// [`Overflow`](hotrow_core::Overflow), here or at its commit; [`wrapping_add`](Self::wrapping_add) wraps around.
     #[inline]
     pub fn add<F: Addend>(
         &self,
@@ -342,7 +430,23 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         amount: F,
     ) -> Result<(), Abort> {
-        if self.shared.add(tx, key, column, amount)? { Ok(()) } else { Err(self.shared.missing(key)) }
+        self.changed(key, self.shared.add(tx, key, Addition::new(column, amount))?)
+    }
+
+    /// As [`add`](Self::add), but the sum wraps around at the ends of the column's range.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn wrapping_add<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<(), Abort> {
+        self.changed(key, self.shared.add(tx, key, Addition::new(column, amount).wrapping())?)
     }
 
     /// As [`add`](Self::add), but a missing row is no error: false, and nothing changed, if there is none with this key.
@@ -358,7 +462,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         amount: F,
     ) -> Result<bool, Abort> {
-        self.shared.add(tx, key, column, amount)
+        self.shared.add(tx, key, Addition::new(column, amount))
     }
 
     /// Subtracts an amount from a column of a row if that is at least the amount, and tells whether it was.
@@ -399,10 +503,10 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// back, and two transactions that only make such changes never abort each other, so the result depends on the order of
     /// their commits.
     ///
-    /// `change` runs while the row is locked: it should be short, and use nothing but what it has captured. It may run several
-    /// times, each time on another copy of the row: an operation of the same transaction that needs the row sees it changed.
-    /// If it panics at the commit, the row stays as it is, and the commit stands. Rows of a table with indexes or
-    /// constraints are [updated](Self::update) instead.
+    /// `change` runs once at the commit, while the row is locked: it should be short, and use nothing but what it has captured. It
+    /// also runs, on another copy of the row, if an operation of the same transaction needs the row before. If it panics, the transaction
+    /// rolls back with [`Error::Panicked`](hotrow_core::Error::Panicked). Rows of a table with indexes or constraints are
+    /// [updated](Self::update) instead.
     ///
     /// # Errors
     ///

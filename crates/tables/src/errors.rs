@@ -9,7 +9,7 @@ use crate::index::Keyed;
 use crate::key::{AsKey, Key};
 use crate::record::Record;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Protocol, Value};
+use hotrow_core::{Abort, Overflow, Protocol, Value};
 
 /// There is no row with this key, and the operation needs one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +79,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn missing(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
         MissingRow { table: self.meta.name().to_owned(), key: format!("{key:?}") }.into()
+    }
+
+    /// The error of an addition that would leave its column's range.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn overflow(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
+        Overflow::new(self.meta.name(), format!("{key:?}")).into()
     }
 
     /// The error of an insertion that has met this record.

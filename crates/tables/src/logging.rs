@@ -5,7 +5,7 @@
 //! [split](crate::split). Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
 //! (`durable`).
 //!
-//! Changes at the commit are logged by their results, which the lock makes final.
+//! Changes at the commit are logged by their results, which the lock makes final, and which are installed.
 
 use crate::database::Database;
 use crate::errors::LoadError;
@@ -195,10 +195,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::UPDATE => unsafe {
                 log.put_changes(entries, key, record.row(), R::Cell::pending(&*item.payload::<Pending<R>>()))
             },
-            // SAFETY: the tag says what the payload is; the caller holds the lock. Users' code that panics changes nothing.
-            tag::CHANGES => unsafe { Self::changed(item, record, pin) }
-                // SAFETY: as above.
-                .map_or(Ok(()), |row| log.put_changes(entries, key, unsafe { record.row() }, &row)),
+            // SAFETY: the tag says what the payload is; the caller holds the lock.
+            tag::CHANGES => unsafe {
+                Self::with_changed(item, record, pin, |row| log.put_changes(entries, key, record.row(), row))
+            },
             // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => log.put(entries, key, unsafe { record.row() }),
             tag::DELETE => log.delete(entries, key),
@@ -224,7 +224,9 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         let ((part, key), value) =
             unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
         // The deletion of the record says all.
-        let Some(value) = value.filter(|value| value.is_present()) else { return Ok(()) };
+        if !value.is_present() {
+            return Ok(());
+        }
         log.put_group(entries, key, part.group(), &|row| value.put::<R, GroupsOf<R>>(row, part.group()))
     }
 }

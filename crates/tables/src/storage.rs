@@ -37,8 +37,8 @@ use crate::span::kept_bounds;
 use crate::split::SplitRows;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Cell, CommitTimeChanges, Engine, Item, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
-    Observed, OpenObservation, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion,
+    Abort, Cell, CommitTimeChanges, Engine, Item, ItemId, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
+    Observed, OpenObservation, OutOfRange, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion,
     Value, WatchedNodes, contained,
 };
 use hotrow_sync::OnceLock;
@@ -613,6 +613,16 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // Otherwise a value would be dropped.
             _ => !item.has_payload(),
         }
+    }
+
+    unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::settle_at_commit(item, tx) }
+    }
+
+    unsafe fn changes_fit(&self, item: &Item<P>, _: &Pin) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { Self::pending_fit(item) }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {

@@ -2,6 +2,7 @@
 
 use super::Commuting;
 use crate::cell::{Cell, Value};
+use crate::commit_time::OutOfRange;
 use crate::item::{Item, ItemId};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
@@ -76,6 +77,8 @@ pub(super) fn changed_by<D: Commuting, P: Protocol>(
 pub(super) struct Kept<D: Commuting> {
     pub(super) condition: D::Condition,
     pub(super) change: Option<D::Change>,
+    /// What the commit has made of the value, if it is logged: the log and memory get the same.
+    result: Option<D::Value>,
     /// Keeps the payload out of the item, however small the rest is.
     _room: [usize; 2],
 }
@@ -111,7 +114,7 @@ pub(super) unsafe fn kept_or_new<D: Commuting, P: Protocol>(
         return kept;
     }
     assert!(!tx.attempt.graph.is_thief, "a thief's payloads would be dropped with it, not with the owner");
-    let new = Kept::<D> { condition: D::Condition::default(), change: None, _room: [0; 2] };
+    let new = Kept::<D> { condition: D::Condition::default(), change: None, result: None, _room: [0; 2] };
     tx.attempt.set_payload(id, new);
     // SAFETY: the item has one now. It is in the arena, because it is too large for the item, and the object's functions
     // do not drop it.
@@ -154,10 +157,14 @@ where
 
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the item has a pending write of this object.
-        let Some(change) = (unsafe { (*item.payload_mut::<Kept<D>>()).change.take() }) else { return };
+        let kept = unsafe { &mut *item.payload_mut::<Kept<D>>() };
+        let Some(change) = kept.change.take() else { return };
         // SAFETY: the item has a segment of this object.
         let segment = unsafe { Segment::<D::Value, P>::from_address(item.segment()) };
-        let changed = contained(|| changed_by::<D, P>(segment, &self.datatype, change));
+        let changed = match kept.result.take() {
+            Some(result) => Some(CellOf::<D>::pend(result)),
+            None => contained(|| changed_by::<D, P>(segment, &self.datatype, change)),
+        };
         if let Some(changed) = changed {
             // SAFETY: the caller holds the segment's lock.
             unsafe { item.install_in(&segment.cell, changed, pin) };
@@ -172,14 +179,29 @@ where
     unsafe fn log(&self, item: &Item<P>, _: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
         let Some(log) = self.log.get() else { return Ok(()) };
         // SAFETY: as in `install`, but that nothing is taken.
-        let (kept, segment) =
-            unsafe { (&*item.payload::<Kept<D>>(), Segment::<D::Value, P>::from_address(item.segment())) };
+        let kept = unsafe { &*item.payload::<Kept<D>>() };
+        let Some(value) = &kept.result else { return Ok(()) };
+        log(self.segments.index(item.segment()), value, entries)
+    }
+
+    unsafe fn settle(&self, id: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        // SAFETY: the item has a pending write of this object, and a segment of it.
+        let (kept, segment) = unsafe {
+            let item = tx.attempt.items.get_mut(id);
+            let segment = Segment::<D::Value, P>::from_address(item.segment());
+            (&mut *item.payload_mut::<Kept<D>>(), segment)
+        };
         let Some(change) = &kept.change else { return Ok(()) };
-        // The caller holds the segment's lock, so that the value is that which `install` will find.
-        let mut value = look_at::<D, P, _>(segment, D::Value::clone);
-        // A change that panics changes nothing, neither here nor when it is installed.
-        let changed = contained(|| self.datatype.apply(change.clone(), &mut value));
-        changed.map_or(Ok(()), |()| log(self.segments.index(item.segment()), &value, entries))
+        if !look_at::<D, P, _>(segment, |value| self.datatype.fits(change, value)) {
+            return Err(OutOfRange);
+        }
+        if self.log.get().is_some() {
+            // The caller holds the segment's lock, so that the value is that which `install` will find.
+            let mut value = look_at::<D, P, _>(segment, D::Value::clone);
+            self.datatype.apply(change.clone(), &mut value);
+            kept.result = Some(value);
+        }
+        Ok(())
     }
 
     /// The payload is dropped with the arena.

@@ -98,6 +98,7 @@ impl<P: Protocol> StolenWork<P> {
             && attempt.observations() == 0
             && !(attempt.wants_cleanup
                 || attempt.wants_check
+                || attempt.settles
                 || attempt.is_half_changed
                 || attempt.items.has_predicates()
                 || attempt.is_recorded());
@@ -199,6 +200,7 @@ impl<P: Protocol> Attempt<P> {
         }
         self.wants_cleanup |= stolen.wants_cleanup;
         self.wants_check |= stolen.wants_check;
+        self.settles |= stolen.settles;
         self.is_half_changed |= stolen.is_half_changed;
         if let (Some(log), Some(theirs)) = (&mut self.log, &mut stolen.log) {
             log.absorb(theirs);

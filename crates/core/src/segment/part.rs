@@ -8,7 +8,7 @@ use crate::abort::{Abort, Reason};
 use crate::cell::Cell;
 use crate::column::Column;
 use crate::column_groups::{Part, Words};
-use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
+use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
 use crate::item::{Flags, Item, ItemId};
 use crate::object::Object;
 use crate::pin::Pin;
@@ -222,7 +222,8 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
                 if !own.is_present() {
                     return Ok(Presence::Deleted);
                 }
-                change.take().expect(ONCE).change(own);
+                let changed = change.take().expect(ONCE).change(own);
+                changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
                 return Ok(Presence::Present(()));
             }
             if !pending && !seems_present && !self.is_there(tx, id)? {
@@ -237,7 +238,8 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
                 }
                 Err(change) => match self.read_part_for_update(tx, object)? {
                     Presence::Present((id, mut part)) => {
-                        change.change(&mut part);
+                        let changed = change.change(&mut part);
+                        changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
                         Self::store_part(tx, id, part);
                         Ok(Presence::Present(()))
                     }
@@ -296,7 +298,8 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
                 Presence::Present((id, mut part)) => {
                     let is_enough = *column.of_mut(&mut part) >= amount;
                     if is_enough {
-                        Addition::negative(column, amount).change(&mut part);
+                        let changed = Addition::negative(column, amount).change(&mut part);
+                        changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
                         Self::store_part(tx, id, part);
                     }
                     Ok(Presence::Present(is_enough))

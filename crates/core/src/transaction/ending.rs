@@ -70,7 +70,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_on_snapshot() {
             return self.end_on_snapshot();
         }
-        if self.stop.is_none() && self.prepare() && self.between_halves() {
+        if self.stop.is_none() && self.prepare() && self.settle_changes() && self.between_halves() {
             // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
             let is_watched = self.waiting().has_watchers();
@@ -167,7 +167,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return false;
         }
         match self.protocol.prepare(self.attempt) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.is_valid = true;
+                true
+            }
             Err(lost) => {
                 // Naming the key runs users' code, which no snapshot should wait for.
                 self.attempt.end_stamped(false);
@@ -182,7 +185,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// intentions). Otherwise the attempt has lost, and another one follows. One that the log has refused was prepared.
     #[cold]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
+        // After the first half of a commit it is known.
         if !P::OPAQUE
+            && !self.is_valid
             && !self.is_on_snapshot()
             && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_) | Stop::Refused(_)))
         {

@@ -173,17 +173,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        column: Column<R, F>,
-        amount: F,
+        addition: Addition<R, F>,
     ) -> Result<bool, Abort> {
         if const { !Self::HAS_GROUPS } {
-            return self.add_to_main(tx, key, column, amount);
+            return self.add_to_main(tx, key, addition);
         }
+        let column = addition.column();
         match self.place_of(column) {
-            Place::Main => self.add_to_main(tx, key, column, amount),
-            Place::Several => self.change_at_commit(tx, key, Addition::new(column, amount)),
+            Place::Main => self.add_to_main(tx, key, addition),
+            Place::Several => self.change_at_commit(tx, key, addition),
             Place::Part(split, group) => {
-                let addition = Addition::new(column.in_part::<GroupsOf<R>>(), amount);
+                let addition = addition.to(column.in_part::<GroupsOf<R>>());
                 self.change_part_at_commit(tx, key, (split, group), addition)
             }
         }

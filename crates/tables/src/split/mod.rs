@@ -63,8 +63,8 @@ use crate::storage::{Shared, key_hash};
 use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Columns, EngineId, Item, Keeper, Object, ObjectAccess, ObjectMeta, Pin, Presence, Protocol,
-    Reason, Redo, SavedWrite, Saver, Segment, Value,
+    Abort, Columns, EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin,
+    Presence, Protocol, Reason, Redo, SavedWrite, Saver, Segment, Value,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
@@ -281,6 +281,16 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
     fn installs_in_regions(&self, item: &Item<P>) -> bool {
         // SAFETY: see above. It is asked of pending writes.
         unsafe { PartOf::<R, P>::installs_in_regions(item) }
+    }
+
+    unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::settle(item, tx) }
+    }
+
+    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::changes_fit(item, pin) }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {

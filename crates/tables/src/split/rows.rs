@@ -94,7 +94,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         if const { Self::HAS_GROUPS } && self.split().is_some() {
             // The change needs all segments.
-            return Ok(self.update(tx, key, |row| change.change(row))?.is_some());
+            let changed = self.update(tx, key, |row| change.change(row))?;
+            return self.unless_out_of_range(key, changed);
         }
         self.change_main_at_commit(tx, key, change)
     }
