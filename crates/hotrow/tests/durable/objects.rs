@@ -1,10 +1,11 @@
 //! Durable objects: boxes, counters and arrays, by name.
 
 use crate::power::open;
-use crate::support::choose;
+use crate::support::{choose, for_each_protocol};
 use hotrow::durable::Mode;
 use hotrow::durable::storage::Faulty;
-use hotrow::{Database, Misuse, Occ};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::{Column, Database, Error, Misuse, Occ, Overflow};
 use std::sync::Arc;
 
 fn reopened(storage: &Arc<Faulty>) -> Database<Occ> {
@@ -101,4 +102,57 @@ fn objects_of_other_kinds_and_types_are_refused() {
     refuse(&db, true);
     let other = db.table::<u64, u64>("box").create().unwrap_err();
     assert!(other.to_string().contains("its kind: table was box"), "{other}");
+}
+
+#[test]
+fn a_change_at_the_commit_runs_once_and_the_log_has_what_memory_has() {
+    for_each_protocol!(1, |P| {
+        let storage = Arc::new(Faulty::new(1));
+        let calls = Arc::new(AtomicU64::new(100));
+        let seen = |db: &Database<P>| {
+            let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
+            let texts = db.table::<u64, String>("texts").durable().create().unwrap();
+            let (number, counter) =
+                (db.durable_box("box", 0_u64).unwrap(), db.durable_counter("counter", 0).unwrap());
+            (rows, texts, number, counter)
+        };
+        let db: Database<P> = open(storage.clone(), Mode::Group);
+        let (rows, texts, number, counter) = seen(&db);
+        rows.bulk_insert([(1, 0)]).unwrap();
+        texts.bulk_insert([(1, String::new())]).unwrap();
+        let next = || {
+            let calls = calls.clone();
+            move || calls.fetch_add(1, Ordering::Relaxed)
+        };
+        let changed = db.transact(|tx| {
+            let (row, text, value) = (next(), next(), next());
+            rows.apply(tx, &1, move |present| *present = row())?;
+            texts.apply(tx, &1, move |present| *present = text().to_string())?;
+            counter.add(tx, 1)?;
+            number.apply(tx, move |present| *present = value())
+        });
+        assert_eq!((changed, calls.load(Ordering::Relaxed)), (Ok(()), 103), "each has run once");
+        // Nothing of one that panics is logged, or seen.
+        let panicked = db.transact(|tx| {
+            rows.add(tx, &1, Column::whole(), 1)?;
+            counter.add(tx, 1)?;
+            texts.apply(tx, &1, |_| panic!("at the commit"))
+        });
+        assert!(matches!(panicked, Err(Error::Panicked { .. })), "{panicked:?}");
+        let overflow = db.transact(|tx| {
+            counter.add(tx, 1)?;
+            rows.add(tx, &1, Column::whole(), u64::MAX)
+        });
+        assert!(overflow.unwrap_err().downcast_ref::<Overflow>().is_some());
+        let all =
+            db.transact(|tx| Ok((rows.get(tx, &1)?, texts.get(tx, &1)?, number.get(tx)?, counter.get(tx)?)));
+        let before = all.unwrap();
+        drop((rows, texts, number, counter, db));
+        let db: Database<P> = open(storage, Mode::Group);
+        let (rows, texts, number, counter) = seen(&db);
+        let after =
+            db.transact(|tx| Ok((rows.get(tx, &1)?, texts.get(tx, &1)?, number.get(tx)?, counter.get(tx)?)));
+        assert_eq!(after, Ok(before.clone()));
+        assert_eq!(before.3, 1);
+    });
 }

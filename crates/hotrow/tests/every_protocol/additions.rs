@@ -7,8 +7,8 @@ use crate::support::{
 };
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Column, ConstraintViolated, Database, Direction, Engine, MissingRow, Protocol, Table, Transaction,
-    Value, column_of,
+    Abort, Column, ConstraintViolated, Database, Direction, Engine, MissingRow, Overflow, Protocol, TArray,
+    TBox, TCounter, TCounters, Table, Transaction, Value, column_of,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -94,11 +94,11 @@ fn additions_wrap_around_within_their_column() {
         let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
         table.bulk_insert([(1, account(i64::MAX))]).unwrap();
         let added = engine.transact(|tx| {
-            table.add(tx, &1, column_of!(Account, balance), 1)?;
-            table.add(tx, &1, column_of!(Account, flags), 9)?;
-            table.add(tx, &1, column_of!(Account, level), 50)?;
-            table.add(tx, &1, column_of!(Account, limit), -8)?;
-            table.add(tx, &1, column_of!(Account, flags), 2)?;
+            table.wrapping_add(tx, &1, column_of!(Account, balance), 1)?;
+            table.wrapping_add(tx, &1, column_of!(Account, flags), 9)?;
+            table.wrapping_add(tx, &1, column_of!(Account, level), 50)?;
+            table.wrapping_add(tx, &1, column_of!(Account, limit), -8)?;
+            table.wrapping_add(tx, &1, column_of!(Account, flags), 2)?;
             assert!(!table.add_if_present(tx, &2, column_of!(Account, limit), 1)?);
             Ok(())
         });
@@ -111,6 +111,72 @@ fn additions_wrap_around_within_their_column() {
         });
         assert!(missing.unwrap_err().downcast_ref::<MissingRow>().is_some());
         assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
+    });
+}
+
+#[test]
+fn additions_that_leave_the_range_roll_back_and_name_the_row() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let db = Database::on(&engine);
+        let plain = db.table::<u64, Account>("plain").create().unwrap();
+        let checked = db.table::<u64, Account>("checked").check("any", |_, _| true).create().unwrap();
+        let boxed = db.table::<u64, Named>("boxed").create().unwrap();
+        let full = |table: &Table<u64, Account, P>| {
+            table.bulk_insert([(1, account(i64::MAX - 1)), (2, account(0))]).unwrap();
+        };
+        [&plain, &checked].into_iter().for_each(full);
+        boxed.bulk_insert([(1, Named { name: String::from("ada"), points: u32::MAX })]).unwrap();
+        let (number, numbers) =
+            (TBox::named(&engine, "number", u8::MAX), TArray::new(&engine, 2, |_| i64::MIN));
+        let (counter, counters) = (TCounter::new(&engine, i64::MAX), TCounters::new(&engine, [0, i64::MIN]));
+        let balance = column!(Account, balance);
+        type Add<'a, P> = &'a dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>;
+        let additions: [(&str, Add<'_, P>); 9] = [
+            ("plain[1]", &|tx| plain.add(tx, &1, balance, 5)),
+            ("plain[1]", &|tx| {
+                plain.add(tx, &1, balance, 5)?;
+                plain.add(tx, &1, column!(Account, limit), 1)?;
+                // An operation that needs the row.
+                plain.get(tx, &1).map(drop)
+            }),
+            ("plain[1]", &|tx| {
+                plain.add(tx, &1, column!(Account, visits), 1)?;
+                plain.apply(tx, &1, |row| row.limit = 3)?;
+                plain.add(tx, &1, balance, 5)
+            }),
+            ("checked[1]", &|tx| checked.add(tx, &1, balance, 5)),
+            ("boxed[1]", &|tx| boxed.add(tx, &1, column!(Named, points), 5)),
+            ("number", &|tx| number.add(tx, 1)),
+            ("array[1]", &|tx| numbers.add(tx, 1, -1)),
+            ("counter", &|tx| counter.add(tx, 1)),
+            ("counters[1]", &|tx| counters.add(tx, 1, -1)),
+        ];
+        for (name, add) in additions {
+            let ended = engine.transact(|tx| {
+                plain.add(tx, &2, balance, 1)?;
+                counter.add(tx, -1)?;
+                counter.add(tx, 1)?;
+                add(tx)
+            });
+            let error = ended.unwrap_err();
+            let overflow = error.downcast_ref::<Overflow>().unwrap_or_else(|| panic!("{name}: {error}"));
+            assert!(overflow.to_string().contains(name), "{name}: {overflow}");
+            let balances = [(&plain, 1), (&plain, 2), (&checked, 1)]
+                .map(|(table, key)| engine.transact(|tx| table.read_columns(tx, &key, balance)).unwrap());
+            assert_eq!(balances, [Some(i64::MAX - 1), Some(0), Some(i64::MAX - 1)], "{name}");
+        }
+        // The sum counts, whatever it was in between.
+        let within = engine.transact(|tx| {
+            plain.add(tx, &1, balance, 5)?;
+            plain.add(tx, &1, column!(Account, limit), 1)?;
+            plain.add(tx, &1, balance, -5)?;
+            number.wrapping_add(tx, 1)?;
+            numbers.wrapping_add(tx, 0, -1)
+        });
+        assert_eq!(within, Ok(()));
+        let seen = engine.transact(|tx| Ok((number.get(tx)?, numbers.get(tx, 0)?, counter.get(tx)?)));
+        assert_eq!(seen, Ok((0, i64::MAX, i64::MAX)));
     });
 }
 

@@ -3,7 +3,9 @@
 use crate::support::steps::judge;
 use crate::support::{self, Census, attempts, for_each_concurrent_protocol, for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Column, Database, Engine, Protocol, TArray, TBox, Table, Transaction, Value, column_of};
+use hotrow::{
+    Abort, Column, Database, Engine, Error, Protocol, TArray, TBox, Table, Transaction, Value, column_of,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
@@ -327,31 +329,40 @@ fn nothing_is_sold_twice_and_nothing_is_lost_by_threads() {
 }
 
 #[test]
-fn a_panic_at_the_commit_leaves_its_value_as_it_was_and_the_others_changed() {
+fn a_panic_at_the_commit_rolls_everything_back() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let places = Places::new(&engine, 1);
         let texts = Database::on(&engine).table::<u64, String>("texts").create().unwrap();
         texts.bulk_insert([(1, "one".into())]).unwrap();
-        let ended = engine.transact(|tx| {
+        let change = |tx: &mut Transaction<'_, P>| {
             texts.append(tx, &1, ["+".to_owned()])?;
             texts.append(tx, &1, ['t', 'w'])?;
             texts.apply(tx, &1, |text| text.push('o'))?;
-            places.number.apply(tx, |value| {
-                *value = 99;
-                panic!("at the commit")
-            })?;
-            places.rows.apply(tx, &1, |value| {
-                *value = 99;
-                panic!("at the commit")
-            })?;
             places.add(tx, 1, 1)?;
             places.add(tx, 3, 1)
-        });
-        assert_eq!(ended, Ok(()));
-        for (place, value) in [1, 2, 1, 2].into_iter().enumerate() {
-            assert_eq!(engine.transact(|tx| places.get(tx, place)), Ok(value), "place {place}");
+        };
+        for place in 0..2 {
+            let ended = engine.transact(|tx| {
+                change(tx)?;
+                let panics = |value: &mut u64| {
+                    *value = 99;
+                    panic!("at the commit")
+                };
+                if place == 0 {
+                    places.number.apply(tx, panics)
+                } else {
+                    places.add(tx, 2, 1)?;
+                    places.rows.apply(tx, &1, panics)
+                }
+            });
+            assert_eq!(ended, Err(Error::Panicked { message: "at the commit".into() }));
+            for place in 0..4 {
+                assert_eq!(engine.transact(|tx| places.get(tx, place)), Ok(1), "place {place}");
+            }
+            assert_eq!(engine.transact(|tx| texts.get(tx, &1)), Ok(Some("one".into())));
         }
+        assert_eq!(engine.transact(change), Ok(()));
         assert_eq!(engine.transact(|tx| texts.get(tx, &1)), Ok(Some("one+two".into())));
         let missing = engine.transact(|tx| texts.apply(tx, &2, String::clear));
         assert!(missing.unwrap_err().downcast_ref::<hotrow::MissingRow>().is_some());
