@@ -9,7 +9,9 @@
 //!   that reads the hot row first and then a thousand others fails whenever somebody changes that row meanwhile.
 //! - **Do not read what you only change.** [`Table::add`] adds to a column of a row at the commit; [`max`](Table::max),
 //!   [`set`](Table::set), [`append`](Table::append) and [`apply`](Table::apply), with any closure that gives nothing back, change it
-//!   there, too. Such changes never make each other abort. [`subtract_if_enough`](Table::subtract_if_enough) depends
+//!   there, too. Such changes never make each other abort. A sum that leaves the column's range is a rollback with
+//!   [`Overflow`] that names the row ([`wrapping_add`](Table::wrapping_add) wraps around). In a table with indexes or constraints all
+//!   of these are [updates](Table::update), which read the row, and so they are in boxed rows, but for `apply`. [`subtract_if_enough`](Table::subtract_if_enough) depends
 //!   on there being enough, and not on how much there is. [`TBox`] and [`TArray`] have the same operations, and [`TCounter`] tests
 //!   besides ([`is_at_least`](TCounter::is_at_least)). A [`Sequence`] gives out numbers outside of all
 //!   conflicts. [`Table::replace`] depends on the row's being there, not on its content. Under `drp` any change may be
