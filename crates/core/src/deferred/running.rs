@@ -11,8 +11,9 @@ use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::panic_message;
 use crate::worker;
 use hotrow_sync::profile;
+use hotrow_sync::region;
 use hotrow_sync::thread::label;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 /// The progress of a transaction's deferred operations.
@@ -369,6 +370,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 Err(self.roll_back_later(reason))
             }
             Ok(result) => result,
+            Err(panic) if region::leaves(&*panic) => resume_unwind(panic),
             Err(panic) => Err(self.panicked(panic_message(panic))),
         }
     }
