@@ -182,7 +182,9 @@ pub trait Context: Sized {
         amount: Self::Val<F>,
     ) -> Result<(), Self::Stop> {
         self.commute_columns(table, key, column, amount, |value, amount| {
-            Addition::new(Column::whole(), amount).change(value);
+            // One that wraps around never fails.
+            let wrapped = Addition::new(Column::whole(), amount).wrapping().change(value);
+            debug_assert!(wrapped.is_ok(), "it wraps around");
         })
     }
 
