@@ -126,11 +126,9 @@ pub trait Commuting: Send + Sync + Sized + 'static {
         self.holds(condition, change, value)
     }
 
-    /// True if a transaction's change can be applied to the value: a sum stays in its range, say. Otherwise its commit is a rollback with
-    /// [`Overflow`](crate::Overflow).
-    fn fits(&self, _change: &Self::Change, _value: &Self::Value) -> bool {
-        true
-    }
+    /// Tells if a transaction's change can be applied to a value: a sum stays in its range, say. Otherwise its commit is a rollback with
+    /// [`Overflow`](crate::Overflow). `None`: every change can.
+    const FITS: Option<fn(&Self::Change, &Self::Value) -> bool> = None;
 
     /// Applies a transaction's change. Called when it commits: one call at a time, in the order of the commits.
     fn apply(&self, change: Self::Change, value: &mut Self::Value);
@@ -338,7 +336,7 @@ where
             if !pending {
                 tx.write_payload(id);
             }
-            tx.attempt.settles = true;
+            tx.attempt.settles |= D::FITS.is_some() || object.log.get().is_some();
             kept.as_mut()
         };
         Ok(change(kept.change.get_or_insert_default()))

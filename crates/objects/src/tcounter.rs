@@ -65,9 +65,9 @@ impl Commuting for Counter {
         condition.contains(*value)
     }
 
-    fn fits(&self, change: &Change, value: &i64) -> bool {
+    const FITS: Option<fn(&Change, &i64) -> bool> = Some(|change, value| {
         !change.overflows && change.set.unwrap_or(*value).checked_add(change.delta).is_some()
-    }
+    });
 
     fn apply(&self, change: Change, value: &mut i64) {
         *value = change.applied_to(*value);

@@ -170,6 +170,11 @@ pub trait Context: Sized {
 
     /// Adds an amount to a column of a row, which [commutes](Self::commute). Nothing happens if the row is missing.
     ///
+    /// A sum that leaves the column's range rolls the transaction back with [`Overflow`](hotrow_core::Overflow) if the context runs
+    /// operations at once, as [`Table::add`](crate::Table::add) does. Contexts that defer operations or run them in pieces, where it
+    /// may be too late for a rollback, let it wrap around: a procedure for them that comes near the ends of a range
+    /// [updates](Self::update) the row, and checks.
+    ///
     /// # Errors
     ///
     /// As [`read`](Self::read).

@@ -38,8 +38,8 @@ use crate::split::SplitRows;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, ItemId, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
-    Observed, OpenObservation, OutOfRange, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion,
-    Value, WatchedNodes, contained,
+    Observed, OpenObservation, OutOfRange, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange,
+    StructureVersion, Value, WatchedNodes, contained,
 };
 use hotrow_sync::OnceLock;
 use hotrow_sync::hashing::KeyHashing;

@@ -192,7 +192,9 @@ where
             (&mut *item.payload_mut::<Kept<D>>(), segment)
         };
         let Some(change) = &kept.change else { return Ok(()) };
-        if !look_at::<D, P, _>(segment, |value| self.datatype.fits(change, value)) {
+        if let Some(fits) = D::FITS
+            && !look_at::<D, P, _>(segment, |value| fits(change, value))
+        {
             return Err(OutOfRange);
         }
         if self.log.get().is_some() {

@@ -89,6 +89,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         if result.is_err() {
             (self.engine, self.stop, self.execution, self.open) = (engine, None, Execution::new(), true);
+            self.is_valid = false;
             set_rollback(false);
             self.attempt.reopen();
         }

@@ -110,8 +110,8 @@ fn a_change_at_the_commit_runs_once_and_the_log_has_what_memory_has() {
         let storage = Arc::new(Faulty::new(1));
         let calls = Arc::new(AtomicU64::new(100));
         let seen = |db: &Database<P>| {
-            let rows = db.table::<u64, u64>("rows").durable().create().unwrap();
-            let texts = db.table::<u64, String>("texts").durable().create().unwrap();
+            let rows = db.table::<u64, u64>("rows").create().unwrap();
+            let texts = db.table::<u64, String>("texts").create().unwrap();
             let (number, counter) =
                 (db.durable_box("box", 0_u64).unwrap(), db.durable_counter("counter", 0).unwrap());
             (rows, texts, number, counter)

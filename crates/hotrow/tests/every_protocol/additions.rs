@@ -130,23 +130,23 @@ fn additions_that_leave_the_range_roll_back_and_name_the_row() {
         let (number, numbers) =
             (TBox::named(&engine, "number", u8::MAX), TArray::new(&engine, 2, |_| i64::MIN));
         let (counter, counters) = (TCounter::new(&engine, i64::MAX), TCounters::new(&engine, [0, i64::MIN]));
-        let balance = column!(Account, balance);
+        let balance = column_of!(Account, balance);
         type Add<'a, P> = &'a dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>;
         let additions: [(&str, Add<'_, P>); 9] = [
             ("plain[1]", &|tx| plain.add(tx, &1, balance, 5)),
             ("plain[1]", &|tx| {
                 plain.add(tx, &1, balance, 5)?;
-                plain.add(tx, &1, column!(Account, limit), 1)?;
+                plain.add(tx, &1, column_of!(Account, limit), 1)?;
                 // An operation that needs the row.
                 plain.get(tx, &1).map(drop)
             }),
             ("plain[1]", &|tx| {
-                plain.add(tx, &1, column!(Account, visits), 1)?;
+                plain.add(tx, &1, column_of!(Account, visits), 1)?;
                 plain.apply(tx, &1, |row| row.limit = 3)?;
                 plain.add(tx, &1, balance, 5)
             }),
             ("checked[1]", &|tx| checked.add(tx, &1, balance, 5)),
-            ("boxed[1]", &|tx| boxed.add(tx, &1, column!(Named, points), 5)),
+            ("boxed[1]", &|tx| boxed.add(tx, &1, column_of!(Named, points), 5)),
             ("number", &|tx| number.add(tx, 1)),
             ("array[1]", &|tx| numbers.add(tx, 1, -1)),
             ("counter", &|tx| counter.add(tx, 1)),
@@ -169,7 +169,7 @@ fn additions_that_leave_the_range_roll_back_and_name_the_row() {
         // The sum counts, whatever it was in between.
         let within = engine.transact(|tx| {
             plain.add(tx, &1, balance, 5)?;
-            plain.add(tx, &1, column!(Account, limit), 1)?;
+            plain.add(tx, &1, column_of!(Account, limit), 1)?;
             plain.add(tx, &1, balance, -5)?;
             number.wrapping_add(tx, 1)?;
             numbers.wrapping_add(tx, 0, -1)
