@@ -121,7 +121,7 @@ pub struct OutOfRange;
 pub struct Overflow {
     /// The name of the table or object.
     pub object: String,
-    /// The row's key, or the element's index; empty for an object of one value.
+    /// The row's key, or the element's index; `value` for an object of one value.
     pub key: String,
 }
 
