@@ -5,8 +5,7 @@ use hotrow::durable::storage::{Faulty, Storage};
 use hotrow::durable::{CheckpointError, LogOptions, LogReport, Mode};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::{clock, thread};
-use hotrow::{Database, Occ, Protocol, Value};
-use serde::{Deserialize, Serialize};
+use hotrow::{Database, Occ, Protocol, Stored, Value};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +116,7 @@ fn a_checkpoint_that_fails_is_told_and_tried_again() {
 }
 
 /// A row whose clone panics for a while.
-#[derive(Value, Serialize, Deserialize, Debug)]
+#[derive(Value, Stored, Debug)]
 struct Fragile {
     text: String,
 }

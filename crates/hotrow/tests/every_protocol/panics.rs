@@ -221,7 +221,7 @@ fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_
             assert_eq!(engine.transact(|tx| table.get(tx, &round)), Ok(None));
         }
         assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 5, 5)), Ok(true));
-        assert_eq!(engine.worker().is_ok(), engine.workers_max() > 1);
+        assert!(engine.worker().is_ok());
     });
 }
 

@@ -312,8 +312,7 @@ fn operations_that_were_deferred_run_before_the_part_and_later_ones_at_once() {
 fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
     for_each_protocol!(1, |P| {
         Interleaving::<P>::new().run(|engine, [mut only]| {
-            let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
-            table.bulk_insert([(1, 10)]).unwrap();
+            let table = support::loaded(Database::on(engine).table::<u64, u64>("rows"), [(1, 10)]);
             only.step(|tx| {
                 let part = tx.savepoint(|tx| {
                     assert!(table.replace_if_present(tx, &1, 11)?);

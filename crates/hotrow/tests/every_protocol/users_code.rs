@@ -79,13 +79,8 @@ fn for_each_table<P: Protocol, R: Value>(
     test: impl Fn(Table<Hooked, R, P>, &dyn Fn(u64) -> Hooked),
 ) {
     let key = |number| Hooked { number, hooks };
-    let tables = [
-        Database::on(engine).table("hash").hash(10).create().unwrap(),
-        Database::on(engine).table("ordered").create().unwrap(),
-    ];
-    for table in tables {
-        table.bulk_insert(keys.clone().map(|number| (key(number), row(number)))).unwrap();
-        test(table, &key);
+    for builder in [Database::on(engine).table("hash").hash(10), Database::on(engine).table("ordered")] {
+        test(support::loaded(builder, keys.clone().map(|number| (key(number), row(number)))), &key);
     }
 }
 
