@@ -1,21 +1,20 @@
 //! Snapshots across the boundary of a simulation: opened on the one side and read on the other, while rows change on both.
 
-use hotrow::erased::{Database, Row, Snapshot, Table};
-use hotrow::protocols::PROTOCOLS;
+use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::Mutex;
+use hotrow::{Database, Protocol, Snapshot, Table};
 use hotrow_sim::{Config, Machine, Simulation};
 use std::time::Duration;
 
 const KEYS: u64 = 20;
 
 /// The tables' numbers, which are the same in all rows of a state.
-fn state(snapshot: &Snapshot, tables: &[Table]) -> u64 {
+fn state<P: Protocol>(snapshot: &Snapshot<P>, tables: &[Table<u64, u64, P>]) -> u64 {
     let read = snapshot.transact(|tx| {
         let mut numbers = Vec::new();
         for table in tables {
             for key in 0..KEYS {
-                let row = tx.get(table, key.to_be_bytes())?;
-                numbers.push(row.map(|row| u64::from_le_bytes(row[..8].try_into().unwrap())));
+                numbers.push(table.get(tx, &key)?);
             }
         }
         Ok(numbers)
@@ -24,23 +23,22 @@ fn state(snapshot: &Snapshot, tables: &[Table]) -> u64 {
     // Every other state lacks the odd keys.
     let number = numbers[0].expect("an even key is always there");
     for (at, found) in numbers.iter().enumerate() {
-        let is_there = at % 2 == 0 || number % 2 == 0;
+        let is_there = at % 2 == 0 || number.is_multiple_of(2);
         assert_eq!(*found, is_there.then_some(number), "at {at} of {numbers:?}");
     }
     number
 }
 
 /// Goes to a later state.
-fn change(db: &Database, tables: &[Table], number: u64) {
-    let row = || Row::from(number.to_le_bytes());
+fn change<P: Protocol>(db: &Database<P>, tables: &[Table<u64, u64, P>], number: u64) {
     db.transact(|tx| {
         for table in tables {
-            for key in (0..KEYS).map(u64::to_be_bytes).enumerate() {
-                match key {
-                    (at, key) if at % 2 == 1 && number % 2 == 1 => drop(tx.delete(table, key)?),
-                    (at, key) if at % 2 == 1 && number > 0 => tx.insert(table, key, row())?,
-                    (_, key) if number > 0 => drop(tx.update(table, key, |old| *old = row())?),
-                    (_, key) => tx.insert(table, key, row())?,
+            for key in 0..KEYS {
+                match key % 2 == 1 {
+                    true if number % 2 == 1 => drop(table.delete(tx, &key)?),
+                    true => table.insert(tx, key, number)?,
+                    false if number > 0 => table.update(tx, &key, |row| *row = number)?,
+                    false => table.insert(tx, key, number)?,
                 }
             }
         }
@@ -49,15 +47,19 @@ fn change(db: &Database, tables: &[Table], number: u64) {
     .unwrap();
 }
 
-#[test]
-fn a_snapshot_is_the_same_on_both_sides_of_a_simulations_boundary() {
-    for protocol in PROTOCOLS.iter().filter(|protocol| protocol.workers_max >= 2) {
-        eprintln!("protocol {}", protocol.name);
-        let db = Database::open(protocol.name).unwrap();
-        let tables =
+#[derive(Clone, Copy)]
+struct BothSides;
+
+impl Visitor for BothSides {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, name: &str) {
+        eprintln!("protocol {name}");
+        let db: Database<P> = Database::builder().protocol::<P>().variant(name).open().unwrap();
+        let tables: [Table<u64, u64, P>; 2] =
             [db.table("hash").hash(4).create().unwrap(), db.table("ordered").ordered().create().unwrap()];
         let open = Mutex::new(Vec::new());
-        let look = |open: &[(Snapshot, u64)]| {
+        let look = |open: &[(Snapshot<P>, u64)]| {
             open.iter().for_each(|(snapshot, number)| assert_eq!(state(snapshot, &tables), *number));
         };
         // A snapshot of each state, opened and replaced on either side.
@@ -88,4 +90,9 @@ fn a_snapshot_is_the_same_on_both_sides_of_a_simulations_boundary() {
         let fresh = db.snapshot().unwrap();
         assert_eq!((state(&fresh, &tables), fresh.staleness() < Duration::MAX), (11, true));
     }
+}
+
+#[test]
+fn a_snapshot_is_the_same_on_both_sides_of_a_simulations_boundary() {
+    for_each_protocol(2, BothSides);
 }

@@ -273,11 +273,13 @@ fn keys_that_are_inserted_and_taken_out_again_hide_no_change() {
     impl Scenario for Keys {
         fn run<P: Protocol>(self, engine: &Engine<P>, seed: u64) {
             let database = Database::on(engine);
-            let rows = match seed % 2 {
-                0 => database.table::<u64, u64>("rows").hash(1).create().unwrap(),
-                _ => database.table::<u64, u64>("rows").ordered().create().unwrap(),
+            let builder = match seed % 2 {
+                0 => database.table::<u64, u64>("rows").hash(1),
+                _ => database.table::<u64, u64>("rows").ordered(),
             };
-            (0..seed / 2 % 16).for_each(|key| assert!(rows.bulk_insert(1_000 * key + 999, 0)));
+            let loading = builder.load().unwrap();
+            (0..seed / 2 % 16).for_each(|key| loading.insert(1_000 * key + 999, 0).unwrap());
+            let rows = loading.finish().unwrap();
             judged(engine, 3, seed, |core, worker| {
                 let key = core as u64;
                 let ended = match core {
