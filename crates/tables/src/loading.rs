@@ -167,12 +167,13 @@ impl<K: Key, R: Value, P: Protocol> Loading<K, R, P> {
     pub(crate) fn publish(self) -> Result<Table<K, R, P>, Error> {
         let Self { table, reserved, making, is_filled, is_spoilt, .. } = self;
         let Making { slot, mut parts, mut keep, durable } = making;
-        if is_spoilt.into_inner() {
+        // Relaxed, both: nobody else has the loading any more.
+        if is_spoilt.load(Ordering::Relaxed) {
             let misuse = format!("table {} is not whole: an insertion has panicked", table.name());
             return Err(Error::Misuse(Misuse::Unsupported(misuse)));
         }
         if let Some(durable) = durable {
-            durable.end(&table, is_filled.into_inner())?;
+            durable.end(&table, is_filled.load(Ordering::Relaxed))?;
         }
         // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
         let _ = slot.set(table.clone());
