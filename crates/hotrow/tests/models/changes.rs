@@ -57,9 +57,9 @@ impl<const PLACE: usize> Datatype for Number<PLACE> {
             0 => Place::Box(TBox::new(engine, *state)),
             1 => Place::Array(TArray::new(engine, 1, |_| *state)),
             _ => {
-                let rows = Database::on(engine).table("rows").create().unwrap();
-                rows.bulk_insert([(1, *state)]).unwrap();
-                Place::Row(rows)
+                let loading = Database::on(engine).table("rows").load().unwrap();
+                loading.insert(1, *state).unwrap();
+                Place::Row(loading.finish().unwrap())
             }
         }
     }
