@@ -3,7 +3,7 @@
 //! Whoever knows how keys are hashed can choose many that collide, and so make each operation of a hash table as slow as a search through
 //! all of them. So each table has hashes of its own, by a seed that nobody can foretell.
 //!
-//! Builds with feature `sim` repeat runs exactly. In them the seed is that of the run, if it [says so](repeat), or always the same.
+//! Builds with feature `sim` repeat runs exactly. In them the seed is that of the run, if it says so (`repeat`), or always the same.
 
 use foldhash::SharedSeed;
 use foldhash::quality::{FoldHasher, SeedableRandomState};

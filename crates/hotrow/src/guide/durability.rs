@@ -85,8 +85,8 @@
 //!
 //! # The first rows
 //!
-//! A table that is [loaded](TableBuilder::load) becomes durable when the loading is finished, as a whole: after a crash before that there is no
-//! such table. [`Loading::is_new`] is false for one that was recovered, which has its rows already.
+//! A table that is [loaded](crate::TableBuilder::load) becomes durable when the loading is finished, as a whole: after a crash before that there is no
+//! such table. [`Loading::is_new`](crate::Loading::is_new) is false for one that was recovered, which has its rows already.
 //!
 //! # Room, and time to recover
 //!

@@ -89,7 +89,7 @@ impl Timestamps {
 ///
 /// Nothing in the word needs a total order, because the timestamps themselves order commits. A check that loads an old word
 /// is right all the same: a writer that has locked the word since has found a read timestamp at least as large, and
-/// commits above it. Late reads are noted beside the word, and do need one: see [`LateReads`].
+/// commits above it. Late reads are noted beside the word, and do need one: see `LateReads`.
 #[derive(Debug, Default)]
 pub struct TimestampWord(AtomicU64);
 
