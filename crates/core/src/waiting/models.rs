@@ -3,10 +3,10 @@
 
 use super::registry::Told;
 use super::{Waiter, Waiting};
-use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU32, Ordering};
 use hotrow_sync::model::{Model, Part, step_is_left_out};
 use hotrow_sync::thread::{spawn, yield_now};
+use hotrow_sync::{Arc, Mutex, lock};
 
 /// The address that is watched.
 const ADDRESS: usize = 64;
@@ -15,12 +15,15 @@ const ADDRESS: usize = 64;
 struct Segment {
     lock: AtomicU32,
     value: AtomicU32,
+    /// A number of things to take, behind a lock for which threads do not spin.
+    stock: Mutex<u32>,
     waiting: Arc<Waiting>,
 }
 
 impl Segment {
     fn new() -> Arc<Self> {
-        Arc::new(Self { lock: AtomicU32::new(0), value: AtomicU32::new(0), waiting: Waiting::new() })
+        let (lock, value) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { lock, value, stock: Mutex::new(0), waiting: Waiting::new() })
     }
 
     /// Commits the value 1, and tells those that watch. `looks_before`: when the lock is taken, and not when all is installed.
@@ -78,7 +81,7 @@ impl Segment {
         }
     }
 
-    /// Takes one of what the value counts, and waits until there is one. `passes_on`: what it was told of, when it waits again and
+    /// Takes one of the stock, and waits until there is one. `passes_on`: what it was told of, when it waits again and
     /// when it ends.
     fn take_one(&self, passes_on: bool) {
         let waiter = Arc::new(Waiter::default());
@@ -86,13 +89,10 @@ impl Segment {
         let mut all_owed = None;
         loop {
             let number = self.waiting.enter(ADDRESS, &waiter);
-            while self.lock.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-                yield_now();
-            }
-            let value = self.value.load(Ordering::Acquire);
-            let taken = value.min(1);
-            self.value.store(value - taken, Ordering::Release);
-            self.lock.store(0, Ordering::Release);
+            let mut stock = lock(&self.stock);
+            let taken = (*stock).min(1);
+            *stock -= taken;
+            drop(stock);
             if taken == 0 {
                 self.pass_on(all_owed.take().filter(|_| passes_on), &waiter);
                 waiter.park(None);
@@ -163,12 +163,10 @@ fn two_that_take_one_each_both_end_when_two_have_come_at_once() {
         let passes_on = !step_is_left_out();
         let takers = [segment.clone(), segment.clone()].map(|taker| spawn(move || taker.take_one(passes_on)));
         // One commit, which wakes one of them.
-        while segment.lock.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            yield_now();
-        }
+        let mut stock = lock(&segment.stock);
         let is_watched = segment.waiting.has_watchers();
-        segment.value.store(2, Ordering::Release);
-        segment.lock.store(0, Ordering::Release);
+        *stock = 2;
+        drop(stock);
         if is_watched {
             segment.tell();
         }
