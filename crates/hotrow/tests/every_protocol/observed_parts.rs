@@ -166,8 +166,7 @@ fn a_first_row_of_an_index_depends_on_nothing_behind_it() {
                 });
                 let is_up = direction == Direction::Ascending;
                 assert_eq!(first, Some(Some(if is_up { (1, 10) } else { (3, 30) })));
-                // Behind the first one on either side: another value, and another row.
-                t2.step(|tx| rows.update_if_present(tx, &2, |row| *row = 25));
+                // Behind the first one on either side. (An entry that is removed from the leaf is a conflict.)
                 t2.step(|tx| rows.insert_if_absent(tx, 4, if is_up { 15 } else { 26 }));
                 t2.commit();
                 assert!(t2.committed() || P::LOCKS_RANGES);
