@@ -230,7 +230,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe {
             let record = Record::<K, R, P>::at(tx.segment_of(id));
             let changes = Self::pending_changes(tx, id, true);
-            if !changes.runs_code() {
+            if R::Cell::COPIES && !changes.runs_code() {
                 return if Self::fit(changes, record) { Ok(()) } else { Err(OutOfRange) };
             }
             let snapshot = record.load();
@@ -302,7 +302,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             return;
         }
-        debug_assert!(false, "columns of boxed rows are updated, and other changes have a result");
+        // In a region nothing is settled before.
+        // SAFETY: nothing is installed meanwhile. The changes are of rows of this type.
+        unsafe {
+            let mut row = record.load().row(pin).clone();
+            changes.add_all(&mut row);
+            item.install_in(record.cell(), R::Cell::pend(row), pin);
+        }
     }
 
     /// Calls a function with the row that the pending changes make, which are [settled](Self::settle_at_commit).

@@ -35,7 +35,7 @@ impl<P: Protocol> Stepped<P> {
         let builder = Database::builder().protocol::<P>().variant(chosen()).log(options);
         let (db, mut logger) = builder.open_without_threads(storage.clone()).unwrap();
         let rows = db.table("rows").create().unwrap();
-        let cache = db.table("cache").create().unwrap();
+        let cache = db.table("cache").in_memory().create().unwrap();
         for key in 0..10 {
             db.transact_with_ticket(|tx| {
                 rows.insert(tx, key, 0)?;
