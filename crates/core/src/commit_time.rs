@@ -27,7 +27,7 @@
 //! The list is in the attempt's arena.
 
 use crate::abort::Abort;
-use crate::cell::Plain;
+use crate::cell::{Cell as _, Plain, Value};
 use crate::column::{Column, Columns};
 use crate::item::ItemId;
 use crate::object::Object;
@@ -409,6 +409,16 @@ impl<R> CommitTimeChanges<R> {
     /// True if users' code is among them.
     pub fn runs_code(self) -> bool {
         self.iter().any(|kind| matches!(kind, Kind::Apply(_)))
+    }
+
+    /// True if the changes are made to a copy of the value, once and for all, before anything is logged or installed: they run users' code,
+    /// or the copy itself does. Others are made when the value is installed, in a [region](crate::region) as well.
+    #[inline]
+    pub fn need_copy(self) -> bool
+    where
+        R: Value,
+    {
+        !R::Cell::COPIES || self.runs_code()
     }
 
     /// Makes all changes to a value, the first one first.

@@ -477,7 +477,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// The value with the pending changes, of which none runs users' code, and which fit.
+    /// The value with the pending changes, which [need no copy](CommitTimeChanges::need_copy), and which fit.
     ///
     /// # Safety
     ///
@@ -511,7 +511,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             let segment = Self::from_address(tx.attempt.items.get(id).segment());
             let changes = *tx.payload::<CommitTimeChanges<T>>(id);
             let snapshot = segment.cell.load();
-            if !changes.runs_code() {
+            if !changes.need_copy() {
                 let fit = changes.fit_to(T::Cell::view(&snapshot, tx.pin()));
                 return if fit { Ok(()) } else { Err(OutOfRange) };
             }
@@ -561,8 +561,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// The item is for a segment of this type and has a pending write.
     pub unsafe fn installs_in_regions(item: &Item<P>) -> bool {
         // SAFETY: the caller's promise; the tag says what the payload is.
-        item.tag() == tag::VALUE
-            || T::Cell::COPIES && !unsafe { *item.payload::<CommitTimeChanges<T>>() }.runs_code()
+        item.tag() == tag::VALUE || !unsafe { *item.payload::<CommitTimeChanges<T>>() }.need_copy()
     }
 
     /// Keeps the value for snapshots, for the object's [`Object::keep`].

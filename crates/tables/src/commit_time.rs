@@ -230,7 +230,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe {
             let record = Record::<K, R, P>::at(tx.segment_of(id));
             let changes = Self::pending_changes(tx, id, true);
-            if R::Cell::COPIES && !changes.runs_code() {
+            if !changes.need_copy() {
                 return if Self::fit(changes, record) { Ok(()) } else { Err(OutOfRange) };
             }
             let snapshot = record.load();
@@ -290,24 +290,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the caller's promise.
             return unsafe { item.install_in(record.cell(), R::Cell::pend(result), pin) };
         }
-        if R::Cell::COPIES {
-            let mut pending = MaybeUninit::<Pending<R>>::uninit();
-            // SAFETY: such rows can be copied so; nothing is installed meanwhile, so that the copy is whole. The changes are of
-            // rows of this type.
-            unsafe {
-                record.load_pending(pending.as_mut_ptr());
-                let mut pending = pending.assume_init();
-                changes.add_all(R::Cell::pending_mut(&mut pending));
-                item.install_in(record.cell(), pending, pin);
-            }
-            return;
-        }
-        // In a region nothing is settled before.
-        // SAFETY: nothing is installed meanwhile. The changes are of rows of this type.
+        assert!(const { R::Cell::COPIES }, "a change that needs a copy of the row has one");
+        let mut pending = MaybeUninit::<Pending<R>>::uninit();
+        // SAFETY: such rows can be copied so; nothing is installed meanwhile, so that the copy is whole. The changes are of
+        // rows of this type.
         unsafe {
-            let mut row = record.load().row(pin).clone();
-            changes.add_all(&mut row);
-            item.install_in(record.cell(), R::Cell::pend(row), pin);
+            record.load_pending(pending.as_mut_ptr());
+            let mut pending = pending.assume_init();
+            changes.add_all(R::Cell::pending_mut(&mut pending));
+            item.install_in(record.cell(), pending, pin);
         }
     }
 
@@ -338,7 +329,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if an item's pending changes may be made in a region: they allocate nothing and run no users' code.
     pub(crate) fn changes_fit_regions(item: &Item<P>) -> bool {
         // SAFETY: it is asked of items of this object with pending changes.
-        R::Cell::COPIES && !unsafe { *item.payload::<CommitTimeChanges<R>>() }.runs_code()
+        !unsafe { *item.payload::<CommitTimeChanges<R>>() }.need_copy()
     }
 
     /// True if an item's pending changes have no conditions.
