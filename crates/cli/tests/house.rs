@@ -304,7 +304,7 @@ fn every_module_has_a_name_that_says_what_it_is() {
     assert!(nameless.is_empty(), "{}", nameless.join("\n"));
 }
 
-/// Who prints an error with its chain of sources would read the cause twice.
+/// A report that prints an error with its chain of sources would show the cause twice.
 #[test]
 fn no_error_shows_in_its_text_what_it_has_as_its_source() {
     let mut shown = 0;

@@ -205,7 +205,7 @@ impl<P: Protocol> Attempt<P> {
         }))
     }
 
-    /// What is left to do after its commit.
+    /// The work that is left to do after its commit.
     pub(crate) fn acknowledgement(&self) -> Acknowledgement {
         let later = self
             .logging

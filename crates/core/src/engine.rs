@@ -184,7 +184,7 @@ impl<P: Protocol> Engine<P> {
     /// of a newer moment, because their threads do not run, the newest one that is ready is used;
     /// [`Snapshot::staleness`] says how old it is.
     ///
-    /// What a table or an object is made with belongs to every snapshot, also to those opened before it was made.
+    /// Rows and values with which a table or an object is made belong to every snapshot, also to those opened before.
     ///
     /// # Errors
     ///
@@ -448,7 +448,7 @@ impl<P: Protocol> Engine<P> {
     /// the initial state. See [`history`](crate::history).
     ///
     /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
-    /// What a table or an object that is made later is made with is not recorded either, and counts as having always been there.
+    /// Rows and values with which a table or an object is made later are not recorded either, and count as having always been there.
     ///
     /// # Errors
     ///

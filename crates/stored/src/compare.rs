@@ -49,7 +49,7 @@ pub struct Plan {
     pairs: Vec<Pair>,
 }
 
-/// What is done with a value.
+/// The use of a value.
 #[derive(Debug, Clone)]
 enum Step {
     Copy(Kind),

@@ -53,7 +53,7 @@ impl<P: Protocol> Drop for ReservedNames<P> {
     }
 }
 
-/// What is left to do for a table when it has its rows.
+/// The work that is left to do for a table when it has its rows.
 pub(crate) struct Making<K: Key, R: Value, P: Protocol> {
     /// The place where the handles of its indexes find it.
     pub(crate) slot: TableSlot<K, R, P>,

@@ -77,7 +77,7 @@ pub(super) fn changed_by<D: Commuting, P: Protocol>(
 pub(super) struct Kept<D: Commuting> {
     pub(super) condition: D::Condition,
     pub(super) change: Option<D::Change>,
-    /// What the commit has made of the value, if it is logged: the log and memory get the same.
+    /// The value that the commit has made, if it is logged: the log and memory get the same.
     result: Option<D::Value>,
     /// Keeps the payload out of the item, however small the rest is.
     _room: [usize; 2],

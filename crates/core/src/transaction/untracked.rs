@@ -42,7 +42,7 @@ impl<P: Protocol> Transaction<'_, P> {
         if attempt.profile.isolation.is_on_snapshot() {
             return part(self);
         }
-        // What was deferred is no part of this part. If it fails, so does each operation from here on.
+        // Operations that were deferred before are no part of this part. If one fails, so does each operation from here on.
         let _ = self.0.settle();
         let attempt = &mut self.0.attempt;
         let (profile, read_path) = (attempt.profile, attempt.read_path);

@@ -57,7 +57,7 @@
 //! write of the device, and so all that anybody was told. If somebody was told early (`Durability::Buffered`, a ticket), it shows
 //! that, too, and whoever reads on it is told when it is on the device.
 //!
-//! What must happen once a commit is on the device is left to a hook, [`Transaction::on_durable`](crate::Transaction::on_durable), in each of
+//! Work that must happen once a commit is on the device is left to a hook, [`Transaction::on_durable`](crate::Transaction::on_durable), in each of
 //! these modes. A hook of a transaction that nobody waits for runs on a thread of the log's.
 //!
 //! ```

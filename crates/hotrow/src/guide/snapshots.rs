@@ -57,7 +57,7 @@
 //!
 //! - The elements of a `TQueue` (`len` and `is_empty` do), and `TBoostedMap`: their operations end the transaction with
 //!   [`Misuse::Unsupported`].
-//! - What a table or an object is made with ([`Loading`], `with_elements`): it belongs to every snapshot, also to those opened before.
+//! - Rows and values with which a table or an object is made ([`Loading`], `with_elements`) belong to every snapshot, also to those opened before.
 //! - Datatypes of your own that implement [`object::Object`] by hand keep versions by its function
 //!   `keep`. Those made of segments ([`object::SingleSegment`] and the others) do so by themselves.
 

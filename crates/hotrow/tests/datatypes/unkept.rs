@@ -363,7 +363,7 @@ fn what_was_read_without_being_kept_may_change() {
     });
 }
 
-/// What the transaction has changed at the commit, or deferred, is seen in the part, and what is seen there is no reason to lose.
+/// The part sees changes that the transaction makes at the commit or has deferred, and does not lose over them.
 #[test]
 fn an_untracked_part_sees_what_the_transaction_will_do_and_depends_on_nothing() {
     for_each_concurrent_protocol!(2, |P| {

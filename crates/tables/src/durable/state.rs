@@ -52,7 +52,7 @@ pub(super) struct Registered {
     pub(super) recovered: Option<Arc<RecoveredRows>>,
 }
 
-/// What the log has under a name.
+/// The finding under a name in the log.
 pub(super) enum Found {
     /// Nothing.
     New,
