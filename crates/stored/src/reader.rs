@@ -32,6 +32,25 @@ pub struct Reader<'b> {
     depth: u32,
 }
 
+/// Takes a number of a type: seven bits a byte, the lowest first, and none that are not needed.
+macro_rules! take_number {
+    ($reader:expr, $number:ty) => {{
+        let mut number = 0;
+        for shift in (0..<$number>::BITS).step_by(7) {
+            let byte = $reader.byte()?;
+            let bits = <$number>::from(byte & 0x7f);
+            if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
+                break;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Malformed::new("a number is too long"))
+    }};
+}
+
 impl<'b> Reader<'b> {
     /// Reads a value that has all of the bytes.
     ///
@@ -97,19 +116,7 @@ impl<'b> Reader<'b> {
     /// [`Malformed`] if it is cut off, or has more than 64 bits.
     #[inline]
     pub fn number(&mut self) -> Result<u64, Malformed> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Malformed::new("a number is too long"))
+        take_number!(self, u64)
     }
 
     /// As [`number`](Self::number), with up to 128 bits.
@@ -118,19 +125,7 @@ impl<'b> Reader<'b> {
     ///
     /// As [`number`](Self::number).
     pub fn wide_number(&mut self) -> Result<u128, Malformed> {
-        let mut number = 0;
-        for shift in (0..128).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u128::from(byte & 0x7f);
-            if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Malformed::new("a number is too long"))
+        take_number!(self, u128)
     }
 
     /// Takes a number of elements or bytes that follow, of which there cannot be more than bytes.

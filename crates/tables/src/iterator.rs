@@ -20,6 +20,22 @@ const PART_MAX: usize = if cfg!(test) { 4 } else { 64 };
 /// Gets the image under which a row was found, and a copy of the row.
 type Show<'s, 'i, E, T> = dyn FnMut(ImageOf<'i, E>, T) -> ControlFlow<()> + 's;
 
+/// Scans a range from one of its ends.
+trait Scan<'w, 'i, E: Key, T, P: Protocol>:
+    FnMut(&mut Transaction<'w, P>, ImageRange<'i, E>, Direction, &mut Show<'_, 'i, E, T>) -> Result<(), Abort>
+{
+}
+
+impl<'w, 'i, E: Key, T, P: Protocol, F> Scan<'w, 'i, E, T, P> for F where
+    F: FnMut(
+        &mut Transaction<'w, P>,
+        ImageRange<'i, E>,
+        Direction,
+        &mut Show<'_, 'i, E, T>,
+    ) -> Result<(), Abort>
+{
+}
+
 /// The rows of a range, one by one, from both ends. Behind an error there are no more.
 struct Parts<'t, 'w, 'i, E: Key, T, P: Protocol, F> {
     tx: &'t mut Transaction<'w, P>,
@@ -34,12 +50,7 @@ struct Parts<'t, 'w, 'i, E: Key, T, P: Protocol, F> {
 
 impl<'t, 'w, 'i, E: Key, T, P: Protocol, F> Parts<'t, 'w, 'i, E, T, P, F>
 where
-    F: FnMut(
-        &mut Transaction<'w, P>,
-        ImageRange<'i, E>,
-        Direction,
-        &mut Show<'_, 'i, E, T>,
-    ) -> Result<(), Abort>,
+    F: Scan<'w, 'i, E, T, P>,
 {
     fn new(tx: &'t mut Transaction<'w, P>, range: ImageRange<'_, E>, scan: F) -> Self {
         let ahead = Some(own_range::<E>(range));
@@ -75,12 +86,7 @@ where
 
 impl<'w, 'i, E: Key, T, P: Protocol, F> Iterator for Parts<'_, 'w, 'i, E, T, P, F>
 where
-    F: FnMut(
-        &mut Transaction<'w, P>,
-        ImageRange<'i, E>,
-        Direction,
-        &mut Show<'_, 'i, E, T>,
-    ) -> Result<(), Abort>,
+    F: Scan<'w, 'i, E, T, P>,
 {
     type Item = Result<T, Abort>;
 
@@ -97,12 +103,7 @@ where
 
 impl<'w, 'i, E: Key, T, P: Protocol, F> DoubleEndedIterator for Parts<'_, 'w, 'i, E, T, P, F>
 where
-    F: FnMut(
-        &mut Transaction<'w, P>,
-        ImageRange<'i, E>,
-        Direction,
-        &mut Show<'_, 'i, E, T>,
-    ) -> Result<(), Abort>,
+    F: Scan<'w, 'i, E, T, P>,
 {
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.back.is_empty()
@@ -116,12 +117,7 @@ where
 }
 
 impl<'w, 'i, E: Key, T, P: Protocol, F> FusedIterator for Parts<'_, 'w, 'i, E, T, P, F> where
-    F: FnMut(
-        &mut Transaction<'w, P>,
-        ImageRange<'i, E>,
-        Direction,
-        &mut Show<'_, 'i, E, T>,
-    ) -> Result<(), Abort>
+    F: Scan<'w, 'i, E, T, P>
 {
 }
 

@@ -2,8 +2,8 @@
 //! change within it is one.
 
 use crate::support::steps::{Interleaving, Stepped};
-use crate::support::{TableKind, for_each_protocol};
-use hotrow::{Abort, Database, Direction, Engine, Protocol, TBox, Table, Transaction};
+use crate::support::{self, TableKind, for_each_protocol};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
 use std::ops::{ControlFlow, RangeInclusive};
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -144,17 +144,19 @@ fn own_insertions_are_no_conflict_whatever_others_insert_elsewhere() {
     });
 }
 
+/// Three rows with an index of their values.
+fn rows_by_value<P: Protocol>(engine: &Engine<P>) -> (Table<u64, u64, P>, SecondaryIndex<u64, u64, u64, P>) {
+    let mut builder = Database::on(engine).table("rows");
+    let by_value = builder.secondary("by_value", |_, row: &u64| *row);
+    (support::loaded(builder, [(1, 10), (2, 20), (3, 30)]), by_value)
+}
+
 #[test]
 fn a_first_row_of_an_index_depends_on_nothing_behind_it() {
     for_each_protocol!(4, |P| {
         for direction in [Direction::Ascending, Direction::Descending] {
             Interleaving::<P>::new().run(|engine, [mut t1, mut t2, _]: [Stepped<'_, P>; 3]| {
-                let mut builder = Database::on(engine).table("rows");
-                let by_value = builder.secondary("by_value", |_, row: &u64| *row);
-                let rows = builder.create().unwrap();
-                [(1, 10), (2, 20), (3, 30)]
-                    .into_iter()
-                    .for_each(|(key, row)| rows.bulk_insert([(key, row)]).unwrap());
+                let (rows, by_value) = rows_by_value(engine);
                 let note = TBox::new(engine, 0);
                 let first = t1.step(|tx| {
                     let mut seen = None;
@@ -181,12 +183,7 @@ fn a_first_row_of_an_index_depends_on_nothing_behind_it() {
 fn a_first_row_of_an_index_depends_on_all_before_it() {
     for_each_protocol!(4, |P| {
         Interleaving::<P>::new().run(|engine, [mut t1, mut t2, _]: [Stepped<'_, P>; 3]| {
-            let mut builder = Database::on(engine).table("rows");
-            let by_value = builder.secondary("by_value", |_, row: &u64| *row);
-            let rows = builder.create().unwrap();
-            [(1, 10), (2, 20), (3, 30)]
-                .into_iter()
-                .for_each(|(key, row)| rows.bulk_insert([(key, row)]).unwrap());
+            let (rows, by_value) = rows_by_value(engine);
             let note = TBox::new(engine, 0);
             t1.step(|tx| by_value.scan(tx, 5.., Direction::Ascending, |_, _, _| ControlFlow::Break(())));
             t2.step(|tx| rows.insert_if_absent(tx, 4, 7));
