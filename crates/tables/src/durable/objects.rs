@@ -3,7 +3,7 @@
 use super::checkpoint::{CHUNK_BYTES, PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
-use super::state::{Durable, Earlier, Found, RecoveredRows, Registered, Way};
+use super::state::{Durable, Earlier, Found, RecoveredRows, Way};
 use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
@@ -185,13 +185,12 @@ impl<P: Protocol> Database<P> {
         codec: Codec<u64, O::Value>,
         mut values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
-        let Registered { structure, shape, found, recovered } =
-            durable.register(name, codec.shape(O::KIND), &[])?;
+        let registered = durable.register(name, codec.shape(O::KIND), &[])?;
+        let (structure, is_rewritten) = (registered.structure, registered.is_rewritten());
         let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
-        let before = recovered
-            .as_ref()
-            .map_or(Ok(Vec::new()), |rows| values_of(rows, codec, &found))
-            .map_err(malformed)?;
+        let recovered = registered.recovered.as_deref();
+        let before = recovered.map_or(Ok(Vec::new()), |rows| values_of(rows, codec, &registered.found));
+        let before = before.map_err(malformed)?;
         let known = before.len();
         if known > values.len() {
             return Err(other_length(name, known, values.len()));
@@ -202,8 +201,7 @@ impl<P: Protocol> Database<P> {
             entry::put(entries, structure, key, |bytes| codec.put_row(value, bytes))?;
             fits(entries)
         };
-        let rewrites = matches!(found, Found::Earlier(_));
-        let written = if rewrites { 0 } else { known };
+        let written = if is_rewritten { 0 } else { known };
         let mut new = Vec::new();
         put_in_parts(values.iter().enumerate().skip(written), &put, Misuse::Unsupported, &mut |part| {
             new.push(std::mem::take(part));
@@ -211,24 +209,12 @@ impl<P: Protocol> Database<P> {
         })?;
         let object = Arc::new(O::make(self, name, values).logged(Box::new(put)));
         let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
-        if !matches!(found, Found::Same(false)) {
-            durable.enter(structure, name, &shape, rewrites)?;
-        }
-        // From here on, checkpoints write it. They would delete the log of its first values otherwise.
-        let before = durable.claim(structure, Arc::new(values));
         let mut commits = self.outside_commits().expect("the engine has a log");
-        let mut log = || {
-            new.iter().try_for_each(|record| commits.commit(record))?;
-            if rewrites { self.flush() } else { Ok(()) }
-        };
-        let logged = log().map_err(|failure| Misuse::Unsupported(failure.to_string()));
-        let logged = logged
-            .and_then(|()| if rewrites { durable.enter(structure, name, &shape, false) } else { Ok(()) });
-        // The next call finds again what was recovered.
-        logged.inspect_err(|_| durable.unclaim(structure, before))?;
-        if let Found::Earlier(Earlier { structure, .. }) = found {
-            durable.forget(structure)?;
-        }
+        durable.publish(name, &registered, Arc::new(values), is_rewritten, || {
+            let logged = new.iter().try_for_each(|record| commits.commit(record));
+            let logged = logged.and_then(|()| if is_rewritten { self.flush() } else { Ok(()) });
+            logged.map_err(|failure| Misuse::Unsupported(failure.to_string()))
+        })?;
         Ok(object)
     }
 }

@@ -3,7 +3,7 @@
 use super::checkpoint::{PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
-use super::state::{Durable, Found, RecoveredRows, Registered};
+use super::state::{Durable, RecoveredRows};
 use crate::catalog::Part;
 use crate::database::Database;
 use crate::loading::ReservedNames;
@@ -47,13 +47,10 @@ impl<P: Protocol> Database<P> {
         first: u64,
     ) -> Result<Arc<Sequence>, Misuse> {
         let codec: Codec<u64, u64> = Codec::new(StoredForm::of(), StoredForm::of());
-        let Registered { structure, shape, found, recovered } =
-            durable.register(name, codec.shape(KIND), &[])?;
-        let reserved = recovered.as_deref().map_or(Ok(None), |rows| reserved_in(rows, codec));
+        let registered = durable.register(name, codec.shape(KIND), &[])?;
+        let structure = registered.structure;
+        let reserved = registered.recovered.as_deref().map_or(Ok(None), |rows| reserved_in(rows, codec));
         let reserved = reserved.map_err(|reason| Misuse::Malformed { table: name.to_owned(), reason })?;
-        if let Found::New = found {
-            durable.enter(structure, name, &shape, false)?;
-        }
         let mut commits = self.outside_commits().expect("the engine has a log");
         let reserve = move |limit: u64| {
             let mut entries = Vec::new();
@@ -62,7 +59,8 @@ impl<P: Protocol> Database<P> {
         };
         let first = reserved.unwrap_or(first);
         let sequence = Arc::new(Sequence::reserving(self, name, first, Box::new(reserve)));
-        durable.claim(structure, Arc::new(Reserved { structure, codec, sequence: sequence.clone() }));
+        let row = Arc::new(Reserved { structure, codec, sequence: sequence.clone() });
+        durable.publish(name, &registered, row, false, || Ok::<_, Misuse>(()))?;
         Ok(sequence)
     }
 }

@@ -80,6 +80,11 @@ impl Registered {
     pub(super) fn is_new(&self) -> bool {
         matches!(self.found, Found::New)
     }
+
+    /// True if the rows have to be written anew, because the log has those of an earlier type.
+    pub(super) fn is_rewritten(&self) -> bool {
+        matches!(self.found, Found::Earlier(_))
+    }
 }
 
 /// The content of a checkpoint.
@@ -159,13 +164,45 @@ impl<P: Protocol> Durable<P> {
         Ok(Registered { structure: self.log.reserve_structure(), shape, found, recovered })
     }
 
+    /// Makes what was [registered](Self::register) a part of the log. `log` logs the rows that the log does not have; they appear at once,
+    /// when all of them are there, if it `is_staged`. It then waits for the device. If it fails, the next call finds again what was
+    /// recovered.
+    ///
+    /// # Errors
+    ///
+    /// That of `log`; [`Misuse::Unsupported`], if the log has failed.
+    pub(super) fn publish<E: From<Misuse>>(
+        &self,
+        name: &str,
+        registered: &Registered,
+        rows: Arc<dyn PutRows<P>>,
+        is_staged: bool,
+        log: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Registered { structure, shape, found, .. } = registered;
+        if !matches!(found, Found::Same(false)) {
+            self.enter(*structure, name, shape, is_staged)?;
+        }
+        // From here on, checkpoints write it. They would delete the log of its first rows otherwise.
+        let before = self.claim(*structure, rows);
+        let logged = log().and_then(|()| match is_staged {
+            true => Ok(self.enter(*structure, name, shape, false)?),
+            false => Ok(()),
+        });
+        logged.inspect_err(|_| self.unclaim(*structure, before))?;
+        if let Found::Earlier(earlier) = found {
+            self.forget(earlier.structure)?;
+        }
+        Ok(())
+    }
+
     /// Enters a table in the log's catalog: `in_the_making` under a name by which an opening knows that it has not all of its rows, or
     /// else, finally, under its own. Of two with the same name the later counts.
     ///
     /// # Errors
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
-    pub(super) fn enter(
+    fn enter(
         &self,
         structure: u32,
         table: &str,
@@ -188,21 +225,21 @@ impl<P: Protocol> Durable<P> {
     /// # Errors
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
-    pub(super) fn forget(&self, structure: u32) -> Result<(), Misuse> {
+    fn forget(&self, structure: u32) -> Result<(), Misuse> {
         let rows = lock(&self.tables).recovered.remove(&structure);
         drop(rows);
         self.log.drop_structure(structure).map_err(|failure| Misuse::Unsupported(failure.to_string()))
     }
 
     /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.
-    pub(super) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
+    fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
         let mut tables = lock(&self.tables);
         tables.made.push((structure, table));
         tables.recovered.remove(&structure)
     }
 
     /// Takes back a [claim](Self::claim), which has returned these rows.
-    pub(super) fn unclaim(&self, structure: u32, rows: Option<Arc<RecoveredRows>>) {
+    fn unclaim(&self, structure: u32, rows: Option<Arc<RecoveredRows>>) {
         let mut tables = lock(&self.tables);
         tables.made.retain(|(made, _)| *made != structure);
         tables.recovered.extend(rows.map(|rows| (structure, rows)));

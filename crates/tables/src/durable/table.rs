@@ -182,25 +182,11 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
 
     fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error> {
         let Some(Begun { log, registered, database, durable }) = self.begun else { return Ok(()) };
-        let Registered { structure, shape, found, .. } = registered;
-        let enter = |in_the_making| {
-            durable.enter(structure, table.name(), &shape, in_the_making).map_err(Error::Misuse)
-        };
-        let rewrites = matches!(found, Found::Earlier(_)) || is_loaded;
-        if !matches!(found, Found::Same(false)) {
-            enter(rewrites)?;
-        }
         let rows = Arc::new(RowsOfTable { table: table.clone(), log });
-        let before = durable.claim(structure, rows.clone());
-        if !rewrites {
-            return Ok(());
-        }
-        let logged = log_rows(&database, &*rows).and_then(|()| enter(false));
-        logged.inspect_err(|_| durable.unclaim(structure, before))?;
-        if let Found::Earlier(Earlier { structure, .. }) = found {
-            durable.forget(structure).map_err(Error::Misuse)?;
-        }
-        Ok(())
+        let is_staged = is_loaded || registered.is_rewritten();
+        durable.publish(table.name(), &registered, rows.clone(), is_staged, || {
+            if is_staged { log_rows(&database, &*rows) } else { Ok(()) }
+        })
     }
 }
 
