@@ -403,12 +403,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.refuse_on_snapshot(touched.object().meta())?;
             return match self.own_write(touched.segment()) {
                 Some(id) => Ok(ReadValue::Own(id)),
-                None if self.attempt.is_noted() => {
-                    // SAFETY: the caller's promise.
-                    Ok(ReadValue::Shared(unsafe { self.load_recorded(touched, load) }))
-                }
                 None => {
-                    let value = load();
+                    let value = if self.attempt.is_noted() {
+                        // SAFETY: the caller's promise.
+                        unsafe { self.load_recorded(touched, load) }
+                    } else {
+                        load()
+                    };
                     self.attempt.note_seen_segment(touched.address());
                     Ok(ReadValue::Shared(value))
                 }

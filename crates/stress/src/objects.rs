@@ -43,14 +43,16 @@ impl<P: Protocol> Objects<P> {
         } else {
             (hash, queue)
         };
-        let hash = hash.create().expect("a new name");
+        let hash = hash.load().expect("a new name");
         let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).create().expect("a new name");
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
-        let ordered = builder.create().expect("a new name");
+        let ordered = builder.load().expect("a new name");
         for key in (0..keys).step_by(2) {
-            hash.bulk_insert([(key, Inline::new(key.into()))]).unwrap();
-            ordered.bulk_insert([(key, Boxed::new(key.into()))]).unwrap();
+            hash.insert(key, Inline::new(key.into())).expect("a new key");
+            ordered.insert(key, Boxed::new(key.into())).expect("a new key");
         }
+        let hash = hash.finish().expect("nothing is kept");
+        let ordered = ordered.finish().expect("nothing is kept");
         Self {
             inline,
             boxed,

@@ -269,6 +269,10 @@ pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
 /// seen to retain much, its memory is freed, which may run users' code.
 #[cold]
 pub(crate) fn after_holder(holder: &'static Holder) {
+    // What others of the process retain must not change a simulation.
+    if thread::is_simulated() && !is_anybody_told() {
+        return;
+    }
     let Ok(mut registry) = REGISTRY.try_lock() else { return };
     let before = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
     let (seen, retired_before) = before.map_or((0, 0), |entry| (entry.seen, entry.retired_before));

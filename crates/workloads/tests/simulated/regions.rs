@@ -92,7 +92,7 @@ fn explored<P: Protocol>(protocol: &str, seeds: u64) -> Explored {
 fn no_schedule_makes_regions_and_locks_miss_each_other() {
     let occ = ["dbx", "chop-htm"].map(|protocol| explored::<Occ>(protocol, 1_500));
     for sum in occ.into_iter().chain([explored::<Serial>("naive-htm", 1_500)]) {
-        assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 15_000, "{sum:?}");
+        assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 10_000, "{sum:?}");
     }
 }
 
@@ -100,7 +100,7 @@ fn no_schedule_makes_regions_and_locks_miss_each_other() {
 fn no_schedule_makes_a_fallback_with_coarser_locks_break_a_promise_or_hang() {
     for protocol in ["dbx+partitions", "dbx+global", "chop-htm+partitions", "chop-htm+global"] {
         let sum = explored::<Occ>(protocol, 400);
-        assert!(sum.regions > 1_000 && sum.region_aborts > 200 && sum.commits > 4_000, "{protocol}: {sum:?}");
+        assert!(sum.regions > 1_000 && sum.region_aborts > 200 && sum.commits > 2_500, "{protocol}: {sum:?}");
     }
 }
 

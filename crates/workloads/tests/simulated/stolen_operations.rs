@@ -19,10 +19,9 @@ struct Data {
 impl Data {
     fn new(engine: &Engine<McsLocking>, keys: u64) -> Self {
         let database = Database::on(engine);
-        let rows = database.table("rows").hash(keys as usize + 1).create().unwrap();
-        let rows = rows.reference();
-        database.table_of(rows).bulk_insert([(HOT, 0)]).unwrap();
-        database.table_of(rows).bulk_insert((0..keys).map(|key| (key, 0))).unwrap();
+        let rows = database.table("rows").hash(keys as usize + 1).load().unwrap();
+        [HOT].into_iter().chain(0..keys).for_each(|key| rows.insert(key, 0).unwrap());
+        let rows = rows.finish().unwrap().reference();
         Self { database, rows }
     }
 
