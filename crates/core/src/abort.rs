@@ -268,6 +268,12 @@ pub enum Misuse {
         /// The object's name.
         object: String,
     },
+    /// An object was used that has been dropped from its database.
+    #[error("{object} has been dropped")]
+    Dropped {
+        /// The object's name.
+        object: String,
+    },
     /// A history of the engine has been recorded, or is being recorded, already.
     #[error("the engine's history is recorded already")]
     AlreadyRecorded,

@@ -245,6 +245,10 @@ impl<P: Protocol> Attempt<P> {
         logging.entries.clear();
         for id in items.writes() {
             let item = items.get(*id);
+            // The log has forgotten what is closed.
+            if item.object().meta().is_closed() {
+                continue;
+            }
             // SAFETY: the item has a pending write of its object, which is locked, as all that is written is.
             unsafe { item.object().log(item, pin, &mut logging.entries) }.map_err(Misuse::Unsupported)?;
         }

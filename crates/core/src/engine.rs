@@ -42,6 +42,19 @@ impl EngineId {
     pub(crate) fn objects_before(self) -> u16 {
         (self.0 >> 48) as u16
     }
+
+    /// The bit that distinguishes the number which an engine's closed objects have. No engine has it: so many are never made.
+    const CLOSED: u64 = 1 << 47;
+
+    /// The number that the engine's closed objects have.
+    pub(crate) fn of_closed(self) -> Self {
+        Self(self.0 | Self::CLOSED)
+    }
+
+    /// The engine's number, if this is perhaps that of its closed objects.
+    pub(crate) fn of_open(self) -> Self {
+        Self(self.0 & !Self::CLOSED)
+    }
 }
 
 /// An engine: a protocol chosen once, and everything its transactions share.
@@ -223,6 +236,13 @@ impl<P: Protocol> Engine<P> {
     /// The engine's waiters, for indexes: a bucket or leaf that is retired wakes those that watch it.
     pub fn watched_nodes(&self) -> WatchedNodes {
         WatchedNodes::of(&self.shared.waiting)
+    }
+
+    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`]. Transactions that wait
+    /// begin again, and so learn of it. Operations in progress go on, and their transactions may commit.
+    pub fn close_objects<'m>(&self, objects: impl IntoIterator<Item = &'m ObjectMeta>) {
+        objects.into_iter().for_each(ObjectMeta::close);
+        self.shared.waiting.wake_all();
     }
 
     /// The engine's number.

@@ -11,14 +11,18 @@ use crate::savepoint::{SavedWrite, Saver};
 use crate::snapshot::{Keeper, Redo};
 use crate::structure::{KeySpan, StructureVersion};
 use crate::transaction::ObjectAccess;
-use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use hotrow_sync::atomic::{
+    Ordering,
+    unfollowed::{AtomicU32, AtomicU64},
+};
 use std::any::Any;
 use std::ptr::NonNull;
 
 /// The identity of an object: its engine, its number, its name, its rank.
 #[derive(Debug)]
 pub struct ObjectMeta {
-    pub(crate) engine: EngineId,
+    /// The number of its engine, or of that engine's closed objects.
+    engine: AtomicU64,
     number: u32,
     /// The object's place among its engine's, modulo 65,536.
     place: u16,
@@ -42,7 +46,25 @@ impl ObjectMeta {
         let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
         let place = (number as u16).wrapping_sub(engine.objects_before());
         let rank = AtomicU32::new(u32::from(u16::MAX));
+        let engine = AtomicU64::new(engine.0);
         Self { engine, number, place, rank, name: name.into().into_boxed_str() }
+    }
+
+    /// The number of its engine, or of that engine's closed objects.
+    #[inline(always)]
+    pub(crate) fn engine(&self) -> EngineId {
+        // Relaxed: an operation that does not see that the object has been closed has begun before.
+        EngineId(self.engine.load(Ordering::Relaxed))
+    }
+
+    /// True if it is one of its engine's closed objects.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.engine() == self.engine().of_closed()
+    }
+
+    /// Makes it one of its engine's closed objects.
+    pub(crate) fn close(&self) {
+        self.engine.store(self.engine().of_closed().0, Ordering::Relaxed);
     }
 
     /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp

@@ -407,7 +407,7 @@ impl Walk {
     /// Pins the current thread for a walk over the object.
     pub fn new(object: &ObjectMeta) -> Self {
         let kind = HolderKind::Walk { object: object.name().to_owned() };
-        let holder = retained::register(object.engine, kind);
+        let holder = retained::register(object.engine().of_open(), kind);
         holder.name_thread();
         holder.begin(1, 0);
         Self { pin: Some(Pin::new()), holder }

@@ -241,7 +241,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     fn check_in(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         charge(Work::Operation);
         profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
-        if meta.engine != self.engine || self.is_told() {
+        if meta.engine() != self.engine || self.is_told() {
             return Err(self.refuse(meta));
         }
         if self.is_on_snapshot() {
@@ -267,10 +267,19 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.stop.is_some() {
             return Abort::INTERNAL;
         }
-        if meta.engine != self.engine {
-            return self.misuse(Misuse::ForeignObject { object: meta.name().to_owned() });
+        if meta.engine() == self.engine {
+            return self.heed();
         }
-        self.heed()
+        let object = meta.name().to_owned();
+        let is_closed = meta.engine() == self.engine.of_closed();
+        self.misuse(if is_closed { Misuse::Dropped { object } } else { Misuse::ForeignObject { object } })
+    }
+
+    /// Lets the attempt use the engine's closed objects, and no others.
+    pub(crate) fn use_closed_objects(&mut self) {
+        if !self.is_stopped() {
+            self.engine = self.engine.of_closed();
+        }
     }
 
     /// Ends the attempt because it was told to end.

@@ -69,8 +69,11 @@ impl Names {
             }
         }
         let max = FIRST + OTHERS_MAX;
-        if self.by_name.len() + new.len() > max {
-            return Err(Misuse::Unsupported(format!("a database has at most {max} tables and indexes")));
+        let reserved = self.by_name.values().filter(|number| number.is_none()).count();
+        if self.next as usize + reserved + new.len() > max {
+            let limit =
+                format!("a database has at most {max} tables and indexes, those that were dropped included");
+            return Err(Misuse::Unsupported(limit));
         }
         self.by_name.extend(new.iter().map(|name| (name.clone(), None)));
         Ok(())
@@ -148,6 +151,14 @@ impl Catalog {
         Ok((PartId { catalog: self.number, number }, value))
     }
 
+    /// Forgets names. The parts stay, for those who know their numbers.
+    pub(crate) fn forget<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        let Names { by_name, .. } = &mut *lock(&self.names);
+        for name in names {
+            by_name.remove(name);
+        }
+    }
+
     /// The names of all parts, in their order.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = lock(&self.names);
@@ -218,5 +229,10 @@ mod tests {
         assert!(matches!(add(vec![part(5), part(3)]), Err(Misuse::NameTaken { .. })));
         assert!(matches!(add(vec![part(5), part(5)]), Err(Misuse::NameTaken { .. })));
         assert_eq!(catalog.names().len(), 5);
+        catalog.forget(["part 1"]);
+        assert!(matches!(catalog.find::<u64>("part 1"), Err(Misuse::NoSuchName { .. })));
+        let again = add(vec![Part::new("part 1", 7_u64)]).unwrap();
+        // SAFETY: added as this type.
+        assert_eq!(unsafe { (catalog.part::<u64>(again[0]), catalog.part::<u64>(ids[1])) }, (&7, &1));
     }
 }

@@ -11,6 +11,7 @@ mod constraint;
 pub mod context;
 mod database;
 mod deferred;
+mod dropping;
 #[cfg(all(feature = "durable", not(loom)))]
 pub mod durable;
 mod enqueue;

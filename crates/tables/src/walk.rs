@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 const BATCH: usize = if cfg!(test) { 3 } else { 512 };
 
 /// The body of a transaction that reads a batch.
-type Body<'b, P> = dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort> + 'b;
+pub(crate) type Body<'b, P> = dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort> + 'b;
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch
@@ -53,7 +53,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     }
 
     /// `visit` tells whether to go on. `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
-    fn for_each_batch(
+    pub(crate) fn for_each_batch(
         &self,
         run: &mut dyn FnMut(&mut Body<'_, P>) -> Result<(), Error>,
         buried: bool,

@@ -104,6 +104,9 @@ pub trait ContextAccess<P: Protocol> {
     /// Ends the attempt for a use that can never work.
     fn misuse(&mut self, misuse: Misuse) -> Abort;
 
+    /// Lets the attempt use objects that are [closed](crate::Engine::close_objects), and no others, to take out what they hold.
+    fn use_closed_objects(&mut self);
+
     /// As [`Transaction::compute`], for a computation that may roll back.
     ///
     /// # Errors
@@ -171,6 +174,10 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
 
     fn misuse(&mut self, misuse: Misuse) -> Abort {
         self.0.misuse(misuse)
+    }
+
+    fn use_closed_objects(&mut self) {
+        self.0.use_closed_objects();
     }
 
     #[inline]

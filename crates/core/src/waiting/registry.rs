@@ -4,7 +4,7 @@ use super::Waiter;
 use crate::region::UNFIT;
 use crate::structure::StructureVersion;
 use crossbeam_utils::CachePadded;
-use hotrow_sync::atomic::{AtomicU32, Ordering, fence};
+use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use hotrow_sync::{Arc, Mutex, lock, region};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub(crate) struct Waiting {
     /// The number of transactions that are parked and were not told. Below zero for a moment, so to speak, where one is told before it
     /// has counted itself.
     parked: AtomicU32,
+    /// The number of times that all were woken.
+    times_all_woken: AtomicU64,
 }
 
 /// The entries of some addresses.
@@ -158,7 +160,24 @@ impl<'a> Told<'a> {
 impl Waiting {
     pub(crate) fn new() -> Arc<Self> {
         let lists = (0..LISTS).map(|_| List::default()).collect();
-        Arc::new(Self { watchers: CachePadded::new(AtomicU32::new(0)), lists, parked: AtomicU32::new(0) })
+        let (watchers, times_all_woken) = (CachePadded::new(AtomicU32::new(0)), AtomicU64::new(0));
+        Arc::new(Self { watchers, lists, parked: AtomicU32::new(0), times_all_woken })
+    }
+
+    /// Wakes all that wait, and has those that are about to wait begin again: for a change that nobody watches.
+    pub(crate) fn wake_all(&self) {
+        // A watcher that does not see it was entered before, by the lists' mutexes, and is found here. Pairs with the load in
+        // `times_all_woken`.
+        self.times_all_woken.fetch_add(1, Ordering::SeqCst);
+        for list in &self.lists {
+            let waiters = lock(&list.entries).by_age.values().map(|entry| entry.waiter.clone()).collect();
+            drop(Told { waiting: self, waiters });
+        }
+    }
+
+    /// The number of times that all were woken.
+    pub(super) fn times_all_woken(&self) -> u64 {
+        self.times_all_woken.load(Ordering::SeqCst)
     }
 
     /// True if any transaction watches. A commit calls it when it has locked what it will write.

@@ -21,6 +21,8 @@ pub(crate) struct Watch {
     places: HashMap<usize, usize>,
     /// The changes that it was told of and has not passed on.
     owed: Vec<Owed>,
+    /// The number of times that all had been woken when its attempt began.
+    times_all_woken: u64,
 }
 
 /// An entry, and the looks at its address that depend on it.
@@ -36,8 +38,15 @@ struct Entered {
 impl Watch {
     pub(crate) fn new(waiting: &Arc<Waiting>) -> Self {
         waiting.begin_watching();
-        let (waiting, waiter, places) = (waiting.clone(), Arc::default(), HashMap::new());
-        Self { waiting, waiter, entered: Vec::new(), places, owed: Vec::new() }
+        let (waiter, places, times_all_woken) = (Arc::default(), HashMap::new(), waiting.times_all_woken());
+        Self {
+            waiting: waiting.clone(),
+            waiter,
+            entered: Vec::new(),
+            places,
+            owed: Vec::new(),
+            times_all_woken,
+        }
     }
 
     /// Watches what is at an address, which is loaded afterwards.
@@ -80,6 +89,7 @@ impl Watch {
         }
         self.places.clear();
         self.waiter.begin();
+        self.times_all_woken = self.waiting.times_all_woken();
     }
 
     /// True if nothing was read that can change.
@@ -262,6 +272,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         let attempt = &mut *self.attempt;
         let Some(watch) = &mut attempt.watch else { return };
         watch.leave_what_matters_not();
+        if watch.times_all_woken != watch.waiting.times_all_woken() {
+            watch.waiter.tell(|| ());
+        }
         for Entered { address, number, .. } in watch.entered.iter().filter(|entered| entered.exact == 0) {
             let Some(id) = attempt.items.at(*address) else { continue };
             let item = attempt.items.get(id);

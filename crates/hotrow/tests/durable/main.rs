@@ -8,6 +8,7 @@
 //! ```
 
 mod checkpoints;
+mod dropping;
 mod failures;
 mod killed;
 mod ledger;

@@ -236,6 +236,9 @@ fn a_part_that_fails_alone_leaves_nothing() {
             });
             assert_eq!(seen, Ok((13, 17, None)));
             assert_eq!(db.transact(|tx| tx.read(&table, key(1), number)), Ok(Some(17)));
+            db.drop_table(&table).unwrap();
+            let refused = db.transact(|tx| tx.get(&table, key(1)));
+            assert!(matches!(refused, Err(Error::Misuse(Misuse::Dropped { .. }))), "{refused:?}");
         }
     });
 }

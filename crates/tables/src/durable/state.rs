@@ -8,7 +8,7 @@ use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
 use hotrow_stored::Plan;
 use hotrow_sync::hashing::KeyHashing;
-use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
+use hotrow_sync::{Arc, Mutex, MutexGuard, OnceLock, lock, thread};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -220,7 +220,27 @@ impl<P: Protocol> Durable<P> {
         Ok(())
     }
 
-    /// Drops a structure in whose place a later one has come.
+    /// Forgets what has this name, in the log's catalog first, and frees the name. False if there is nothing. No checkpoint may be in
+    /// progress: see [`pause_checkpoints`](Self::pause_checkpoints).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Unsupported`], if the log has failed.
+    pub(crate) fn forget_name(&self, name: &str) -> Result<bool, Misuse> {
+        let Some((structure, _)) = lock(&self.tables).known.get(name).cloned() else { return Ok(false) };
+        self.forget(structure)?;
+        let mut tables = lock(&self.tables);
+        tables.known.remove(name);
+        tables.made.retain(|(made, _)| *made != structure);
+        Ok(true)
+    }
+
+    /// Waits for the end of a checkpoint in progress. None is made until the guard is dropped.
+    pub(crate) fn pause_checkpoints(&self) -> MutexGuard<'_, bool> {
+        lock(&self.checkpoint)
+    }
+
+    /// Drops a structure in whose place a later one has come, or none.
     ///
     /// # Errors
     ///

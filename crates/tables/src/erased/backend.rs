@@ -34,6 +34,7 @@ pub(super) trait Backend: Send + Sync {
     fn names(&self) -> Vec<String>;
     fn create(&self, name: String, properties: Properties) -> Result<Table, Misuse>;
     fn open(&self, name: String) -> Result<Table, Misuse>;
+    fn drop_table(&self, table: &Table) -> Result<(), Error>;
     fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse>;
     fn open_array(&self, name: &str) -> Result<Array, Misuse>;
     fn transact(&self, profile: Profile, place: Place, body: &mut Body<'_>) -> Result<(), Error>;
@@ -310,6 +311,13 @@ impl<P: Protocol> Backend for Database<P> {
                 Ok(Table { part: table.reference().part, keys: KeyKind::Bytes })
             }
             Err(misuse) => Err(misuse),
+        }
+    }
+
+    fn drop_table(&self, table: &Table) -> Result<(), Error> {
+        match table.keys {
+            KeyKind::Word => self.drop_table(find_table::<WordKey, P>(self, table)?),
+            KeyKind::Bytes => self.drop_table(find_table::<BytesKey, P>(self, table)?),
         }
     }
 

@@ -102,6 +102,15 @@ impl Database {
         TableBuilder::new(self, name.into())
     }
 
+    /// Drops a table. See [`Database::drop_table`](crate::Database::drop_table).
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::drop_table`](crate::Database::drop_table).
+    pub fn drop_table(&self, table: &Table) -> Result<(), Error> {
+        self.backend.drop_table(table)
+    }
+
     /// Makes an array of `length` words, which are 0.
     ///
     /// # Errors
