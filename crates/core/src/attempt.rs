@@ -16,7 +16,7 @@ use crate::operations::Operations;
 use crate::pieces::{Piece, PieceRanks};
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
-use crate::protocol::{ConflictCause, Protocol};
+use crate::protocol::{Abilities, ConflictCause, Protocol};
 use crate::read_log::ReadLog;
 use crate::region::HeldBack;
 use crate::retained::{self, Holder, NOBODY};
@@ -86,6 +86,7 @@ pub struct Attempt<P: Protocol> {
     /// The reads that need no item.
     pub reads: ReadLog<P>,
     pub(crate) read_path: ReadPath,
+    abilities: Abilities,
     /// The protocol's own state for this worker.
     pub local: P::Local,
     /// The memory of recorded operations.
@@ -195,11 +196,13 @@ impl<P: Protocol> Attempt<P> {
         local: P::Local,
         commits: Option<Arc<Commits<P>>>,
         announcement: Announcement,
+        protocol: &P,
     ) -> Self {
         let worker = WorkerId(slot.number);
         let announcement = Some(announcement);
         Self {
             slot: Some(slot),
+            abilities: Abilities::of(protocol),
             logging: Logging::of(commits.as_deref()),
             commits,
             announcement,
@@ -208,8 +211,11 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Makes an attempt for very few items.
-    pub(crate) fn small() -> Self {
-        Self::with(Items::small(), StructureSet::small(), WorkerId(0), P::Local::default())
+    pub(crate) fn small(protocol: &P) -> Self {
+        Self {
+            abilities: Abilities::of(protocol),
+            ..Self::with(Items::small(), StructureSet::small(), WorkerId(0), P::Local::default())
+        }
     }
 
     fn with(items: Items<P>, structures: StructureSet, worker: WorkerId, local: P::Local) -> Self {
@@ -217,6 +223,7 @@ impl<P: Protocol> Attempt<P> {
             items,
             reads: ReadLog::new(),
             read_path: ReadPath::Item,
+            abilities: Abilities::NONE,
             local,
             operations: Operations::new(),
             intentions: Intentions::new(),
@@ -431,7 +438,7 @@ impl<P: Protocol> Attempt<P> {
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
-        self.read_path = if P::DEFERS { ReadPath::Item } else { self.logging() };
+        self.read_path = if self.can_defer() { ReadPath::Item } else { self.logging() };
         self.reads_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
     }
 
@@ -442,11 +449,28 @@ impl<P: Protocol> Attempt<P> {
         !self.reads_otherwise || self.profile.isolation == Isolation::Serializable
     }
 
+    /// True if operations of its transactions can be deferred.
+    #[inline(always)]
+    pub(crate) fn can_defer(&self) -> bool {
+        P::DEFERS && self.abilities.defers
+    }
+
+    /// True if waiting workers can run operations of its transactions.
+    #[inline(always)]
+    pub(crate) fn allows_stealing(&self) -> bool {
+        P::ALLOWS_STEALING && self.abilities.steals
+    }
+
+    #[inline(always)]
+    fn logs_reads(&self) -> bool {
+        P::LOGS_READS && self.abilities.logs_reads
+    }
+
     /// Returns the path of reads that are logged where the protocol logs them.
     #[inline(always)]
     fn logging(&self) -> ReadPath {
         match () {
-            () if !P::LOGS_READS || self.profile.isolation != Isolation::Serializable => ReadPath::Item,
+            () if !self.logs_reads() || self.profile.isolation != Isolation::Serializable => ReadPath::Item,
             () if self.is_noted && self.watch.is_some() => ReadPath::Item,
             () if self.is_noted => ReadPath::LogAndRecord,
             () => ReadPath::Log,

@@ -4,6 +4,7 @@ use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
 use crate::conflicts::{Activity, ConflictTable, Deadlock, Deadlocks, HotKey, Origins, hottest};
 use crate::counter::{self, NamedCounts};
+use crate::deferred::Deferral as _;
 use crate::graph::Stealing as _;
 use crate::hide_closure;
 use crate::history::Recording;
@@ -13,6 +14,7 @@ use crate::operations::Deferred;
 use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
+use crate::range::RangeLocks as _;
 use crate::retained::{self, Limit, RetainedMemory};
 use crate::snapshot::{KeptSegments, Snapshot, SnapshotKind, SnapshotReport, Snapshots};
 use crate::statistics::{Counters, Statistics};
@@ -266,6 +268,28 @@ impl<P: Protocol> Engine<P> {
         self.shared.workers_max
     }
 
+    /// True if the serial order of its transactions agrees with real time: see [`Protocol::STRICT`].
+    pub fn is_strict(&self) -> bool {
+        self.shared.protocol.is_strict()
+    }
+
+    /// True if its transactions run at the same time: see [`Protocol::CONCURRENT`].
+    pub fn is_concurrent(&self) -> bool {
+        self.shared.protocol.is_concurrent()
+    }
+
+    /// True if operations can be [deferred](Protocol::Deferral) under its protocol.
+    #[inline]
+    pub fn allows_deferral(&self) -> bool {
+        P::Deferral::of(&self.shared.protocol).is_some()
+    }
+
+    /// True if its protocol locks [ranges](Protocol::RangeLocks).
+    #[inline]
+    pub fn locks_ranges(&self) -> bool {
+        P::RangeLocks::of(&self.shared.protocol).is_some()
+    }
+
     /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
     #[inline]
     pub fn allows_stealing(&self) -> bool {
@@ -479,7 +503,7 @@ impl<P: Protocol> Engine<P> {
         // The first one, as that of the engine.
         let _ = self.shared.snapshots.recorder.set(recorder.clone());
         let protocol = self.shared.name.clone();
-        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: P::STRICT })
+        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: self.is_strict() })
     }
 
     /// Reports the bytes that the process retains now (replaced or removed, and not freed yet), this engine's limit,

@@ -149,6 +149,26 @@ impl<P: Protocol> Capabilities for P {
     const LOGS_READS: bool = <P::LoggedReads as LoggedReads<P>>::PRESENT;
 }
 
+/// The abilities of an engine's protocol, of those that its type may have ([`Capabilities`]).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abilities {
+    pub(crate) defers: bool,
+    pub(crate) steals: bool,
+    pub(crate) logs_reads: bool,
+}
+
+impl Abilities {
+    pub(crate) const NONE: Self = Self { defers: false, steals: false, logs_reads: false };
+
+    pub(crate) fn of<P: Protocol>(protocol: &P) -> Self {
+        Self {
+            defers: P::Deferral::of(protocol).is_some(),
+            steals: P::Stealing::of(protocol).is_some(),
+            logs_reads: P::LoggedReads::of(protocol).is_some(),
+        }
+    }
+}
+
 /// A concurrency-control protocol.
 ///
 /// An engine's workers share one value of the type, which holds the protocol's shared state (a clock, the workers'
@@ -208,9 +228,19 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     ///
     /// A protocol that claims [opacity](Variants::OPAQUE) must claim this too.
     const STRICT: bool = true;
+    /// True if this variant's serial order agrees with real time.
+    fn is_strict(&self) -> bool {
+        Self::STRICT
+    }
+
     /// True if transactions run at the same time. If false, one keeps all others of its engine waiting from its first
     /// operation to its end, whatever they touch.
     const CONCURRENT: bool = true;
+    /// True if this variant's transactions run at the same time.
+    fn is_concurrent(&self) -> bool {
+        Self::CONCURRENT
+    }
+
     /// The maximum number of workers of an engine at a time.
     const WORKERS_MAX: u32;
 

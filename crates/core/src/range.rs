@@ -154,6 +154,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         P::TRACKS_READS && self.keeps_reads()
     }
 
+    /// True if the engine's protocol locks [ranges](Protocol::RangeLocks).
+    #[inline(always)]
+    pub fn locks_ranges(&self) -> bool {
+        P::RangeLocks::of(self.protocol).is_some()
+    }
+
+    /// True if operations can be [deferred](Protocol::Deferral) under the engine's protocol.
+    #[inline(always)]
+    pub fn allows_deferral(&self) -> bool {
+        self.attempt.can_defer()
+    }
+
     /// True if [`observe`](Self::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it
     /// reads.
     #[inline(always)]

@@ -82,7 +82,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let read = read?;
         match read {
             ReadValue::Shared(()) => self.attempt.record_read(&recorded, version, ReadKind::Value),
-            ReadValue::Own(id) if P::DEFERS => self.record_own_read(id),
+            ReadValue::Own(id) if self.attempt.can_defer() => self.record_own_read(id),
             ReadValue::Own(_) => {}
         }
         Ok(read)
@@ -114,7 +114,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes the operation of the attempt's program to which the next events belong. Only deferred operations run in
     /// another order than that of the program.
     fn record_place(&mut self) {
-        if P::DEFERS {
+        if self.attempt.can_defer() {
             let place = self.place();
             if let Some(log) = self.attempt.log() {
                 log.operation(place);
@@ -133,7 +133,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn record_change(&mut self, id: ItemId) {
         // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
-        if P::DEFERS && self.attempt.is_recorded() && !self.attempt.savepoints.any {
+        if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.savepoints.any {
             self.record_own(id, Log::change);
         }
     }
@@ -233,11 +233,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub fn record_free_key(&mut self, meta: &ObjectMeta, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
         self.record_place();
         let has_parts = self.attempt.savepoints.any;
+        let can_defer = self.attempt.can_defer();
         if let Some(log) = self.attempt.log() {
             let recorded = log.recorded_key(meta, &NamedKey { key, bytes });
             // No other attempt installs a version of the key while its new record is locked.
             log.read(&recorded, recorded.version(), ReadKind::Absent);
-            if P::DEFERS && !has_parts {
+            if can_defer && !has_parts {
                 log.change(&recorded);
             }
         }

@@ -381,7 +381,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return Err(Abort::INTERNAL);
         }
         self.settle()?;
-        if P::DEFERS && self.attempt.intentions.are_waiting() {
+        if self.attempt.can_defer() && self.attempt.intentions.are_waiting() {
             // Within an intention, before which others are to run.
             return Err(self.start_over(None));
         }

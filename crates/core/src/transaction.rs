@@ -163,7 +163,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         charge(Work::Attempt);
         if attempt.snapshot.is_none() {
             protocol.begin(attempt);
-            if P::DEFERS && !attempt.footprint.is_empty() {
+            if attempt.can_defer() && !attempt.footprint.is_empty() {
                 line_up_early(protocol, attempt);
             }
         }
@@ -342,7 +342,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         hide_closure!(load: FnMut() -> V);
         // SAFETY: the caller's promise, in all three.
         unsafe {
-            if !P::LOGS_READS || P::DEFERS && self.attempt.read_path == ReadPath::Item {
+            if !P::LOGS_READS || self.attempt.can_defer() && self.attempt.read_path == ReadPath::Item {
                 self.read_by_item(TouchedSegment::new(segment, NonNull::from(object)), load)
             } else if self.attempt.read_path == ReadPath::Log {
                 self.read_logged(TouchedSegment::new(segment, NonNull::from(object)), load)
@@ -427,7 +427,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             let id = self.item_of(touched);
             self.settle_before(id)?;
             if self.attempt.items.get(id).is(Flags::WRITE) {
-                if P::DEFERS && self.attempt.is_recorded() {
+                if self.attempt.can_defer() && self.attempt.is_recorded() {
                     self.record_own_read(id);
                 }
                 return Ok(ReadValue::Own(id));
@@ -575,7 +575,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
         touched.announce();
-        if P::DEFERS
+        if self.attempt.can_defer()
             && let Some(latest) = self.execution.latest()
             && self.attempt.items.is_at(latest, touched.segment())
         {
@@ -588,7 +588,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_read(&mut self, id: ItemId) {
-        if P::DEFERS && self.keeps_reads() {
+        if self.attempt.can_defer() && self.keeps_reads() {
             self.execution.note_read(id);
         }
     }
@@ -603,7 +603,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// As [`settle`](Self::settle).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.items.get(id).intentions > 0 && self.execution.running != Some(id) {
+        if self.attempt.can_defer()
+            && self.attempt.items.get(id).intentions > 0
+            && self.execution.running != Some(id)
+        {
             self.settle_segment(id)
         } else {
             Ok(())
@@ -655,7 +658,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
         let result = if self.attempt.reads_otherwise {
-            if P::DEFERS && self.attempt.is_recorded() && self.attempt.items.get(id).is(Flags::WRITE) {
+            if self.attempt.can_defer()
+                && self.attempt.is_recorded()
+                && self.attempt.items.get(id).is(Flags::WRITE)
+            {
                 self.record_own_read(id);
             }
             self.read_noted(id, Look::Read, load)

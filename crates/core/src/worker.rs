@@ -133,7 +133,8 @@ impl<P: Protocol> Worker<P> {
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
         let announcement = Announcement::new(&shared.snapshots);
-        let mut attempt = Attempt::new(slot.clone(), local, shared.commits.clone(), announcement);
+        let mut attempt =
+            Attempt::new(slot.clone(), local, shared.commits.clone(), announcement, &shared.protocol);
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);

@@ -65,8 +65,7 @@ pub struct LogSpec {
 impl LogSpec {
     /// Opens the database of a run, with the protocol's variant of this name.
     pub(crate) fn open<P: Protocol>(&self, protocol: &str) -> Result<Database<P>, BenchError> {
-        let builder =
-            Database::builder().protocol::<P>().variant(protocol).retry_policy(RetryPolicy::default());
+        let builder = Database::builder().typed::<P>().variant(protocol).retry_policy(RetryPolicy::default());
         let mode = match self.mode {
             LogMode::None => {
                 return builder.open().map_err(|error| match error {

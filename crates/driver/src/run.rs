@@ -16,7 +16,7 @@ use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
-use hotrow::{Database, Engine, Protocol, Serial};
+use hotrow::{Database, Engine, Occ, Protocol};
 use std::time::Duration;
 
 /// One run: what to run, under which protocol, how.
@@ -172,7 +172,7 @@ impl BaselineRun<'_> {
     /// # Errors
     ///
     /// As [`prepare_and_run`]; [`OptionError::OnlyProtocols`] if the run is to have a delay or to be recorded.
-    pub fn run<W: Workload<Serial>>(self, load: impl FnOnce() -> W) -> Result<RunOutcome, BenchError> {
+    pub fn run<W: Workload<Occ>>(self, load: impl FnOnce() -> W) -> Result<RunOutcome, BenchError> {
         let Self(run) = self;
         let only =
             |option| Err(OptionError::OnlyProtocols { option, baseline: run.spec.protocol.clone() }.into());

@@ -97,7 +97,7 @@ pub use hotrow_objects::{
     TQueue, TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
-pub use hotrow_protocols::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Any, Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_stored::Stored;
 #[doc(inline)]

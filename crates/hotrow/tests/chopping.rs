@@ -61,7 +61,7 @@ struct Tables {
 
 impl Tables {
     fn empty(variant: &str) -> Self {
-        let db: Database<Occ> = Database::builder().protocol::<Occ>().variant(variant).open().unwrap();
+        let db: Database<Occ> = Database::builder().typed::<Occ>().variant(variant).open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
@@ -327,7 +327,7 @@ impl Procedure for Strays {
 
 #[test]
 fn a_procedure_that_strays_from_its_traces_runs_whole() {
-    let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open().unwrap();
+    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
         table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
@@ -383,7 +383,7 @@ impl Procedure for Panics {
 
 #[test]
 fn a_panic_after_the_first_piece_leaves_it_committed_and_stops_nobody() {
-    let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open().unwrap();
+    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
         table.bulk_insert([(0, 0)]).unwrap();

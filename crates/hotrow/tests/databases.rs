@@ -112,9 +112,9 @@ fn tables_are_made_while_transactions_run() {
 #[test]
 fn a_protocol_its_variant_and_the_policy_are_chosen_at_the_opening() {
     let policy = RetryPolicy { deadline: Some(Duration::from_millis(50)), ..RetryPolicy::default() };
-    let db = Database::builder().retry_policy(policy).protocol::<Plor>().variant("plor+dwa").open().unwrap();
+    let db = Database::builder().retry_policy(policy).typed::<Plor>().variant("plor+dwa").open().unwrap();
     assert_eq!(db.protocol(), "plor+dwa");
-    let wrong = Database::builder().protocol::<Plor>().variant("wound-wait").open().unwrap_err();
+    let wrong = Database::builder().typed::<Plor>().variant("wound-wait").open().unwrap_err();
     let text = wrong.to_string();
     assert!(
         text.starts_with("misuse: plor has no variant named wound-wait; it has plor, plor+dwa"),

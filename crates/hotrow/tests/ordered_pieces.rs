@@ -130,7 +130,7 @@ struct Tables {
 
 impl Tables {
     fn new() -> Self {
-        let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("ic3").open().unwrap();
+        let db: Database<Occ> = Database::builder().typed::<Occ>().variant("ic3").open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();

@@ -45,7 +45,7 @@ impl Procedure for Step {
 
 #[test]
 fn whoever_takes_the_first_row_comes_after_insertions_up_to_it_and_not_after_others() {
-    let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("ic3").open().unwrap();
+    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("ic3").open().unwrap();
     let table = |name: &str| -> Table<u64, u64, Occ> { db.table(name).ordered().create().unwrap() };
     let (rows, count) = (table("rows"), table("count"));
     rows.bulk_insert([10, 20].map(|key| (key, key))).unwrap();

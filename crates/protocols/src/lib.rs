@@ -3,8 +3,11 @@
 //! A protocol knows headers, marks and items; it names no datatype. All protocols follow the one path that
 //! [`hotrow_core::Protocol`] describes, so a reader who knows one can read them all.
 
+#[cfg(not(loom))]
+mod any;
 mod crowd;
 mod drp;
+mod host;
 mod lock_wait;
 mod locking;
 mod mocc;
@@ -24,14 +27,19 @@ mod tl2;
 mod version;
 mod worker_states;
 
+#[cfg(not(loom))]
+pub use any::{Any, AnyHeader, AnyLocal, AnyMark, AnyOptions};
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use locking::{LockWords, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
+/// In models, whose words cannot be made of zero bytes, the first protocol stands for all.
+#[cfg(loom)]
+pub use occ::Occ as Any;
 pub use occ::{FallbackLocks, Occ, OccLocal, OccOptions};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
-    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol,
-    for_each_deferring_protocol, for_each_protocol, for_each_recording_protocol, names, with_protocol,
+    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol, for_each_protocol,
+    names, with_protocol,
 };
 pub use serial::{Serial, SerialLocal, SerialOptions};
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};

@@ -47,10 +47,10 @@ mod word;
 
 pub use word::{HeatedVersion, HeatedWord};
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Protocol, Reason, Variant,
-    Variants,
+    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
@@ -91,47 +91,53 @@ pub struct MoccLocal {
 
 /// True with probability 1 in `one_in`. The random numbers are the worker's own, the same in each run.
 #[cold]
-fn chance(attempt: &mut Attempt<Mocc>, one_in: u64) -> bool {
+fn chance<H: Host<Mocc>>(attempt: &mut Attempt<H>, one_in: u64) -> bool {
     let worker = u64::from(attempt.worker().number());
-    attempt.local.random.get_or_insert_with(|| Random::stream(0x40cc, worker)).below(one_in) == 0
+    H::local_mut(&mut attempt.local)
+        .random
+        .get_or_insert_with(|| Random::stream(0x40cc, worker))
+        .below(one_in)
+        == 0
 }
 
 impl Mocc {
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_hot(attempt: &Attempt<Self>, id: ItemId) -> bool {
-        attempt.items.get(id).header().heat() >= HOT
+    fn is_hot<H: Host<Self>>(attempt: &Attempt<H>, id: ItemId) -> bool {
+        H::header(attempt.items.get(id).header()).heat() >= HOT
     }
 
     /// Locks a segment exclusively: at commit, or earlier if it is hot.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
-        let expected = item.is(Flags::READ).then_some(item.mark.version);
-        let below = item.header().lock(expected, item.mark.shared);
-        item.mark.version = below.map_err(|reason| ConflictCause::item(reason, id))?;
-        item.mark.shared = false;
+        let expected = item.is(Flags::READ).then_some(H::mark(item.mark).version);
+        let below = H::header(item.header()).lock(expected, H::mark(item.mark).shared);
+        H::mark_mut(&mut item.mark).version = below.map_err(|reason| ConflictCause::item(reason, id))?;
+        H::mark_mut(&mut item.mark).shared = false;
         item.set(Flags::LOCKED);
         Ok(())
     }
 
     #[cold]
-    fn lock_early(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock_early<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         Self::lock(attempt, id)?;
-        attempt.local.locks_early = true;
-        attempt.items.get_mut(id).mark.hot = true;
+        H::local_mut(&mut attempt.local).locks_early = true;
+        H::mark_mut(&mut attempt.items.get_mut(id).mark).hot = true;
         Ok(())
     }
 
     /// Locks a hot segment in shared mode. If it was read before without a lock, its version must be unchanged.
     #[cold]
-    fn lock_shared(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock_shared<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
-        let version = item.header().lock_shared().map_err(|reason| ConflictCause::item(reason, id))?;
-        attempt.local.locks_early = true;
-        let unchanged = !item.is(Flags::READ) || item.mark.version == version;
-        (item.mark.shared, item.mark.hot) = (true, true);
+        let version =
+            H::header(item.header()).lock_shared().map_err(|reason| ConflictCause::item(reason, id))?;
+        H::local_mut(&mut attempt.local).locks_early = true;
+        let unchanged = !item.is(Flags::READ) || H::mark(item.mark).version == version;
+        let mark = H::mark_mut(&mut item.mark);
+        (mark.shared, mark.hot) = (true, true);
         if unchanged {
-            item.mark.version = version;
+            H::mark_mut(&mut item.mark).version = version;
             Ok(())
         } else {
             Err(ConflictCause::item(Reason::ReadChanged, id))
@@ -139,13 +145,15 @@ impl Mocc {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)
+    fn upgrade_predicates<H: Host<Self>>(attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        reads::upgrade_predicates::<Self, H>(attempt, |item| {
+            item.is(Flags::LOCKED) || H::mark(item.mark).shared
+        })
     }
 
     /// Phase 2, with what a failure means for the segment.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate<H: Host<Self>>(attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
         fence(Ordering::Acquire);
         Self::check_versions(attempt).map_err(|lost| Self::warm(attempt, lost))
@@ -154,13 +162,13 @@ impl Mocc {
     /// Phase 2: checks that every version read is still there and not locked by another writer, and every bucket and
     /// leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn check_versions(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn check_versions<H: Host<Self>>(attempt: &Attempt<H>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
             if item.is(Flags::READ)
                 && !item.is(Flags::LOCKED)
-                && !item.mark.shared
-                && !item.header().still_at(item.mark.version)
+                && !H::mark(item.mark).shared
+                && !H::header(item.header()).still_at(H::mark(item.mark).version)
             {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
@@ -170,11 +178,11 @@ impl Mocc {
 
     /// Counts a failure that a write after the read caused.
     #[cold]
-    fn warm(attempt: &mut Attempt<Self>, lost: ConflictCause) -> ConflictCause {
+    fn warm<H: Host<Self>>(attempt: &mut Attempt<H>, lost: ConflictCause) -> ConflictCause {
         if let ConflictCause { reason: Reason::ReadChanged, target: ConflictTarget::Item(id) } = lost {
-            let heat = attempt.items.get(id).header().heat();
+            let heat = H::header(attempt.items.get(id).header()).heat();
             if heat < HEAT_MAX && chance(attempt, 1 << heat) {
-                attempt.items.get(id).header().set_heat(heat + 1);
+                H::header(attempt.items.get(id).header()).set_heat(heat + 1);
             }
         }
         lost
@@ -183,22 +191,22 @@ impl Mocc {
     /// Releases the locks that were taken before the commit: the shared ones, and those of items that were not
     /// written after all. Cools the segments that were locked.
     #[cold]
-    fn release_early(attempt: &mut Attempt<Self>) {
+    fn release_early<H: Host<Self>>(attempt: &mut Attempt<H>) {
         for id in attempt.items.ids() {
             let item = attempt.items.get_mut(id);
-            if !item.mark.hot {
+            if !H::mark(item.mark).hot {
                 continue;
             }
-            let shared = std::mem::take(&mut item.mark.shared);
+            let shared = std::mem::take(&mut H::mark_mut(&mut item.mark).shared);
             if chance(attempt, COOLS_ONE_IN) {
-                let header = attempt.items.get(id).header();
+                let header = H::header(attempt.items.get(id).header());
                 header.set_heat(header.heat().saturating_sub(1));
             }
             let item = attempt.items.get(id);
             if shared {
-                item.header().unlock_shared();
+                H::header(item.header()).unlock_shared();
             } else if !item.is(Flags::WRITE) {
-                item.header().unlock();
+                H::header(item.header()).unlock();
             }
         }
     }
@@ -239,30 +247,26 @@ impl Variants for Mocc {
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or they
 // hold the lock in shared mode themselves. Each write is installed once, after everything that can fail.
-unsafe impl Protocol for Mocc {
+unsafe impl Algorithm for Mocc {
     const WORKERS_MAX: u32 = word::READERS_MAX;
     type Header = HeatedWord;
     type Mark = MoccMark;
     type Local = MoccLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
-        attempt.local.locks_early = false;
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        H::local_mut(&mut attempt.local).locks_early = false;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         let item = attempt.items.get(id);
-        let held = item.is(Flags::LOCKED) || item.mark.shared;
+        let held = item.is(Flags::LOCKED) || H::mark(item.mark).shared;
         if held || Self::is_hot(attempt, id) {
             if !held {
                 Self::lock_shared(attempt, id)?;
@@ -271,22 +275,22 @@ unsafe impl Protocol for Mocc {
             attempt.items.get_mut(id).set(Flags::READ);
             return Ok(load());
         }
-        reads::read(attempt, id, load).map(|(_, value)| value)
+        reads::read::<Self, H, _>(attempt, id, load).map(|(_, value)| value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read_for_update<V>(
+    fn read_for_update<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        self.write(attempt, id)?;
-        self.read(attempt, id, load)
+        Algorithm::write(self, attempt, id)?;
+        Algorithm::read(self, attempt, id, load)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         if Self::is_hot(attempt, id) && !attempt.items.get(id).is(Flags::LOCKED) {
             Self::lock_early(attempt, id)
         } else {
@@ -295,9 +299,9 @@ unsafe impl Protocol for Mocc {
     }
 
     #[inline]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -305,17 +309,17 @@ unsafe impl Protocol for Mocc {
         if item.is(Flags::LOCKED) {
             return Ok(load());
         }
-        let stable = item.header().stable(load);
+        let stable = H::header(item.header()).stable(load);
         stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     #[inline]
-    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> HeatedWord {
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> HeatedWord {
         HeatedWord::new_locked()
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
@@ -328,30 +332,32 @@ unsafe impl Protocol for Mocc {
     }
 
     #[inline]
-    fn finish(&self, prepared: Prepared<'_, Self>) {
-        let attempt = prepared.install_all(|_| (), |item| item.header().unlock_changed());
-        if attempt.local.locks_early {
+    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
+        let attempt = prepared.install_all(|_| (), |item| H::header(item.header()).unlock_changed());
+        if H::local(&attempt.local).locks_early {
             Self::release_early(attempt);
         }
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         Self::validate(attempt)
     }
 
     #[inline]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) {
-                item.header().unlock();
-            } else if item.mark.shared {
-                item.header().unlock_shared();
+                H::header(item.header()).unlock();
+            } else if H::mark(item.mark).shared {
+                H::header(item.header()).unlock_shared();
             }
         }
     }
 }
+
+hosts_itself!(Mocc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -34,11 +34,12 @@ mod region;
 
 pub use fallback::FallbackLocks;
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ItemId, LoggedReads, PieceRanks, Prepared, Protocol, Rival,
-    TouchedSegment, Variant, Variants,
+    Absent, Attempt, ConflictCause, ItemId, LoggedReads, PieceRanks, Prepared, Rival, TouchedSegment,
+    Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 
@@ -180,66 +181,63 @@ impl Variants for Occ {
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
 // (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
-unsafe impl Protocol for Occ {
+unsafe impl Algorithm for Occ {
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
     type Header = VersionWord;
     type Mark = Version;
     type Local = OccLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin(&self, _attempt: &mut Attempt<Self>) {}
+    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         item: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        reads::read(attempt, item, load).map(|(_, value)| value)
+        reads::read::<Occ, H, _>(attempt, item, load).map(|(_, value)| value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         item: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        version::peek(attempt, item, load).map(|(_, value)| value)
+        version::peek::<Occ, H, _>(attempt, item, load).map(|(_, value)| value)
     }
 
-    fn rival(&self, attempt: &Attempt<Self>, header: &VersionWord) -> Option<Rival> {
-        version::rival(attempt, header)
-    }
-
-    #[inline]
-    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
-        attempt.local.last
+    fn rival<H: Host<Self>>(&self, attempt: &Attempt<H>, header: &VersionWord) -> Option<Rival> {
+        version::rival::<Occ, H>(attempt, header)
     }
 
     #[inline]
-    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
+    fn commit_number<H: Host<Self>>(&self, attempt: &Attempt<H>) -> u64 {
+        H::local(&attempt.local).last
+    }
+
+    #[inline]
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
         VersionWord::new_locked()
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if let Some((order, ranks)) = self.ordered(attempt) {
-            attempt.local.last = order.prepare(attempt, ranks)?.max(attempt.local.last) + 1;
+            H::local_mut(&mut attempt.local).last =
+                order.prepare(attempt, ranks)?.max(H::local(&attempt.local).last) + 1;
             return Ok(());
         }
         if attempt.items.writes().is_empty() {
-            version::upgrade_predicates(attempt)?;
+            version::upgrade_predicates::<Occ, H>(attempt)?;
             if !self.options.orders_pieces {
                 attempt.draw_stamp_of_reads();
             }
@@ -247,75 +245,75 @@ unsafe impl Protocol for Occ {
         }
         if self.options.uses_regions {
             let committed = self.commit_in_region(attempt);
-            attempt.local.in_region = committed == Some(Ok(()));
+            H::local_mut(&mut attempt.local).in_region = committed == Some(Ok(()));
             if let Some(committed) = committed {
                 return committed;
             }
         }
-        let overwritten = version::lock_writes(attempt)?;
-        version::upgrade_predicates(attempt)?;
+        let overwritten = version::lock_writes::<Occ, H>(attempt)?;
+        version::upgrade_predicates::<Occ, H>(attempt)?;
         attempt.draw_stamp();
-        let read = version::validate_beside_locks(attempt)?;
+        let read = version::validate_beside_locks::<Occ, H>(attempt)?;
         if let Some(order) = &self.order {
             order.bring_back(attempt);
         }
-        attempt.local.last = overwritten.max(read).max(attempt.local.last) + 1;
+        H::local_mut(&mut attempt.local).last = overwritten.max(read).max(H::local(&attempt.local).last) + 1;
         Ok(())
     }
 
     #[inline]
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
-        if attempt.local.in_region {
+        if H::local(&attempt.local).in_region {
             return;
         }
         if let Some((order, ranks)) = self.ordered(attempt) {
             order.publish(attempt, ranks);
         }
-        let version = Version::new(attempt.local.last, attempt.worker());
-        let attempt = version::install_writes(prepared, version);
+        let version = Version::new(H::local(&attempt.local).last, attempt.worker());
+        let attempt = version::install_writes::<Occ, H>(prepared, version);
         if let Some(partitions) = &self.partitions {
-            partitions.unlock(&mut attempt.local);
+            partitions.unlock(H::local_mut(&mut attempt.local));
         }
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if let Some((order, ranks)) = self.ordered(attempt) {
             return order.validate_before_rollback(attempt, ranks);
         }
-        version::upgrade_predicates(attempt)?;
+        version::upgrade_predicates::<Occ, H>(attempt)?;
         Self::validate_reads(attempt)
     }
 
     #[inline]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         if let Some(order) = &self.order {
             order.release(attempt);
         }
-        version::release(attempt);
+        version::release::<Occ, H>(attempt);
         if let Some(partitions) = &self.partitions {
-            partitions.unlock(&mut attempt.local);
+            partitions.unlock(H::local_mut(&mut attempt.local));
         }
     }
 
-    fn before_piece(&self, attempt: &mut Attempt<Self>) {
+    fn before_piece<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         if let Some(order) = &self.order {
             order.before_piece(attempt);
         }
     }
 
-    fn settle_pieces(&self, attempt: &mut Attempt<Self>) -> bool {
+    fn settle_pieces<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> bool {
         self.order.as_ref().is_none_or(|order| order.settle(attempt))
     }
 
-    fn take_pieces_back(&self, attempt: &mut Attempt<Self>) {
+    fn take_pieces_back<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         if let Some(order) = &self.order {
             order.take_back(attempt);
         }
     }
 
-    fn end_pieces(&self, attempt: &mut Attempt<Self>) {
+    fn end_pieces<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         if let Some(order) = &self.order {
             order.end(attempt);
         }
@@ -325,32 +323,36 @@ unsafe impl Protocol for Occ {
 impl Occ {
     /// Validates an attempt that has locked nothing.
     #[inline]
-    fn validate_reads(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_reads<H: Host<Self>>(attempt: &Attempt<H>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks; the reader's side of `VersionWord`.
         fence(Ordering::Acquire);
-        version::validate(attempt).map(|_| ())
+        version::validate::<Occ, H>(attempt).map(|_| ())
     }
 
     /// The order of pieces, and the ranks of the attempt's piece, if it may conflict with others.
     #[inline(always)]
-    fn ordered(&self, attempt: &Attempt<Self>) -> Option<(&ic3::Order, PieceRanks)> {
+    fn ordered<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Option<(&ic3::Order, PieceRanks)> {
         Some((self.order.as_deref()?, attempt.piece_ranks()?))
     }
 }
 
-impl LoggedReads<Occ> for Occ {
+impl<H: Host<Occ>> LoggedReads<H> for Occ {
     #[inline(always)]
-    fn of(protocol: &Occ) -> Option<&Self> {
-        Some(protocol)
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(
         &self,
-        attempt: &mut Attempt<Occ>,
-        segment: TouchedSegment<Occ>,
+        attempt: &mut Attempt<H>,
+        segment: TouchedSegment<H>,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        reads::log(attempt, segment, load).map(|(_, value)| value)
+        reads::log::<Occ, H, _>(attempt, segment, load).map(|(_, value)| value)
     }
 }
+
+impl version::Versioned for Occ {}
+
+hosts_itself!(Occ { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Occ });

@@ -1,10 +1,9 @@
 //! The registry: the one place where a protocol's name becomes its type.
 //!
-//! Adding a protocol takes one new module and one line in the call of `registry!` below. The command, the tests and
-//! the figures all go through this module.
+//! Adding a protocol takes one new module and a name in [`Any`]. The command, the tests and the figures all go through this module.
 
-use crate::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
-use hotrow_core::{Capabilities as _, Protocol, Variant, Variants as _};
+use crate::{Any, Occ};
+use hotrow_core::{Deferral, Protocol, Stealing, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
 /// Description of one variant of a protocol, available without choosing the protocol's type.
@@ -20,6 +19,12 @@ pub struct ProtocolInfo {
     pub opaque: bool,
     /// True if the serial order agrees with real time (strict serializability).
     pub strict: bool,
+    /// True if transactions run at the same time.
+    pub concurrent: bool,
+    /// True if operations can be deferred until the commit.
+    pub defers: bool,
+    /// True if waiting workers run operations of the transaction that they wait for.
+    pub steals: bool,
     /// Maximum number of workers at a time.
     pub workers_max: u32,
 }
@@ -40,69 +45,40 @@ pub struct UnknownProtocol {
     pub name: String,
 }
 
-macro_rules! registry {
-    ($first:ty, $($other:ty),* $(,)?) => {
-        registry!(@all $first, $($other),*);
+/// All protocols, the recommended one first, each in all its listed variants.
+pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> =
+    LazyLock::new(|| Any::VARIANTS.iter().map(information).collect());
 
-        registry! {
-            /// Calls the visitor with the protocol of this name if it is the first of the registry or runs transactions
-            /// at the same time.
-            with_concurrent_protocol: [CONCURRENT] $first, $($other),*
-        }
-        registry! {
-            /// Calls the visitor with the protocol of this name if it is the first of the registry or defers operations.
-            with_deferring_protocol: [DEFERS] $first, $($other),*
-        }
-        registry! {
-            /// As [`with_deferring_protocol`], and also for protocols that let waiting workers run operations.
-            with_recording_protocol: [DEFERS ALLOWS_STEALING] $first, $($other),*
-        }
-    };
-    // The visit is compiled for the first protocol and those with one of the abilities only: the conditions are constants.
-    ($(#[$doc:meta])* $function:ident: $abilities:tt $first:ty, $($other:ty),*) => {
-        $(#[$doc])*
-        fn $function<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
-            if <$first>::options(name).is_some() {
-                return Some(visitor.visit::<$first>(name));
-            }
-            $(if const { registry!(@any $abilities of $other) } {
-                if <$other>::options(name).is_some() {
-                    return Some(visitor.visit::<$other>(name));
-                }
-            })*
-            None
-        }
-    };
-    (@any [$($ability:ident)*] of $protocol:ty) => { false $(|| <$protocol>::$ability)* };
-    (@all $($protocol:ty),*) => {
-        /// All protocols, the recommended one first, each in all its listed variants.
-        pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> = LazyLock::new(|| {
-            let mut protocols = Vec::new();
-            $(protocols.extend(<$protocol>::VARIANTS.iter().map(information::<$protocol>));)*
-            protocols
-        });
-
-        /// Calls the visitor with the protocol of this name.
-        ///
-        /// # Errors
-        ///
-        /// [`UnknownProtocol`], which lists the known names.
-        pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
-            $(if <$protocol>::options(name).is_some() {
-                return Ok(visitor.visit::<$protocol>(name));
-            })*
-            Err(UnknownProtocol { name: name.to_owned() })
-        }
-    };
+/// Calls the visitor with the protocol of this name: [`Occ`] for its own variants, as fast as it can be, and [`Any`] for all others.
+///
+/// # Errors
+///
+/// [`UnknownProtocol`], which lists the known names.
+pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
+    if Occ::options(name).is_some() {
+        Ok(visitor.visit::<Occ>(name))
+    } else if Any::options(name).is_some() {
+        Ok(visitor.visit::<Any>(name))
+    } else {
+        Err(UnknownProtocol { name: name.to_owned() })
+    }
 }
 
-registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
-
-fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
+fn information(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
-    let options = P::options(name).expect("a protocol knows the names of its variants");
-    let (opaque, workers_max) = (P::is_opaque(&options), P::workers_max(&options));
-    ProtocolInfo { name, summary, source, opaque, strict: P::STRICT, workers_max }
+    let options = Any::options(name).expect("a protocol knows the names of its variants");
+    let protocol = Any::new(&options);
+    ProtocolInfo {
+        name,
+        summary,
+        source,
+        opaque: Any::is_opaque(&options),
+        strict: protocol.is_strict(),
+        concurrent: protocol.is_concurrent(),
+        defers: <<Any as Protocol>::Deferral as Deferral<Any>>::of(&protocol).is_some(),
+        steals: <<Any as Protocol>::Stealing as Stealing<Any>>::of(&protocol).is_some(),
+        workers_max: Any::workers_max(&options),
+    }
 }
 
 /// Returns the options of a protocol that has only one variant.
@@ -120,17 +96,19 @@ pub(crate) fn only(variants: &[Variant], name: &str) -> Option<()> {
 ///
 /// [`UnknownProtocol`], which lists the known names.
 pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
-    struct Describe;
-    impl Visitor for Describe {
-        type Output = ProtocolInfo;
-        fn visit<P: Protocol>(self, name: &str) -> ProtocolInfo {
-            let first = *P::VARIANTS.first().expect("a protocol has a variant");
-            information::<P>(&Variant { name: String::leak(name.to_owned()), ..first })
-        }
-    }
     match PROTOCOLS.iter().find(|protocol| protocol.name == name) {
         Some(protocol) => Ok(protocol),
-        None => with_protocol(name, Describe).map(|protocol| &*Box::leak(Box::new(protocol))),
+        None if Any::options(name).is_none() => Err(UnknownProtocol { name: name.to_owned() }),
+        None => {
+            let listed = PROTOCOLS.iter().filter(|listed| name.starts_with(listed.name));
+            let listed = listed.max_by_key(|listed| listed.name.len()).unwrap_or(&PROTOCOLS[0]);
+            let ProtocolInfo { summary, source, .. } = *listed;
+            Ok(Box::leak(Box::new(information(&Variant {
+                name: String::leak(name.to_owned()),
+                summary,
+                source,
+            }))))
+        }
     }
 }
 
@@ -139,12 +117,10 @@ pub fn names() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect()
 }
 
-/// Calls a visitor once for every protocol that admits at least `workers` workers. Tests run over all protocols only
-/// through this function and the next three, so a protocol is tested as soon as it is registered.
+/// Calls a visitor once for every protocol that admits at least `workers` workers, as [`Any`], and once for [`Occ`] as a type of its own. Tests
+/// run over all protocols only through this function and the next, so a protocol is tested as soon as it is registered.
 pub fn for_each_protocol<V: Visitor + Copy>(workers: u32, visitor: V) -> Vec<(&'static str, V::Output)> {
-    for_each_found(workers, |name| {
-        Some(with_protocol(name, visitor).expect("the list comes from the registry"))
-    })
+    for_each_found(workers, visitor, |_| true)
 }
 
 /// As [`for_each_protocol`], for the protocols that run transactions at the same time. For tests in which one transaction
@@ -153,32 +129,19 @@ pub fn for_each_concurrent_protocol<V: Visitor + Copy>(
     workers: u32,
     visitor: V,
 ) -> Vec<(&'static str, V::Output)> {
-    for_each_found(workers, |name| with_concurrent_protocol(name, visitor))
+    for_each_found(workers, visitor, |protocol| protocol.concurrent)
 }
 
-/// As [`for_each_protocol`], for the protocols that defer operations and one that runs them at once, the first of the
-/// registry, in its variants. For tests of deferred operations: under all other protocols these are the operations that are not deferred.
-pub fn for_each_deferring_protocol<V: Visitor + Copy>(
+fn for_each_found<V: Visitor + Copy>(
     workers: u32,
     visitor: V,
+    is_wanted: impl Fn(&ProtocolInfo) -> bool,
 ) -> Vec<(&'static str, V::Output)> {
-    for_each_found(workers, |name| with_deferring_protocol(name, visitor))
-}
-
-/// As [`for_each_deferring_protocol`], and for the protocols that let waiting workers run operations. For tests of
-/// procedures in the context that the protocol has for them: under all other protocols that is the eager one.
-pub fn for_each_recording_protocol<V: Visitor + Copy>(
-    workers: u32,
-    visitor: V,
-) -> Vec<(&'static str, V::Output)> {
-    for_each_found(workers, |name| with_recording_protocol(name, visitor))
-}
-
-fn for_each_found<R>(workers: u32, visit: impl Fn(&str) -> Option<R>) -> Vec<(&'static str, R)> {
-    PROTOCOLS
-        .iter()
-        .filter(|protocol| protocol.workers_max >= workers)
-        .filter_map(|protocol| Some((protocol.name, visit(protocol.name)?)))
+    let first = (PROTOCOLS[0].name, visitor.visit::<Occ>(PROTOCOLS[0].name));
+    let found = PROTOCOLS.iter().filter(|protocol| protocol.workers_max >= workers && is_wanted(protocol));
+    [first]
+        .into_iter()
+        .chain(found.map(|protocol| (protocol.name, visitor.visit::<Any>(protocol.name))))
         .collect()
 }
 
@@ -206,34 +169,25 @@ mod tests {
         assert_eq!(unique.len(), PROTOCOLS.len());
     }
 
-    #[derive(Clone, Copy)]
-    struct Capabilities;
-    impl Visitor for Capabilities {
-        type Output = (bool, bool);
-        fn visit<P: Protocol>(self, _name: &str) -> (bool, bool) {
-            (P::DEFERS, P::ALLOWS_STEALING)
-        }
-    }
-
     #[test]
-    fn protocols_are_chosen_by_what_they_can_do() {
-        let all = for_each_protocol(1, Capabilities);
-        let chosen = |condition: fn((bool, bool)) -> bool| {
-            let chosen = all.iter().filter(|(name, can)| Occ::options(name).is_some() || condition(*can));
-            chosen.copied().collect::<Vec<_>>()
+    fn protocols_say_what_they_can_do() {
+        let found = |is_so: fn(&ProtocolInfo) -> bool| {
+            PROTOCOLS
+                .iter()
+                .filter(|protocol| is_so(protocol))
+                .map(|protocol| protocol.name)
+                .collect::<Vec<_>>()
         };
-        let deferring = for_each_deferring_protocol(1, Capabilities);
-        assert_eq!(deferring, chosen(|(defers, _)| defers));
-        let recording = for_each_recording_protocol(1, Capabilities);
-        assert_eq!(recording, chosen(|(defers, steals)| defers || steals));
-        assert!(1 < deferring.len() && deferring.len() < recording.len() && recording.len() < all.len());
-        assert_eq!(deferring[0].1, (false, false), "the first one stands for those that can do neither");
+        assert!(found(|protocol| protocol.defers).iter().all(|name| name.starts_with("d")));
+        assert_eq!(found(|protocol| protocol.steals), ["steal", "steal-basic"]);
+        assert_eq!(found(|protocol| !protocol.concurrent), ["serial", "none", "naive-htm"]);
+        assert_eq!(found(|protocol| !protocol.strict), ["tictoc"]);
     }
 
     #[test]
     fn a_variant_that_is_not_listed_can_be_had_by_its_name() {
         let found = find("plor+deadline=7").unwrap();
-        assert_eq!((found.name, found.workers_max), ("plor+deadline=7", Plor::WORKERS_MAX));
+        assert_eq!((found.name, found.workers_max), ("plor+deadline=7", find("plor").unwrap().workers_max));
         assert_eq!(find("occ").unwrap(), &PROTOCOLS[0]);
         assert!(find("plor+deadline=x").is_err());
     }

@@ -36,11 +36,10 @@
 
 mod lock;
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptStamp};
 use hotrow_core::region::UNFIT;
-use hotrow_core::{
-    Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
-};
+use hotrow_core::{Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Reason, Variant, Variants};
 use hotrow_sync::profile::waiting;
 use hotrow_sync::region;
 use lock::{EngineLock, Holder};
@@ -75,22 +74,23 @@ pub struct SerialLocal {
 impl Serial {
     #[cold]
     #[inline(never)]
-    fn wait(&self, attempt: &mut Attempt<Self>, holder: Holder) -> Result<(), EnterError> {
+    fn wait<H: Host<Self>>(&self, attempt: &mut Attempt<H>, holder: Holder) -> Result<(), EnterError> {
         if self.lock.is_held_by(holder) && attempt.wait_max().time().is_none() {
             return Err(EnterError::Nested);
         }
         let _waiting = waiting("the lock of all objects", 0);
-        attempt.local.stamp = self.lock.begin_wait(attempt, attempt.local.stamp);
-        if !self.lock.wait(attempt.local.stamp, holder, || attempt.wait_max()) {
+        H::local_mut(&mut attempt.local).stamp =
+            self.lock.begin_wait(attempt, H::local(&attempt.local).stamp);
+        if !self.lock.wait(H::local(&attempt.local).stamp, holder, || attempt.wait_max()) {
             return Err(EnterError::Lost(Reason::WriteLocked));
         }
-        attempt.local.holds = Some(holder);
+        H::local_mut(&mut attempt.local).holds = Some(holder);
         Ok(())
     }
 
     #[inline(always)]
-    fn release(&self, attempt: &mut Attempt<Self>) {
-        if let Some(holder) = attempt.local.holds.take()
+    fn release<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        if let Some(holder) = H::local_mut(&mut attempt.local).holds.take()
             && self.options != SerialOptions::OneWorker
             && holder != Holder::ELIDED
         {
@@ -153,14 +153,14 @@ impl Variants for Serial {
 // holder at a time. Without the lock there is one worker, and so one attempt. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
-unsafe impl Protocol for Serial {
+unsafe impl Algorithm for Serial {
     const CONCURRENT: bool = false;
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
     fn workers_max(options: &SerialOptions) -> u32 {
         match options {
             SerialOptions::OneWorker => 1,
-            SerialOptions::Locked | SerialOptions::Elided => Self::WORKERS_MAX,
+            SerialOptions::Locked | SerialOptions::Elided => <Self as Algorithm>::WORKERS_MAX,
         }
     }
 
@@ -168,37 +168,33 @@ unsafe impl Protocol for Serial {
     type Header = ();
     type Mark = ();
     type Local = SerialLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Absent;
 
     #[inline(always)]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         // Held only if the worker's previous transaction was leaked.
         self.release(attempt);
         if self.options == SerialOptions::OneWorker {
-            attempt.local.holds = Some(Holder::on_thread(0));
+            H::local_mut(&mut attempt.local).holds = Some(Holder::on_thread(0));
         }
     }
 
     #[inline(always)]
-    fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
-        if attempt.local.holds.is_some() {
+    fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), EnterError> {
+        if H::local(&attempt.local).holds.is_some() {
             return Ok(());
         }
         let holder = Holder::on_thread(attempt.thread());
         if !self.lock.try_lock(holder) {
             return self.wait(attempt, holder);
         }
-        attempt.local.holds = Some(holder);
+        H::local_mut(&mut attempt.local).holds = Some(holder);
         Ok(())
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        _: &mut Attempt<Self>,
+        _: &mut Attempt<H>,
         _: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -206,14 +202,14 @@ unsafe impl Protocol for Serial {
     }
 
     #[inline(always)]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline(always)]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        _: &mut Attempt<Self>,
+        _: &mut Attempt<H>,
         _: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -221,13 +217,13 @@ unsafe impl Protocol for Serial {
     }
 
     #[inline(always)]
-    fn new_locked_header(&self, _attempt: &Attempt<Self>) {}
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) {}
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
         attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))?;
-        if attempt.draw_stamp() && attempt.local.holds == Some(Holder::ELIDED) {
+        if attempt.draw_stamp() && H::local(&attempt.local).holds == Some(Holder::ELIDED) {
             // What it replaces must be kept for snapshots, which a region does not do.
             region::abort::<UNFIT>();
         }
@@ -235,30 +231,32 @@ unsafe impl Protocol for Serial {
     }
 
     #[inline]
-    fn finish(&self, prepared: Prepared<'_, Self>) {
+    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
         prepared.install_all(|_| (), |_| ());
     }
 
     #[inline]
-    fn abort(&self, _attempt: &mut Attempt<Self>) {}
+    fn abort<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
 
     #[inline(always)]
     fn elides_locks(&self) -> bool {
         self.options == SerialOptions::Elided && region::is_available()
     }
 
-    fn wait_to_elide(&self, attempt: &mut Attempt<Self>) -> bool {
+    fn wait_to_elide<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> bool {
         self.lock.wait_until_free(|| attempt.wait_max())
     }
 
     #[inline]
-    fn enter_region(&self, attempt: &mut Attempt<Self>) -> bool {
-        attempt.local.holds = Some(Holder::ELIDED);
+    fn enter_region<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> bool {
+        H::local_mut(&mut attempt.local).holds = Some(Holder::ELIDED);
         self.lock.is_free()
     }
 
     #[inline(always)]
-    fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
+    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         self.release(attempt);
     }
 }
+
+hosts_itself!(Serial { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });

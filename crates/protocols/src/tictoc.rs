@@ -24,7 +24,7 @@
 //! every dependency between items goes forward in the order, whatever the memory does: a check that loads an old
 //! word finds a read timestamp that the next writer has respected. (Those for which a word has no room: [`late_reads`].)
 //!
-//! The order need not be that of real time ([`Protocol::STRICT`] is false). `docs/protocols/tictoc.md` and the tests
+//! The order need not be that of real time ([`Protocol::STRICT`](hotrow_core::Protocol::STRICT) is false). `docs/protocols/tictoc.md` and the tests
 //! have an example.
 //!
 //! # Structure
@@ -86,17 +86,18 @@ mod word;
 
 pub use word::{TimestampWord, Timestamps};
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Protocol, Reason,
-    TouchedSegment, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, TouchedSegment,
+    Variant, Variants,
 };
 use late_reads::LateReads;
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
 ///
-/// Serializable, but not in real time: see [`Protocol::STRICT`]. Not opaque: see [`Occ`](crate::Occ).
+/// Serializable, but not in real time: see [`Protocol::STRICT`](hotrow_core::Protocol::STRICT). Not opaque: see [`Occ`](crate::Occ).
 #[derive(Debug)]
 pub struct TicToc {
     absences: Absences,
@@ -115,14 +116,16 @@ pub struct TicTocLocal {
 impl TicToc {
     /// Phase 1: locks the segments to be written. Returns the earliest timestamp after all their reads.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock_writes(&self, attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
+    fn lock_writes<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for (id, item) in attempt.items.writes_mut() {
             if !item.is(Flags::INSERTED) {
-                let expected = item.is(Flags::READ).then_some(item.mark);
-                let below = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
+                let expected = item.is(Flags::READ).then_some(H::mark(item.mark));
+                let below = H::header(item.header())
+                    .lock(expected)
+                    .map_err(|reason| ConflictCause::item(reason, id))?;
                 item.set(Flags::LOCKED);
-                earliest = earliest.max(self.late.last_read(item.header(), below) + 1);
+                earliest = earliest.max(self.late.last_read(H::header(item.header()), below) + 1);
             }
         }
         Ok(earliest)
@@ -130,15 +133,15 @@ impl TicToc {
 
     /// Phase 1, predicates (sto §3.5): checks each on a stable version and turns it into a read of that version.
     #[inline]
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn upgrade_predicates<H: Host<Self>>(attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
                 return Ok(attempt.predicate_holds(id));
             }
-            let stable = item.header().stable(|| attempt.predicate_holds(id));
+            let stable = H::header(item.header()).stable(|| attempt.predicate_holds(id));
             let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
-            Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
+            Self::keep(attempt.items.get_mut(id), id, version, H::local_mut(&mut attempt.local))?;
             Ok(holds)
         })
     }
@@ -146,17 +149,17 @@ impl TicToc {
     /// Keeps the version that was read. A segment must not be read in two versions, even if both are valid at some
     /// moment.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn keep(
-        item: &mut Item<Self>,
+    fn keep<H: Host<Self>>(
+        item: &mut Item<H>,
         id: ItemId,
         version: Timestamps,
         local: &mut TicTocLocal,
     ) -> Result<(), ConflictCause> {
-        if item.is(Flags::READ) && !item.mark.same_version(version) {
+        if item.is(Flags::READ) && !H::mark(item.mark).same_version(version) {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         // A second read may find a later read timestamp.
-        item.mark = version;
+        (*H::mark_mut(&mut item.mark)) = version;
         item.set(Flags::READ);
         local.latest = local.latest.max(version.write());
         Ok(())
@@ -164,37 +167,37 @@ impl TicToc {
 
     /// Phases 2 and 3: takes the commit timestamp and makes every version read valid at it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(
+    fn validate<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         earliest: u64,
         is_stamped: bool,
     ) -> Result<(), ConflictCause> {
         let uses = AbsenceUse::of(attempt);
-        let commit_ts = earliest.max(attempt.local.latest).max(self.absences.earliest(uses));
+        let commit_ts = earliest.max(H::local(&attempt.local).latest).max(self.absences.earliest(uses));
         self.extend_reads(attempt, commit_ts)?;
         if is_stamped {
             Self::check_latest(attempt)?;
         }
         self.absences.note(uses, commit_ts);
         attempt.check_structures()?;
-        attempt.local.commit_ts = commit_ts;
+        H::local_mut(&mut attempt.local).commit_ts = commit_ts;
         Ok(())
     }
 
     /// Phase 3: makes every version read valid at `commit_ts`.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn extend_reads(&self, attempt: &Attempt<Self>, commit_ts: u64) -> Result<(), ConflictCause> {
+    fn extend_reads<H: Host<Self>>(&self, attempt: &Attempt<H>, commit_ts: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
-            if item.is(Flags::READ) && item.mark.read() < commit_ts && !item.is(Flags::LOCKED) {
-                let extended = item.header().extend(item.mark, commit_ts, &self.late);
+            if item.is(Flags::READ) && H::mark(item.mark).read() < commit_ts && !item.is(Flags::LOCKED) {
+                let extended = H::header(item.header()).extend(H::mark(item.mark), commit_ts, &self.late);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         for (position, read) in attempt.reads.iter().enumerate() {
-            if read.mark().read() < commit_ts
-                && let Err(reason) = read.segment().header().extend(read.mark(), commit_ts, &self.late)
+            if H::mark(read.mark()).read() < commit_ts
+                && let Err(reason) = H::header(read.segment().header()).extend(H::mark(read.mark()), commit_ts, &self.late)
                 // The version is there still, and the lock may be the attempt's own.
                 && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
             {
@@ -209,15 +212,15 @@ impl TicToc {
     /// Checks that every version read is still the latest: see "Snapshots" at the module's head.
     #[cold]
     #[inline(never)]
-    fn check_latest(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn check_latest<H: Host<Self>>(attempt: &Attempt<H>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
-                let latest = item.header().check_latest(item.mark);
+                let latest = H::header(item.header()).check_latest(H::mark(item.mark));
                 latest.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         for (position, read) in attempt.reads.iter().enumerate() {
-            if let Err(reason) = read.segment().header().check_latest(read.mark())
+            if let Err(reason) = H::header(read.segment().header()).check_latest(H::mark(read.mark()))
                 // As in `extend_reads`.
                 && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
             {
@@ -249,35 +252,32 @@ impl Variants for TicToc {
 
 // SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
 // (`TimestampWord::stable`, `lock`). Each write is installed once, after everything that can fail.
-unsafe impl Protocol for TicToc {
+unsafe impl Algorithm for TicToc {
     const STRICT: bool = false;
     const WORKERS_MAX: u32 = u32::MAX;
     type Header = TimestampWord;
     type Mark = Timestamps;
     type Local = TicTocLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
-        attempt.local.latest = 0;
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        H::local_mut(&mut attempt.local).latest = 0;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         let Attempt { items, reads, local, .. } = attempt;
+        let local = H::local_mut(local);
         let item = items.get_mut(id);
         let (version, value) =
-            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
+            H::header(item.header()).stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
         let logged = reads.mark_of(item.segment().addr().get());
-        if logged.is_some_and(|logged| !logged.same_version(version)) {
+        if logged.is_some_and(|logged| !H::mark(logged).same_version(version)) {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         Self::keep(item, id, version, local)?;
@@ -285,28 +285,28 @@ unsafe impl Protocol for TicToc {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         item: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let stable = attempt.items.get(item).header().stable(load);
+        let stable = H::header(attempt.items.get(item).header()).stable(load);
         stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, item))
     }
 
     #[inline]
-    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> TimestampWord {
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> TimestampWord {
         TimestampWord::new_locked()
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let earliest = self.lock_writes(attempt)?;
         Self::upgrade_predicates(attempt)?;
         let is_stamped = attempt.draw_stamp();
@@ -314,50 +314,55 @@ unsafe impl Protocol for TicToc {
     }
 
     #[inline]
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        let timestamps = Timestamps::written_at(prepared.attempt().local.commit_ts);
-        prepared.install_all(|_| (), |item| item.header().unlock_as(timestamps));
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+        let timestamps = Timestamps::written_at(H::local(&prepared.attempt().local).commit_ts);
+        prepared.install_all(|_| (), |item| H::header(item.header()).unlock_as(timestamps));
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         self.validate(attempt, 0, false)
     }
 
     #[inline]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) {
-                item.header().unlock();
+                H::header(item.header()).unlock();
             }
         }
     }
 }
 
-impl LoggedReads<TicToc> for TicToc {
+impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
     #[inline(always)]
-    fn of(protocol: &TicToc) -> Option<&Self> {
-        Some(protocol)
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(
         &self,
-        attempt: &mut Attempt<TicToc>,
-        segment: TouchedSegment<TicToc>,
+        attempt: &mut Attempt<H>,
+        segment: TouchedSegment<H>,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        match segment.header().stable(load) {
+        match H::header(segment.header()).stable(load) {
             Ok((version, value)) => {
-                attempt.local.latest = attempt.local.latest.max(version.write());
-                attempt.reads.push(segment, version, Timestamps::same_version)?;
+                H::local_mut(&mut attempt.local).latest =
+                    H::local(&attempt.local).latest.max(version.write());
+                attempt.reads.push(segment, H::new_mark(version), |first, second| {
+                    H::mark(first).same_version(H::mark(second))
+                })?;
                 Ok(value)
             }
             Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
         }
     }
 }
+
+hosts_itself!(TicToc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = TicToc });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -29,14 +29,15 @@
 //! - The version carries the worker's number below the clock's value, because versions must be unique and clock
 //!   values are not.
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads;
 use crate::registry;
 use crate::removals::Removals;
-use crate::version::{self, Version, VersionWord};
+use crate::version::{self, Version, VersionWord, Versioned};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reason,
-    Rival, TouchedSegment, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Rival,
+    TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -70,12 +71,12 @@ impl Tl2 {
 
     /// Moves the bound to the clock if everything observed so far still holds.
     #[cold]
-    fn extend(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn extend<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         for _ in 0..ROUNDS {
             let bound = self.now();
-            version::validate_first(attempt, attempt.local.reads_end)?;
-            if Self::predicates_hold(attempt, bound)? {
-                attempt.local.bound = bound;
+            version::validate_first::<Self, H>(attempt, H::local(&attempt.local).reads_end)?;
+            if Self::predicates_hold::<H>(attempt, bound)? {
+                H::local_mut(&mut attempt.local).bound = bound;
                 return Ok(());
             }
         }
@@ -87,14 +88,15 @@ impl Tl2 {
     }
 
     /// True if all predicates hold of values no newer than `bound`; false if some value is newer.
-    fn predicates_hold(attempt: &Attempt<Self>, bound: u64) -> Result<bool, ConflictCause> {
+    fn predicates_hold<H: Host<Self>>(attempt: &Attempt<H>, bound: u64) -> Result<bool, ConflictCause> {
         if !attempt.items.has_predicates() {
             return Ok(true);
         }
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
             if item.is(Flags::PREDICATE) {
-                let (version, holds) = version::peek(attempt, id, || attempt.predicate_holds(id))?;
+                let (version, holds) =
+                    version::peek::<Self, H, _>(attempt, id, || attempt.predicate_holds(id))?;
                 if !holds {
                     return Err(ConflictCause::item(Reason::PredicateFailed, id));
                 }
@@ -138,52 +140,49 @@ impl Variants for Tl2 {
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
 // (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
-unsafe impl Protocol for Tl2 {
+unsafe impl Algorithm for Tl2 {
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
     type Header = VersionWord;
     type Mark = Version;
     type Local = Tl2Local;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
-        attempt.local.bound = self.now();
-        attempt.local.reads_end = 0;
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        H::local_mut(&mut attempt.local).bound = self.now();
+        H::local_mut(&mut attempt.local).reads_end = 0;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         item: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let (version, value) = reads::read(attempt, item, load)?;
-        attempt.local.reads_end = attempt.local.reads_end.max(item.position() + 1);
-        if version.number() > attempt.local.bound {
+        let (version, value) = reads::read::<Self, H, _>(attempt, item, load)?;
+        H::local_mut(&mut attempt.local).reads_end =
+            H::local(&attempt.local).reads_end.max(item.position() + 1);
+        if version.number() > H::local(&attempt.local).bound {
             self.extend(attempt)?;
         }
         Ok(value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         item: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         for _ in 0..ROUNDS {
-            let (version, value) = version::peek(attempt, item, &mut load)?;
-            if version.number() <= attempt.local.bound || !attempt.keeps_reads() {
+            let (version, value) = version::peek::<Self, H, _>(attempt, item, &mut load)?;
+            if version.number() <= H::local(&attempt.local).bound || !attempt.keeps_reads() {
                 return Ok(value);
             }
             // The value is not kept, so it cannot be checked again: read again under the new bound.
@@ -192,27 +191,27 @@ unsafe impl Protocol for Tl2 {
         Err(ConflictCause::item(Reason::ReadChanged, item))
     }
 
-    fn rival(&self, attempt: &Attempt<Self>, header: &VersionWord) -> Option<Rival> {
-        version::rival(attempt, header)
+    fn rival<H: Host<Self>>(&self, attempt: &Attempt<H>, header: &VersionWord) -> Option<Rival> {
+        version::rival::<Self, H>(attempt, header)
     }
 
     #[inline]
-    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
-        attempt.local.commit
+    fn commit_number<H: Host<Self>>(&self, attempt: &Attempt<H>) -> u64 {
+        H::local(&attempt.local).commit
     }
 
     #[inline]
-    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
         VersionWord::new_locked()
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(
+    fn observed<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         object: Option<&ObjectMeta>,
     ) -> Result<(), ConflictCause> {
-        let bound = attempt.local.bound;
+        let bound = H::local(&attempt.local).bound;
         if self.now() == bound || !self.removals.any_after(bound, object) {
             return Ok(());
         }
@@ -220,57 +219,61 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if attempt.items.writes().is_empty() {
             return Ok(());
         }
-        version::lock_writes(attempt)?;
-        version::upgrade_predicates(attempt)?;
+        version::lock_writes::<Self, H>(attempt)?;
+        version::upgrade_predicates::<Self, H>(attempt)?;
         let stamped = attempt.draw_stamp();
-        let (clock, alone) = self.advance(attempt.local.bound);
-        attempt.local.commit = clock;
+        let (clock, alone) = self.advance(H::local(&attempt.local).bound);
+        H::local_mut(&mut attempt.local).commit = clock;
         // Whoever is going to replace what was read may have its stamp, and the lock that the validation finds, but not yet
         // have advanced the clock.
         if !alone || stamped {
-            version::validate_beside_locks(attempt)?;
+            version::validate_beside_locks::<Self, H>(attempt)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
-        let version = Version::new(attempt.local.commit, attempt.worker());
-        self.removals.note(attempt, attempt.local.commit);
-        version::install_writes(prepared, version);
+        let version = Version::new(H::local(&attempt.local).commit, attempt.worker());
+        self.removals.note(attempt, H::local(&attempt.local).commit);
+        version::install_writes::<Self, H>(prepared, version);
     }
 
     #[inline]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
-        version::release(attempt);
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        version::release::<Self, H>(attempt);
     }
 }
 
-impl LoggedReads<Tl2> for Tl2 {
+impl<H: Host<Tl2>> LoggedReads<H> for Tl2 {
     #[inline(always)]
-    fn of(protocol: &Tl2) -> Option<&Self> {
-        Some(protocol)
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(
         &self,
-        attempt: &mut Attempt<Tl2>,
-        segment: TouchedSegment<Tl2>,
+        attempt: &mut Attempt<H>,
+        segment: TouchedSegment<H>,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let (version, value) = reads::log(attempt, segment, load)?;
-        if version.number() > attempt.local.bound {
+        let (version, value) = reads::log::<Self, H, _>(attempt, segment, load)?;
+        if version.number() > H::local(&attempt.local).bound {
             self.extend(attempt)?;
         }
         Ok(value)
     }
 }
+
+impl Versioned for Tl2 {}
+
+hosts_itself!(Tl2 { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Tl2 });
 
 #[cfg(all(test, loom))]
 mod models;

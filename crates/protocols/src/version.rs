@@ -1,5 +1,6 @@
 //! The version word that optimistic protocols keep beside each value.
 
+use crate::host::{Algorithm, Host};
 use crate::lock_wait::LockWait;
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
@@ -162,10 +163,9 @@ impl VersionWord {
 
 /// A protocol whose headers are version words and whose marks are versions. `occ` and `tl2` share the steps that
 /// follow.
-pub(crate) trait Versioned: Protocol<Header = VersionWord, Mark = Version> {}
-impl<P: Protocol<Header = VersionWord, Mark = Version>> Versioned for P {}
+pub(crate) trait Versioned: Algorithm<Header = VersionWord, Mark = Version> {}
 
-impl<P: Versioned> KeepsVersions for P {
+impl<A: Versioned> KeepsVersions for A {
     type Version = Version;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -182,7 +182,7 @@ impl<P: Versioned> KeepsVersions for P {
 /// Returns the worker that has made the version of a segment; `None` if nobody has written it, or another attempt has it locked,
 /// because the word does not tell which.
 #[cold]
-pub(crate) fn rival<P: Versioned>(attempt: &Attempt<P>, header: &VersionWord) -> Option<Rival> {
+pub(crate) fn rival<A: Versioned, H: Host<A>>(attempt: &Attempt<H>, header: &VersionWord) -> Option<Rival> {
     let version = header.load();
     let own = attempt.items.at(std::ptr::from_ref(header).addr());
     let is_own = own.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED));
@@ -193,12 +193,12 @@ pub(crate) fn rival<P: Versioned>(attempt: &Attempt<P>, header: &VersionWord) ->
 
 /// Makes a stable read that keeps nothing.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn peek<P: Versioned, V>(
-    attempt: &Attempt<P>,
+pub(crate) fn peek<A: Versioned, H: Host<A>, V>(
+    attempt: &Attempt<H>,
     id: ItemId,
     load: impl FnMut() -> V,
 ) -> Result<(Version, V), ConflictCause> {
-    attempt.items.get(id).header().stable(load).map_err(|reason| ConflictCause::item(reason, id))
+    H::header(attempt.items.get(id).header()).stable(load).map_err(|reason| ConflictCause::item(reason, id))
 }
 
 /// Phase 1 (sto §3.3): locks the segments to be written, in the order of first write; those that are changed without having been read
@@ -208,10 +208,11 @@ pub(crate) fn peek<P: Versioned, V>(
 /// (What has been read is not locked in the reverse order, although that would shorten the time for what most want, which often comes
 /// first: an attempt that has lost it would find that out late, and New-Order of TPC-C made a tenth less on 32 simulated cores.)
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
+pub(crate) fn lock_writes<A: Versioned, H: Host<A>>(attempt: &mut Attempt<H>) -> Result<u64, ConflictCause> {
     let (mut highest, mut left) = (0, false);
-    let mut lock = |id: ItemId, item: &mut Item<P>, expected| {
-        let overwritten = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
+    let mut lock = |id: ItemId, item: &mut Item<H>, expected| {
+        let overwritten =
+            H::header(item.header()).lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
         item.set(Flags::LOCKED);
         highest = highest.max(overwritten.number());
         Ok(())
@@ -220,7 +221,7 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
         if is_blind(item) {
             left = true;
         } else if !item.is(Flags::INSERTED) {
-            lock(id, item, Some(item.mark))?;
+            lock(id, item, Some(H::mark(item.mark)))?;
         }
     }
     if left {
@@ -239,46 +240,53 @@ fn is_blind<P: Protocol>(item: &Item<P>) -> bool {
 
 /// Phase 1, predicates (sto §3.5): checks each on a state that phase 2 validates.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
-    reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
+pub(crate) fn upgrade_predicates<A: Versioned, H: Host<A>>(
+    attempt: &mut Attempt<H>,
+) -> Result<(), ConflictCause> {
+    reads::upgrade_predicates::<A, H>(attempt, |item| item.is(Flags::LOCKED))
 }
 
 /// Phase 2 (sto §3.3): checks that every version read is still there and not locked by others, and that every bucket
 /// and leaf is unchanged. Returns the highest number among the versions read and not locked.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
-    validate_first(attempt, attempt.items.len())
+pub(crate) fn validate<A: Versioned, H: Host<A>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
+    validate_first::<A, H>(attempt, attempt.items.len())
 }
 
 /// Does what [`validate`] does, for an attempt that has [locked its writes](lock_writes).
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn validate_beside_locks<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
+pub(crate) fn validate_beside_locks<A: Versioned, H: Host<A>>(
+    attempt: &Attempt<H>,
+) -> Result<u64, ConflictCause> {
     // Often the only items are those of writes, and other reads are in the log.
     let items = attempt.items.len();
-    validate_first(attempt, if attempt.items.writes().len() == items { 0 } else { items })
+    validate_first::<A, H>(attempt, if attempt.items.writes().len() == items { 0 } else { items })
 }
 
 /// Does what [`validate`] does, for an attempt whose reads are all in the log or among its first `count` items.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
+pub(crate) fn validate_first<A: Versioned, H: Host<A>>(
+    attempt: &Attempt<H>,
+    count: usize,
+) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.first_entries(count) {
         // Locked items were locked at the version read (`lock_writes`); inserted ones are never read.
         if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
-            if item.header().load() != item.mark {
+            if H::header(item.header()).load() != H::mark(item.mark) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
-            highest = highest.max(item.mark.number());
+            highest = highest.max(H::mark(item.mark).number());
         }
     }
     for (position, read) in attempt.reads.iter().enumerate() {
-        let found = read.segment().header().load();
-        let unchanged =
-            found == read.mark() || found.unlocked() == read.mark() && reads::is_locked_since(attempt, read);
+        let mark = H::mark(read.mark());
+        let found = H::header(read.segment().header()).load();
+        let unchanged = found == mark || found.unlocked() == mark && reads::is_locked_since(attempt, read);
         if !unchanged {
             return Err(attempt.reads.lost(position, Reason::ReadChanged));
         }
-        highest = highest.max(read.mark().number());
+        highest = highest.max(mark.number());
     }
     attempt.check_structures()?;
     Ok(highest)
@@ -286,16 +294,19 @@ pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version. Those that were locked last come first.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: Version) -> &mut Attempt<P> {
-    prepared.install_first(is_blind, |item| item.header().unlock_as(version))
+pub(crate) fn install_writes<A: Versioned, H: Host<A>>(
+    prepared: Prepared<'_, H>,
+    version: Version,
+) -> &mut Attempt<H> {
+    prepared.install_first(is_blind, |item| H::header(item.header()).unlock_as(version))
 }
 
 /// Releases the locks of an attempt that failed. Versions stay, because nothing was changed under the locks, except
 /// in segments that the attempt itself made and nobody has seen.
-pub(crate) fn release<P: Versioned>(attempt: &mut Attempt<P>) {
+pub(crate) fn release<A: Versioned, H: Host<A>>(attempt: &mut Attempt<H>) {
     for item in attempt.items.iter() {
         if item.is(Flags::LOCKED) {
-            item.header().unlock_as(item.header().held());
+            H::header(item.header()).unlock_as(H::header(item.header()).held());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Every application on every store over an engine, under protocols of each kind, with verified results.
 
-use hotrow::{Drp, Engine, Occ, Protocol, RetryPolicy, Tl2, TwoPhaseLocking};
+use hotrow::{Any, Engine, Occ, Protocol, RetryPolicy};
 use hotrow_stamp::registry::{APPLICATIONS, ApplicationOptions};
 use hotrow_stamp::store::{Cell, Counters, Lists, Map, Queue, Store, Vector};
 use hotrow_stamp::{Tracked, Typed, TypedOptions, Words, on_threads};
@@ -51,31 +51,31 @@ const BOOSTED: TypedOptions = TypedOptions { predicates: false, deferred: false,
 fn every_application_is_right_on_datatypes() {
     assert_right(|| typed::<Occ>("occ", TypedOptions::default()), "on numbers under occ", 3);
     assert_right(|| typed::<Occ>("occ", PREDICATES), "on predicates under occ", 4);
-    assert_right(|| typed::<Drp>("drp", PREDICATES), "on predicates under drp", 2);
-    assert_right(|| typed::<Drp>("drp", DEFERRED), "deferred under drp", 3);
+    assert_right(|| typed::<Any>("drp", PREDICATES), "on predicates under drp", 2);
+    assert_right(|| typed::<Any>("drp", DEFERRED), "deferred under drp", 3);
 }
 
 #[test]
 fn every_application_is_right_on_datatypes_under_opaque_and_locking_protocols() {
-    assert_right(|| typed::<Tl2>("tl2", PREDICATES), "on predicates under tl2", 3);
+    assert_right(|| typed::<Any>("tl2", PREDICATES), "on predicates under tl2", 3);
     let numbers = TypedOptions::default();
-    assert_right(|| typed::<TwoPhaseLocking>("wait-die", numbers), "on numbers under wait-die", 3);
-    assert_right(|| typed::<TwoPhaseLocking>("wait-die", PREDICATES), "on predicates under wait-die", 2);
+    assert_right(|| typed::<Any>("wait-die", numbers), "on numbers under wait-die", 3);
+    assert_right(|| typed::<Any>("wait-die", PREDICATES), "on predicates under wait-die", 2);
 }
 
 #[test]
 fn every_application_is_right_on_boosted_maps() {
     assert_right(|| typed::<Occ>("occ", BOOSTED), "boosted under occ", 4);
-    assert_right(|| typed::<Tl2>("tl2", BOOSTED), "boosted under tl2", 3);
-    assert_right(|| typed::<Drp>("drp", BOOSTED), "boosted under drp", 3);
-    assert_right(|| typed::<TwoPhaseLocking>("wait-die", BOOSTED), "boosted under wait-die", 2);
+    assert_right(|| typed::<Any>("tl2", BOOSTED), "boosted under tl2", 3);
+    assert_right(|| typed::<Any>("drp", BOOSTED), "boosted under drp", 3);
+    assert_right(|| typed::<Any>("wait-die", BOOSTED), "boosted under wait-die", 2);
 }
 
 #[test]
 fn every_application_is_right_in_words() {
     let tracked = || Tracked::new(engine::<Occ>("occ"));
     assert_right(|| Words::new(tracked()), "in words under occ", 4);
-    let tracked = || Tracked::new(engine::<TwoPhaseLocking>("wait-die"));
+    let tracked = || Tracked::new(engine::<Any>("wait-die"));
     assert_right(|| Words::new(tracked()), "in words under wait-die", 2);
 }
 
@@ -162,8 +162,8 @@ where
 #[test]
 fn collections_keep_their_promises() {
     assert_collections(&typed::<Occ>("occ", TypedOptions::default()));
-    assert_collections(&typed::<Tl2>("tl2", PREDICATES));
-    assert_collections(&typed::<Drp>("drp", DEFERRED));
+    assert_collections(&typed::<Any>("tl2", PREDICATES));
+    assert_collections(&typed::<Any>("drp", DEFERRED));
     assert_collections(&typed::<Occ>("occ", BOOSTED));
     assert_collections(&Words::new(Tracked::new(engine::<Occ>("occ"))));
 }

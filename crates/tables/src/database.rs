@@ -14,7 +14,7 @@ use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
 use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
-use hotrow_protocols::Occ;
+use hotrow_protocols::{Any, Occ};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
@@ -89,9 +89,26 @@ impl<P: Protocol> fmt::Debug for DatabaseBuilder<P> {
 }
 
 impl<P: Protocol> DatabaseBuilder<P> {
-    /// Chooses the protocol: in its first variant, unless [`variant`](Self::variant) names another one.
+    /// Chooses the protocol by the name of a variant, such as `plor` or `plor+dwa`, when the program runs. The database is then one of
+    /// [`Any`] protocol: `Database<Any>`. [`PROTOCOLS`](hotrow_protocols::PROTOCOLS) lists the names.
+    ///
+    /// ```
+    /// use hotrow_protocols::Any;
+    /// use hotrow_tables::Database;
+    ///
+    /// let name = std::env::var("PROTOCOL").unwrap_or("plor+dwa".into());
+    /// let db: Database<Any> = Database::builder().protocol(name).open()?;
+    /// assert_eq!(db.protocol(), "plor+dwa");
+    /// # Ok::<(), hotrow_core::Error>(())
+    /// ```
     #[must_use]
-    pub fn protocol<Q: Protocol>(self) -> DatabaseBuilder<Q> {
+    pub fn protocol(self, name: impl Into<String>) -> DatabaseBuilder<Any> {
+        self.typed().variant(name)
+    }
+
+    /// Chooses the protocol as a type: in its first variant, unless [`variant`](Self::variant) names another one.
+    #[must_use]
+    pub fn typed<Q: Protocol>(self) -> DatabaseBuilder<Q> {
         DatabaseBuilder {
             variant: None,
             policy: self.policy,
@@ -144,16 +161,7 @@ impl Database {
         Self::builder().open()
     }
 
-    /// Starts a builder, to choose protocol and retry policy.
-    ///
-    /// ```
-    /// use hotrow_protocols::Plor;
-    /// use hotrow_tables::Database;
-    ///
-    /// let db: Database<Plor> = Database::builder().protocol::<Plor>().variant("plor+dwa").open()?;
-    /// assert_eq!(db.protocol(), "plor+dwa");
-    /// # Ok::<(), hotrow_core::Error>(())
-    /// ```
+    /// Starts a builder, to choose protocol, retry policy and place.
     pub fn builder() -> DatabaseBuilder {
         DatabaseBuilder {
             variant: None,
@@ -390,7 +398,7 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         let worker = &mut *worker.named(procedure.name());
-        if P::DEFERS && !procedure.profile().only_reads() {
+        if P::DEFERS && self.allows_deferral() && !procedure.profile().only_reads() {
             return worker.try_transact_deferred(procedure.profile(), |tx| {
                 if !tx.defers() {
                     let output = procedure.run(&mut Eager::new(self, tx))?;

@@ -107,7 +107,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<(), Abort> {
-        if P::LOCKS_RANGES {
+        if tx.locks_ranges() {
             loop {
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let node = self.index.node_of(unsafe { record.as_ref() }.key(), tx.pin());

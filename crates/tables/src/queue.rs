@@ -77,7 +77,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     pub(crate) fn leave_queue(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
         match &self.group_of {
-            Some(group_of) if P::DEFERS => self.change_groups(tx, [self.groups.head(group_of(key))]),
+            Some(group_of) if tx.allows_deferral() => {
+                self.change_groups(tx, [self.groups.head(group_of(key))])
+            }
             _ => Ok(()),
         }
     }
@@ -91,7 +93,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
     ) -> Result<(), Abort> {
         match &self.group_of {
-            Some(group_of) if P::DEFERS => self.enter_queue_by(tx, record, group_of),
+            Some(group_of) if tx.allows_deferral() => self.enter_queue_by(tx, record, group_of),
             _ => Ok(()),
         }
     }

@@ -347,7 +347,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             None => Index::ordered(),
         };
         let index = match self.cached {
-            Some(tail_bits) if !self.immutable && !P::LOCKS_RANGES => index.cached(tail_bits),
+            Some(tail_bits) if !self.immutable && !self.database.locks_ranges() => index.cached(tail_bits),
             _ => index,
         };
         let database = self.database;

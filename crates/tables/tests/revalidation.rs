@@ -98,14 +98,13 @@ struct Scene<P: Protocol> {
 impl<P: Protocol> Scene<P> {
     fn new(protocol: &str) -> Self {
         let engine = Engine::named(protocol, RetryPolicy::default()).unwrap();
-        let (rows, others) = (
-            Database::on(&engine).table("rows").create().unwrap(),
-            Database::on(&engine).table("others").create().unwrap(),
-        );
-        for key in 0..ROWS {
-            rows.bulk_insert([(key, 0)]).unwrap();
-            others.bulk_insert([(key, 0)]).unwrap();
-        }
+        // Without commits, which an attempt that begins now would have to come after.
+        let loaded = |name: &str| {
+            let loading = Database::on(&engine).table(name).load().unwrap();
+            (0..ROWS).for_each(|key| loading.insert(key, 0).unwrap());
+            loading.finish().unwrap()
+        };
+        let (rows, others) = (loaded("rows"), loaded("others"));
         let watch = Watch::new(&engine);
         Self { engine, rows, others, watch }
     }

@@ -1,17 +1,17 @@
 //! Traces of procedures on small databases, for chopping.
 
-use hotrow::protocols::Serial;
+use hotrow::protocols::Occ;
 use hotrow::{Database, Engine, Procedure, ProcedureTrace, Protocol};
 use hotrow_driver::{BenchError, Unobserved, WorkloadDefinition};
 
 /// Loads a small database, on which nothing else runs.
-pub(crate) fn load_small<W: WorkloadDefinition>(options: &W) -> Result<W::Loaded<Serial>, BenchError> {
-    options.load(&Database::on(&Engine::<Serial>::new()), 1, 1, &Unobserved)
+pub(crate) fn load_small<W: WorkloadDefinition>(options: &W) -> Result<W::Loaded<Occ>, BenchError> {
+    options.load(&Database::on(&Engine::<Occ>::new()), 1, 1, &Unobserved)
 }
 
 /// Traces a procedure.
 pub(crate) fn trace<T: Procedure>(
-    database: &Database<Serial>,
+    database: &Database<Occ>,
     procedure: &T,
 ) -> Result<ProcedureTrace, BenchError> {
     database.trace(procedure).map_err(|error| BenchError::Load(error.to_string()))

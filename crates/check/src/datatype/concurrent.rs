@@ -56,7 +56,7 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
         let describe =
             || format!("{variant}: {}, in turns {schedule:?}", describe_all(&courses, before, &after));
         let committed: Vec<_> = (0..programs.len()).filter(|number| courses[*number].is_committed).collect();
-        let explained = is_serial(&courses, &committed, P::STRICT, before, &after);
+        let explained = is_serial(&courses, &committed, engine.is_strict(), before, &after);
         assert!(explained, "no serial order explains {}", describe());
         let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
         assert!(
@@ -67,7 +67,7 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
         if is_opaque {
             for aborted in (0..programs.len()).filter(|number| !courses[*number].is_committed) {
                 let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
-                let explained = is_serial(&courses, &with_it, P::STRICT, before, &after);
+                let explained = is_serial(&courses, &with_it, engine.is_strict(), before, &after);
                 assert!(explained, "what an aborted one saw is not opaque: {}", describe());
             }
         }

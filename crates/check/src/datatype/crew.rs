@@ -57,7 +57,7 @@ pub(super) fn rounds<D: Datatype, P: Protocol>(
         let after = state::<D, P>(&mut worker, &object, &witness);
         let committed: Vec<_> = (0..courses.len()).filter(|number| courses[*number].is_committed).collect();
         assert!(
-            is_serial(&courses, &committed, P::STRICT, &before, &after),
+            is_serial(&courses, &committed, engine.is_strict(), &before, &after),
             "no serial order explains {variant}: {}",
             describe_all(&courses, &before, &after)
         );

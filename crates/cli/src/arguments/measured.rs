@@ -282,6 +282,9 @@ fn in_place_of_protocol(baseline: &BaselineInfo) -> &'static ProtocolInfo {
         source,
         opaque: true,
         strict: true,
+        concurrent: true,
+        defers: false,
+        steals: false,
         workers_max: u32::MAX,
     }))
 }

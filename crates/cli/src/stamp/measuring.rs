@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::host::ThisHost;
 use crate::progress::Progress;
 use crate::text::print;
-use hotrow::{Drp, Engine, Occ, Protocol, RetryPolicy, Tl2, TwoPhaseLocking};
+use hotrow::{Any, Engine, Occ, Protocol, RetryPolicy};
 use hotrow_stamp::registry::ApplicationOptions;
 use hotrow_stamp::{OneThread, Sequential, Spawning, Tracked, Typed, TypedOptions, Words, on_threads};
 
@@ -72,10 +72,7 @@ pub(super) fn run_with_transactions<F: Fn(usize, &(dyn Fn(usize) + Sync))>(
 ) -> StampRun {
     match protocol {
         "occ" => run_under::<Occ, F>(application, variant, protocol, runner),
-        "tl2" => run_under::<Tl2, F>(application, variant, protocol, runner),
-        "drp" => run_under::<Drp, F>(application, variant, protocol, runner),
-        "wait-die" => run_under::<TwoPhaseLocking, F>(application, variant, protocol, runner),
-        _ => unreachable!("the arguments admit no other protocol than `PROTOCOLS`"),
+        _ => run_under::<Any, F>(application, variant, protocol, runner),
     }
 }
 

@@ -57,7 +57,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// memory at once does not do so then.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_scout(&self) -> bool {
-        P::DEFERS && self.attempt.is_scout()
+        self.attempt.can_defer() && self.attempt.is_scout()
     }
 
     /// Notes that a scout would have inserted something.

@@ -70,7 +70,9 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
         let Self(access) = self;
-        P::DEFERS && !access.attempt.operations.run_at_once && access.execution.phase != Phase::Settling
+        access.attempt.can_defer()
+            && !access.attempt.operations.run_at_once
+            && access.execution.phase != Phase::Settling
     }
 }
 
@@ -83,7 +85,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle(&mut self) -> Result<(), Abort> {
-        if !P::DEFERS || self.execution.phase != Phase::Body || !self.attempt.intentions.are_waiting() {
+        if !self.attempt.can_defer()
+            || self.execution.phase != Phase::Body
+            || !self.attempt.intentions.are_waiting()
+        {
             return Ok(());
         }
         self.settle_now()
@@ -97,7 +102,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.intentions.restructured.contains(&meta.number()) {
+        if self.attempt.can_defer() && self.attempt.intentions.restructured.contains(&meta.number()) {
             self.settle()
         } else {
             Ok(())
@@ -114,7 +119,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
         let intentions = &self.attempt.intentions;
-        if P::DEFERS && (is_named(&intentions.restructured) || is_named(&intentions.unsettled)) {
+        if self.attempt.can_defer() && (is_named(&intentions.restructured) || is_named(&intentions.unsettled))
+        {
             self.settle()
         } else {
             Ok(())
@@ -176,7 +182,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if an intention runs at its segment's turn.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_at_turn(&self) -> bool {
-        P::DEFERS && self.execution.phase == Phase::CarryingOut
+        self.attempt.can_defer() && self.execution.phase == Phase::CarryingOut
     }
 
     /// True if the attempt's turn to change a segment has come, for an intention that changes it.
@@ -190,7 +196,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// True if the attempt has deferred an operation on a segment.
     pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
-        P::DEFERS
+        self.attempt.can_defer()
             && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
     }
 

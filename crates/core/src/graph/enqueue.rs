@@ -198,7 +198,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.attempt.graph.nonblocking = P::ALLOWS_STEALING && !self.attempt.operations.run_at_once;
+        self.attempt.graph.nonblocking =
+            self.attempt.allows_stealing() && !self.attempt.operations.run_at_once;
         let result = operation(self);
         self.attempt.graph.nonblocking = false;
         match result {
@@ -207,7 +208,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 self.attempt.graph.has_blocked = false;
                 Ok(Some(output))
             }
-            Err(_) if P::ALLOWS_STEALING && std::mem::take(&mut self.attempt.graph.has_blocked) => {
+            Err(_)
+                if self.attempt.allows_stealing() && std::mem::take(&mut self.attempt.graph.has_blocked) =>
+            {
                 self.attempt.graph.is_enqueuing = true;
                 self.attempt.graph.first_would_block = self.attempt.graph.is_empty();
                 Ok(None)

@@ -51,10 +51,10 @@ impl<P: Protocol> StolenWork<P> {
     ///
     /// The caller has taken the operation that has this plan and this stolen work.
     pub(super) unsafe fn run(&mut self, plan: &Plan<P>, owner: &OwnerInfo<P>) {
-        let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small()));
         // SAFETY: the owner stays in its attempt until the operation is done (`StealableOperations`), so all this is in
         // memory.
         let (protocol, stealing) = unsafe { (owner.protocol.as_ref(), owner.stealing.as_ref()) };
+        let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small(protocol)));
         // SAFETY: as above.
         let slot = unsafe { owner.slot.as_ref() };
         if self.stamp != owner.stamp {

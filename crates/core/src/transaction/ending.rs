@@ -55,7 +55,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             label("commit");
             profile::leave_objects();
             charge(Work::Commit);
-            if P::DEFERS && self.attempt.intentions.are_waiting() {
+            if self.attempt.can_defer() && self.attempt.intentions.are_waiting() {
                 self.commit_deferred();
             }
             // A failure stops the attempt.

@@ -33,7 +33,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
         let mut loss = self.report(lost);
-        if P::DEFERS {
+        if self.attempt.can_defer() {
             loss.pin = self.keep_footprint(&lost);
         }
         self.stop(Stop::Lost(loss))

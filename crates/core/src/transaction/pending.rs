@@ -11,7 +11,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn has_written(&mut self) {
-        if P::ALLOWS_STEALING && !self.attempt.graph.is_thief {
+        if self.attempt.allows_stealing() && !self.attempt.graph.is_thief {
             self.attempt.graph.nonblocking = false;
         }
     }

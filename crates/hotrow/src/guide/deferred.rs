@@ -8,9 +8,9 @@
 //! The paper's example (drp §2, §6.2) moves money and counts the transfers:
 //!
 //! ```
-//! use hotrow::{Counter, Database, Drp, Error, TArray, TCounter};
+//! use hotrow::{Counter, Database, Error, TArray, TCounter};
 //!
-//! let db = Database::builder().protocol::<Drp>().open()?; // Under any other protocol the result is the same.
+//! let db = Database::builder().protocol("drp").open()?; // Under any other protocol the result is the same.
 //! let accounts = TArray::new(&db, 10, |_| 100i64);
 //! let transfers = TCounter::new(&db, 0);
 //!

@@ -14,12 +14,11 @@
 //!   ones for a while.
 //!
 //! ```
-//! use hotrow::protocols::Plor;
-//! use hotrow::{Abort, Database, Error, Misuse, Profile, TArray, Transaction};
+//! use hotrow::{Abort, Any, Database, Error, Misuse, Profile, TArray, Transaction};
 //!
-//! let db = Database::builder().protocol::<Plor>().open()?;
+//! let db = Database::builder().protocol("plor").open()?;
 //! let accounts = TArray::new(&db, 3, |_| 100);
-//! let total = |tx: &mut Transaction<'_, Plor>| {
+//! let total = |tx: &mut Transaction<'_, Any>| {
 //!     (0..3).try_fold(0, |sum, account| Ok::<_, Abort>(sum + accounts.get(tx, account)?))
 //! };
 //! assert_eq!(db.transact_as(Profile::READ_ONLY, total), Ok(300));

@@ -43,50 +43,46 @@
 //! opened:
 //!
 //! ```
-//! use hotrow::{Database, Error, Misuse, TwoPhaseLocking};
+//! use hotrow::{Any, Database, Error, Misuse};
 //!
-//! let db = Database::builder().protocol::<TwoPhaseLocking>().variant("wound-wait").open()?;
-//! let seats = db.table::<u32, u32>("seats").hash(1).create()?; // A Table<u32, u32, TwoPhaseLocking>.
+//! let name = std::env::var("PROTOCOL").unwrap_or("wound-wait".into());
+//! let db: Database<Any> = Database::builder().protocol(name).open()?;
+//! let seats = db.table::<u32, u32>("seats").hash(1).create()?; // A Table<u32, u32, Any>.
 //! seats.bulk_insert([(7, 100)])?;
 //! assert_eq!(db.transact(|tx| seats.update(tx, &7, |free| { *free -= 1; *free }))?, 99);
 //!
-//! let unknown = Database::builder().protocol::<TwoPhaseLocking>().variant("plor+dwa").open();
+//! let unknown = Database::builder().protocol("2pl").open();
 //! assert!(matches!(unknown, Err(Error::Misuse(Misuse::NoSuchVariant { .. }))));
 //! # Ok::<(), hotrow::Error>(())
 //! ```
+//!
+//! A database that is opened without a name is one of [`Occ`], which is compiled as a type of its own, as fast as it can be. [`Any`] is any of
+//! the protocols, `occ` among them, and costs a little more for each operation: a look at which one it is, and loads through a pointer.
 //!
 //! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
 //! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its
 //! age over retries, so that the oldest one gets through. A wait for a lock has no time limit, except the deadline of
 //! the [`RetryPolicy`], if it has one.
 //!
-//! Code that is generic over [`Protocol`] works with all of them. Where the name comes from outside (an argument, a
-//! configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
+//! Code that is generic over [`Protocol`] works with both types; most programs name one of them once, in a `type Db = Database<Any>`.
 //!
 //! ```
-//! use hotrow::protocols::{Visitor, with_protocol};
 //! use hotrow::{Database, Error, Protocol, TBox};
 //!
-//! struct CountToTen;
-//!
-//! impl Visitor for CountToTen {
-//!     type Output = Result<u64, Error>;
-//!     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
-//!         let db = Database::builder().protocol::<P>().variant(name).open()?;
-//!         let number = TBox::new(&db, 0u64);
-//!         for _ in 0..10 {
-//!             db.transact(|tx| number.update(tx, |number| *number += 1))?;
-//!         }
-//!         db.transact(|tx| number.get(tx))
+//! fn count_to_ten<P: Protocol>(db: &Database<P>) -> Result<u64, Error> {
+//!     let number = TBox::new(db, 0u64);
+//!     for _ in 0..10 {
+//!         db.transact(|tx| number.update(tx, |number| *number += 1))?;
 //!     }
+//!     db.transact(|tx| number.get(tx))
 //! }
 //!
 //! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "serial", "none"] {
-//!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
+//!     assert_eq!(count_to_ten(&Database::builder().protocol(name).open()?), Ok(10));
 //! }
-//! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
-//! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
-//! assert!(unknown.to_string().contains("wound-wait, wait-die, no-wait"), "it says which there are");
+//! assert_eq!(count_to_ten(&Database::builder().protocol("plor+dwa+deadline=20").open()?), Ok(10));
+//! assert_eq!(count_to_ten(&Database::open()?), Ok(10));
+//! # Ok::<(), Error>(())
 //! ```
 //!
 //! # A database by name, of bytes

@@ -5,7 +5,7 @@
 //! many transactions can hold its own and save the look-up:
 //!
 //! ```
-//! use hotrow::{Database, Error, Misuse, Serial, TArray};
+//! use hotrow::{Database, Error, Misuse, TArray};
 //!
 //! let db = Database::open()?;
 //! let slots = TArray::new(&db, 8, |_| 0u32);
@@ -28,7 +28,7 @@
 //! })?;
 //!
 //! // `none` admits one worker at a time.
-//! let single = Database::builder().protocol::<Serial>().variant("none").open()?;
+//! let single = Database::builder().protocol("none").open()?;
 //! let only = single.worker()?;
 //! assert!(matches!(single.worker(), Err(Misuse::TooManyWorkers { workers_max: 1, .. })));
 //! drop(only);

@@ -1,14 +1,12 @@
 //! Elements of datatypes: loaded, deferred, dropped, and of types that are not plain.
 
-use crate::support::{
-    self, Census, Counted, by_number, for_each_deferring_protocol, for_each_protocol, panic_of,
-};
+use crate::support::{self, Census, Counted, by_number, for_each_protocol, panic_of};
 use hotrow::{Abort, Error, Misuse, TBox, TCounters, THashMap, TOrderedMap, TPriorityQueue, TQueue, TVector};
 use std::cmp::Reverse;
 
 #[test]
 fn maps_are_made_of_entries_and_changed_by_deferred_operations() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let map = THashMap::with_entries(&engine, [(1u64, 10u64), (2, 20), (1, 11), (3, 30), (2, 21)]);
         let sorted = TOrderedMap::with_entries(&engine, [(2u64, 20u64), (1, 10), (2, 21)]);
@@ -29,7 +27,7 @@ fn maps_are_made_of_entries_and_changed_by_deferred_operations() {
 
 #[test]
 fn counters_are_added_to_at_once_or_later_and_there_is_none_behind_the_last() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let mut all = TCounters::named(&engine, "stock", [1, 2, 3]);
         all.set_rank(2);
@@ -54,7 +52,7 @@ fn counters_are_added_to_at_once_or_later_and_there_is_none_behind_the_last() {
 
 #[test]
 fn deferred_pushes_come_in_the_order_of_the_program_and_are_seen_by_later_operations() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let source = TBox::new(&engine, 5u64);
         let (vector, queue) = (TVector::with_elements(&engine, [1]), TQueue::with_elements(&engine, [1]));

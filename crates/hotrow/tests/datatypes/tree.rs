@@ -1,9 +1,7 @@
 //! Tree maps: their entries loaded, deferred and dropped, and keys whose comparisons panic or run transactions.
 
 use crate::support;
-use crate::support::{
-    Census, for_each_concurrent_protocol, for_each_deferring_protocol, for_each_protocol, panic_of,
-};
+use crate::support::{Census, for_each_concurrent_protocol, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
 use hotrow::{Abort, Engine, Occ, TTreeMap};
 use std::cell::RefCell;
@@ -68,7 +66,7 @@ fn lengths_and_ranges_of_a_tree_map_tell_own_insertions_and_removals() {
 
 #[test]
 fn values_of_a_tree_map_are_changed_by_deferred_operations() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let mut map = TTreeMap::with_entries(&engine, [(1, 10), (2, 20)]);
         map.set_rank(3);

@@ -14,7 +14,7 @@ use std::time::Duration;
 const AFTER: u64 = 20_000;
 
 fn open<P: Protocol>(storage: Arc<dyn Storage>, options: LogOptions) -> Database<P> {
-    let builder = Database::builder().protocol::<P>().variant(chosen()).log(options);
+    let builder = Database::builder().typed::<P>().variant(chosen()).log(options);
     builder.checkpoint_after(AFTER).open_in(storage).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -45,7 +45,7 @@ fn is_dropped<T>(result: &Result<T, Error>, name: &str) -> bool {
 #[test]
 fn a_dropped_table_is_gone_with_its_name_and_its_rows_and_its_handles_say_so() {
     for_each_protocol!(2, |P| {
-        let db = Database::builder().protocol::<P>().variant(chosen()).open().unwrap();
+        let db = Database::builder().typed::<P>().variant(chosen()).open().unwrap();
         let alive = Arc::new(AtomicU64::new(0));
         for round in 0..4 {
             let builder = db.table::<u64, Counted>("rows");
@@ -90,7 +90,7 @@ fn a_dropped_table_is_gone_with_its_name_and_its_rows_and_its_handles_say_so() {
         }
         let other = db.table::<String, u8>("rows").create().unwrap();
         db.transact(|tx| other.insert(tx, "one".into(), 1)).unwrap();
-        let elsewhere = Database::builder().protocol::<P>().variant(chosen()).open().unwrap();
+        let elsewhere = Database::builder().typed::<P>().variant(chosen()).open().unwrap();
         assert!(matches!(elsewhere.drop_table(&other), Err(Error::Misuse(Misuse::ForeignObject { .. }))));
         let nested = db.transact(|_| Ok(db.drop_table(&other)));
         assert!(matches!(nested, Ok(Err(Error::Misuse(Misuse::Nested)))), "{nested:?}");
@@ -102,7 +102,7 @@ fn a_dropped_table_is_gone_with_its_name_and_its_rows_and_its_handles_say_so() {
 fn a_transaction_that_waits_for_a_row_learns_that_the_table_is_dropped() {
     for_each_protocol!(2, |P| {
         for _ in 0..20 {
-            let db = Database::builder().protocol::<P>().variant(chosen()).open().unwrap();
+            let db = Database::builder().typed::<P>().variant(chosen()).open().unwrap();
             let rows = db.table::<u64, u64>("rows").create().unwrap();
             thread::scope(|scope| {
                 let waits = scope.spawn(|| {

@@ -23,7 +23,7 @@ fn options() -> LogOptions {
 
 /// The process that is killed: runs transactions, and writes a line for each that was acknowledged.
 fn run_until_killed(directory: &Path) {
-    let builder = Database::builder().protocol::<Plor>().log(options()).checkpoint_after(1 << 19);
+    let builder = Database::builder().typed::<Plor>().log(options()).checkpoint_after(1 << 19);
     let db = builder.open_at(directory).unwrap();
     let ledger = Ledger::open(&db);
     let tell = |thread: u32, number: u64| {
@@ -72,7 +72,7 @@ fn killed_processes_lose_nothing_acknowledged() {
             }
         }
         choose("occ");
-        let db = Database::builder().protocol::<Occ>().log(options()).open_at(scratch.path()).unwrap();
+        let db = Database::builder().typed::<Occ>().log(options()).open_at(scratch.path()).unwrap();
         commits = Ledger::open(&db).check(&acknowledged);
         db.close().unwrap();
     }

@@ -19,7 +19,7 @@ pub(crate) fn crashes(few: u64) -> u64 {
 pub(crate) fn open<P: Protocol>(storage: Arc<dyn Storage>, mode: Mode) -> Database<P> {
     // Segments so small that there are many.
     let options = LogOptions { mode, segment_bytes: 1 << 13, ..LogOptions::default() };
-    let builder = Database::builder().protocol::<P>().variant(chosen());
+    let builder = Database::builder().typed::<P>().variant(chosen());
     builder.log(options).open_in(storage).unwrap_or_else(|error| panic!("{error}"))
 }
 

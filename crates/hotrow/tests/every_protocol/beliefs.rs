@@ -5,9 +5,7 @@
 //! off.
 
 use crate::support;
-use crate::support::{
-    for_each_deferring_protocol, for_each_protocol, impatient, overtake, whatever_time_it_takes,
-};
+use crate::support::{for_each_protocol, impatient, overtake, whatever_time_it_takes};
 use hotrow::{Abort, Database, Deferred, Engine, Error, Protocol, TBox, TCounter, Table, Transaction};
 
 struct Twins<P: Protocol> {
@@ -153,7 +151,7 @@ type Condition<'c, P> = &'c dyn Fn(&mut Transaction<'_, P>, Deferred<bool>) -> R
 
 #[test]
 fn a_deferred_condition_or_panic_counts_only_if_what_was_read_is_one_state() {
-    for_each_deferring_protocol!(3, |P| {
+    for_each_protocol!(3, |P| {
         let conditions: [Condition<'_, P>; 2] = [&|tx, equal| tx.require(equal), &|tx, equal| {
             tx.compute(equal, |equal| assert!(equal, "they differ")).map(drop)
         }];

@@ -54,7 +54,7 @@ fn sides_are_named<P: Protocol>() {
     assert!(meet(&engine, &price).iter().all(|key| key.rivalries.is_empty()), "at first it names none");
     engine.report_both_sides(true);
     let mut named = 0;
-    for _ in 0..if P::CONCURRENT { 3 } else { 1 } {
+    for _ in 0..if crate::support::is_concurrent() { 3 } else { 1 } {
         for key in meet(&engine, &price) {
             assert_eq!(key.object, "price");
             let known = key.rivalries.iter().map(|rivalry| rivalry.conflicts).sum::<u64>();

@@ -1,8 +1,7 @@
 //! Rows whose columns conflict apart.
 
 use crate::support::{
-    self, attempts, for_each_concurrent_protocol, for_each_deferring_protocol, for_each_protocol, overtake,
-    whatever_time_it_takes,
+    self, attempts, for_each_concurrent_protocol, for_each_protocol, overtake, whatever_time_it_takes,
 };
 use hotrow::sync::random::Random;
 use hotrow::{
@@ -395,7 +394,7 @@ fn defer<P: Protocol>(
 
 #[test]
 fn deferred_operations_do_to_split_rows_what_they_do_to_a_map() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for ordered in [false, true] {
             let engine = support::engine::<P>();
             let builder = Database::on(&engine).table::<u64, Warehouse>("warehouses");

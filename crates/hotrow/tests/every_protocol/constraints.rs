@@ -2,8 +2,7 @@
 
 use crate::support::steps::judge;
 use crate::support::{
-    self, for_each_concurrent_protocol, for_each_protocol, for_each_recording_protocol, on_threads, overtake,
-    whatever_time_it_takes,
+    self, for_each_concurrent_protocol, for_each_protocol, on_threads, overtake, whatever_time_it_takes,
 };
 use hotrow::sync::random::Random;
 use hotrow::{
@@ -381,7 +380,7 @@ impl Procedure for Transfer {
 
 #[test]
 fn rows_that_other_workers_change_for_a_procedure_are_judged() {
-    for_each_recording_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let database = Database::on(&engine);
         let accounts = database

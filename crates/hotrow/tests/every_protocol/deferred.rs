@@ -1,7 +1,7 @@
 //! Deferred operations as they read: what they give, in which order they are seen, what makes a transaction wild.
 
 use crate::support;
-use crate::support::for_each_deferring_protocol;
+use crate::support::for_each_protocol;
 use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Engine, Error, Misuse, Profile, Protocol, TArray, TBox, TCounter};
 use std::cell::Cell;
@@ -36,7 +36,7 @@ impl From<Abort> for Refused {
 fn tame<P: Protocol>(engine: &Engine<P>) -> (u64, u64) {
     let statistics = engine.statistics();
     let tame = (statistics.count(&Counter::TAME_COMMITS), statistics.count(&Counter::TAME_ABORTS));
-    if !P::DEFERS {
+    if !crate::support::defers() {
         assert_eq!(tame, (0, 0));
     }
     tame
@@ -44,7 +44,7 @@ fn tame<P: Protocol>(engine: &Engine<P>) -> (u64, u64) {
 
 #[test]
 fn a_result_is_there_when_its_transaction_has_committed() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let account = TBox::new(&engine, 10i64);
         let runs = Runs::default();
@@ -72,13 +72,13 @@ fn a_result_is_there_when_its_transaction_has_committed() {
         });
         assert_eq!(refused, Err(Error::Rollback(Refused::Asked)));
         assert_eq!(engine.transact(|tx| account.get(tx)), Ok(30));
-        assert_eq!(tame(&engine), if P::DEFERS { (5, 0) } else { (0, 0) });
+        assert_eq!(tame(&engine), if crate::support::defers() { (5, 0) } else { (0, 0) });
     });
 }
 
 #[test]
 fn nothing_runs_before_the_commit_where_the_protocol_defers() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1);
         let runs = Runs::default();
@@ -91,7 +91,7 @@ fn nothing_runs_before_the_commit_where_the_protocol_defers() {
                 })?;
                 let in_computation = runs.clone();
                 tx.compute(old, move |_| in_computation.count())?;
-                assert_eq!(runs.so_far(), if P::DEFERS { 0 } else { 2 });
+                assert_eq!(runs.so_far(), if crate::support::defers() { 0 } else { 2 });
                 Ok(())
             })
             .unwrap();
@@ -101,7 +101,7 @@ fn nothing_runs_before_the_commit_where_the_protocol_defers() {
 
 #[test]
 fn deferred_code_reads_like_code_that_is_not() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let accounts = TArray::new(&engine, 2, |_| 100i64);
         let (fees, log) = (TCounter::new(&engine, 0), TBox::new(&engine, String::new()));
@@ -125,13 +125,13 @@ fn deferred_code_reads_like_code_that_is_not() {
             .transact(|tx| Ok((accounts.get(tx, 0)?, accounts.get(tx, 1)?, fees.get(tx)?, log.get(tx)?)))
             .unwrap();
         assert_eq!((from, to, fees, log.as_str()), (1, 190, 9, "78 and 120"));
-        assert_eq!(tame(&engine).0, if P::DEFERS { 2 } else { 0 });
+        assert_eq!(tame(&engine).0, if crate::support::defers() { 2 } else { 0 });
     });
 }
 
 #[test]
 fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         // In the order of ranks the data flow backwards and forwards.
         let (mut first, mut last) = (TBox::new(&engine, 1u64), TBox::new(&engine, 1_000u64));
@@ -156,13 +156,13 @@ fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
         assert_eq!(seen, Ok(1_002 + 1_001 + 2));
         let all = engine.transact(|tx| Ok((first.get(tx)?, counter.get(tx)?, last.get(tx)?)));
         assert_eq!(all, Ok((1_001, 1_002, 2_005)));
-        assert_eq!(tame(&engine).0, u64::from(P::DEFERS));
+        assert_eq!(tame(&engine).0, u64::from(crate::support::defers()));
     });
 }
 
 #[test]
 fn own_changes_are_seen_whichever_of_them_were_deferred() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         engine
@@ -201,7 +201,7 @@ fn own_changes_are_seen_whichever_of_them_were_deferred() {
 
 #[test]
 fn reading_something_else_runs_nothing_that_was_deferred() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         let runs = Runs::default();
@@ -213,7 +213,7 @@ fn reading_something_else_runs_nothing_that_was_deferred() {
                     *value += 1;
                 })?;
                 assert_eq!(right.get(tx)?, 10);
-                assert_eq!(runs.so_far(), u32::from(!P::DEFERS));
+                assert_eq!(runs.so_far(), u32::from(!crate::support::defers()));
                 assert_eq!(left.get(tx)?, 2);
                 assert_eq!(runs.so_far(), 1);
                 Ok(())
@@ -224,7 +224,7 @@ fn reading_something_else_runs_nothing_that_was_deferred() {
 
 #[test]
 fn operations_of_a_counter_see_what_was_deferred_on_it() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (counter, other) = (TCounter::new(&engine, 5), TBox::new(&engine, 100i64));
         engine
@@ -264,14 +264,14 @@ fn operations_of_a_counter_see_what_was_deferred_on_it() {
                 counter.defer_add(tx, 1)
             })
             .unwrap();
-        assert_eq!(tame(&engine).0 - before, u64::from(P::DEFERS));
+        assert_eq!(tame(&engine).0 - before, u64::from(crate::support::defers()));
         assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(2));
     });
 }
 
 #[test]
 fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let cells = TArray::new(&engine, 10, |index| index);
         let doubled = engine.transact(|tx| {
@@ -294,14 +294,14 @@ fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
                 cells.defer_set(tx, index, two)
             })
             .unwrap();
-        assert_eq!(tame(&engine).0, u64::from(P::DEFERS));
+        assert_eq!(tame(&engine).0, u64::from(crate::support::defers()));
         assert_eq!(engine.statistics().aborts, 0);
     });
 }
 
 #[test]
 fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::named(&engine, "number", 1);
         let counter = TCounter::named(&engine, "counter", 1);

@@ -1,7 +1,7 @@
 //! Deferred operations that fail: rollbacks, panics, misuse, and what becomes of what they hold.
 
 use crate::support;
-use crate::support::{Census, Counted, for_each_deferring_protocol};
+use crate::support::{Census, Counted, for_each_protocol};
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
 use hotrow::sync::Arc;
@@ -59,7 +59,7 @@ type Body<'a, P> = &'a dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>;
 
 #[test]
 fn a_condition_that_does_not_hold_rolls_everything_back() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         let failures: [Body<'_, P>; 5] = [
@@ -131,7 +131,7 @@ fn assert_panics<P: Protocol>(witness: &Witness<P>, message: &str, body: Body<'_
 
 #[test]
 fn a_panic_in_an_intention_ends_its_transaction_with_an_error() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         assert_panics(&witness, "update 5", &|tx| {
@@ -174,7 +174,7 @@ fn a_panic_in_an_intention_ends_its_transaction_with_an_error() {
 fn transactions_behind_one_that_panics_go_on() {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 200;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let (first, last) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let panics = support::on_threads(&engine, THREADS, |thread, worker| {
@@ -197,7 +197,10 @@ fn transactions_behind_one_that_panics_go_on() {
                     Ok(_) => assert!(!falls),
                     Err(Error::Panicked { message }) => {
                         // Without opacity an attempt that is lost may have seen two states before it was aborted.
-                        assert!(falls && message == "in the middle" || !P::DEFERS, "{message}");
+                        assert!(
+                            falls && message == "in the middle" || !crate::support::defers(),
+                            "{message}"
+                        );
                         panics += 1;
                     }
                     Err(error) => panic!("{error}"),
@@ -223,7 +226,7 @@ impl Drop for Explosive {
 
 #[test]
 fn a_panic_in_the_drop_of_something_captured_is_one_of_the_intention() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         assert_panics(&witness, "dropped by a closure", &|tx| {
@@ -250,7 +253,7 @@ fn a_panic_in_the_drop_of_something_captured_is_one_of_the_intention() {
 
 #[test]
 fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_committed() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         let defer_two = |tx: &mut Transaction<'_, P>| {
@@ -260,7 +263,7 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
             }
             witness.change(tx)
         };
-        if P::DEFERS {
+        if crate::support::defers() {
             let message = support::panic_of(|| {
                 witness.engine.transact(|tx| {
                     defer_two(tx)?;
@@ -287,13 +290,16 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
         });
         assert!(committed.is_ok());
         assert_eq!(witness.engine.transact(|tx| number.get(tx)), Ok(6));
-        assert_eq!(witness.engine.statistics().count(&Counter::TAME_COMMITS), u64::from(P::DEFERS));
+        assert_eq!(
+            witness.engine.statistics().count(&Counter::TAME_COMMITS),
+            u64::from(crate::support::defers())
+        );
     });
 }
 
 #[test]
 fn values_held_by_intentions_are_dropped_once_however_the_transaction_ends() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5u64);
         let census = Census::default();
@@ -343,7 +349,7 @@ fn values_held_by_intentions_are_dropped_once_however_the_transaction_ends() {
 
 #[test]
 fn values_held_by_intentions_are_dropped_when_an_attempt_is_aborted() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let (seen, changed) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let census = Census::default();
@@ -365,7 +371,7 @@ fn values_held_by_intentions_are_dropped_when_an_attempt_is_aborted() {
             engine.transact(|tx| changed.get(tx)),
             Ok(attempts.map_or(1, |n| if n > 1 { 8 } else { 1 }))
         );
-        if P::DEFERS {
+        if crate::support::defers() {
             assert_eq!(attempts, Some(2), "nobody is held off by one that reads");
         }
     });
@@ -373,7 +379,7 @@ fn values_held_by_intentions_are_dropped_when_an_attempt_is_aborted() {
 
 #[test]
 fn a_handle_from_elsewhere_is_refused() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5);
         let old = engine.transact(|tx| number.defer_read(tx, |number| *number)).unwrap();
@@ -414,7 +420,7 @@ fn a_handle_from_elsewhere_is_refused() {
 
 #[test]
 fn a_transaction_within_an_intention_is_refused() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (number, ran) = (TBox::new(&engine, 5), Arc::new(AtomicU64::new(0)));
         for eager in [false, true] {
@@ -436,7 +442,7 @@ fn a_transaction_within_an_intention_is_refused() {
 
 #[test]
 fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let numbers = TArray::new(&witness.engine, 1, |_| 0u64);
         let meta = ObjectMeta::new(witness.engine.id(), "kept");

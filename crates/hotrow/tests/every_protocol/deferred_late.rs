@@ -2,7 +2,7 @@
 //! code of their own.
 
 use crate::support;
-use crate::support::{Census, for_each_deferring_protocol};
+use crate::support::{Census, for_each_protocol};
 use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Database, Deferred, Engine, Error, Key, Protocol, Table, Transaction};
 use std::cell::Cell;
@@ -68,7 +68,7 @@ impl<P: Protocol> Chain<P> {
 
 #[test]
 fn keys_flow_up_the_ranks_without_a_conflict_and_down_in_another_attempt() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         // The tables on the path, by number, and what comes out; whether it takes another attempt, and is tame.
         let follow = |key: Option<u64>, path: &[usize]| {
             let engine = support::engine::<P>();
@@ -80,7 +80,7 @@ fn keys_flow_up_the_ranks_without_a_conflict_and_down_in_another_attempt() {
             let visited = (chain.sums(&engine).iter().sum::<u64>() - 30) / 10;
             (found, visited, statistics.aborts > 0, statistics.count(&Counter::TAME_COMMITS) > 0)
         };
-        let defers = P::DEFERS;
+        let defers = crate::support::defers();
         assert_eq!(follow(Some(0), &[0, 1, 2]), (Some(3), 3, false, defers));
         assert_eq!(follow(None, &[0, 1, 2]), (None, 0, false, defers));
         // The second row does not exist, and that is something that the attempt has seen.
@@ -97,7 +97,7 @@ fn keys_flow_up_the_ranks_without_a_conflict_and_down_in_another_attempt() {
 
 #[test]
 fn late_operations_keep_their_place_among_others_on_the_same_row() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let Chain { low, middle, .. } = &Chain::new(&engine);
         let times =
@@ -164,7 +164,7 @@ fn late_operations_keep_their_place_among_others_on_the_same_row() {
 #[test]
 fn failures_of_late_operations_leave_nothing_and_hold_nobody_up() {
     const THREADS: u64 = 4;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let chain = Chain::new(&engine);
         let Chain { low, middle, high } = &chain;
@@ -273,7 +273,7 @@ impl Key for Touchy {
 
 #[test]
 fn a_panic_in_the_code_of_a_key_undoes_everything() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let (mut panics, mut ended) = (0, false);
         for patience in 0..200 {
             let engine = support::engine::<P>();
@@ -334,7 +334,7 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
 
 #[test]
 fn a_table_whose_last_handle_is_dropped_in_the_body_serves_what_was_deferred() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = Database::on(&engine).table::<u64, u64>("number").rank(1).create().unwrap();
         number.bulk_insert([(0, 7)]).unwrap();

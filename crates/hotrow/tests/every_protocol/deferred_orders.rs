@@ -1,7 +1,7 @@
 //! Orders and their lines, inserted into groups under numbers that come from a deferred value, by several threads.
 
 use crate::support;
-use crate::support::{for_each_deferring_protocol, steps};
+use crate::support::{for_each_protocol, steps};
 use hotrow::operations::Constant;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
@@ -128,7 +128,7 @@ fn assert_whole(found: &OrderLines) {
 #[test]
 fn concurrent_orders_have_consecutive_numbers() {
     const ROUNDS: u64 = 60;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         for grouped in [true, false] {
             let engine = support::engine::<P>();
             let shop = Shop::new(&engine, 2);
@@ -186,7 +186,7 @@ fn orders_into_groups_never_abort() {
 #[test]
 fn readers_never_see_an_order_without_its_lines() {
     const ROUNDS: u64 = 100;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let shop = Shop::new(&engine, 2);
         support::on_threads(&engine, THREADS, |thread, worker| {
@@ -232,7 +232,7 @@ fn readers_never_see_an_order_without_its_lines() {
 
 #[test]
 fn histories_of_deferred_insertions_are_what_the_protocol_claims() {
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let shop = Shop::new(&engine, 1);
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();

@@ -1,7 +1,7 @@
 //! One source of a procedure: deferred or at once, the same comes out.
 
 use crate::support;
-use crate::support::{for_each_recording_protocol, steps};
+use crate::support::{for_each_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::{
     Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, Profile, Protocol, TableRef,
@@ -178,7 +178,7 @@ fn shop<P: Protocol>(engine: &Engine<P>) -> (Database<P>, Shop) {
 
 #[test]
 fn a_procedure_gives_the_same_under_every_protocol_deferred_or_at_once() {
-    for_each_recording_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for how in [How::AsTheProtocolDoes, How::Eagerly] {
             let engine = support::engine::<P>();
             let (database, shop) = shop(&engine);
@@ -196,7 +196,7 @@ fn a_procedure_gives_the_same_under_every_protocol_deferred_or_at_once() {
             let refused = sell(0, 9, 1, false);
             assert!(matches!(refused, Err(Error::Rollback(_))), "no such product: {refused:?}");
             let tame = engine.statistics().count(&Counter::TAME_COMMITS);
-            let deferred = P::DEFERS && matches!(how, How::AsTheProtocolDoes);
+            let deferred = crate::support::defers() && matches!(how, How::AsTheProtocolDoes);
             assert_eq!(tame, if deferred { 3 } else { 0 }, "those that forced nothing");
 
             let mut take_back = |till| how.run(&database, &mut worker, &TakeBack { shop, till });
@@ -215,7 +215,7 @@ fn a_procedure_gives_the_same_under_every_protocol_deferred_or_at_once() {
 #[test]
 fn nothing_is_sold_twice_by_procedures_that_are_deferred_and_such_that_are_not() {
     const THREADS: u64 = 4;
-    for_each_recording_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let (database, shop) = shop(&engine);
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();

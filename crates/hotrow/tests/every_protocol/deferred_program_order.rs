@@ -3,7 +3,7 @@
 //! nothing.
 
 use crate::support;
-use crate::support::for_each_deferring_protocol;
+use crate::support::for_each_protocol;
 use hotrow::{
     Context, Database, Direction, Engine, IndexRef, Occ, Procedure, Protocol, Reason, TableRef, Worker,
 };
@@ -326,7 +326,7 @@ impl<P: Protocol> Runner<P> {
         let undeclared = Reason::ALL.iter().position(|reason| *reason == Reason::Undeclared).unwrap();
         assert_eq!(statistics.aborts, statistics.reasons[undeclared]);
         assert!(statistics.attempts_max <= 2);
-        assert!(statistics.aborts == 0 || P::DEFERS);
+        assert!(statistics.aborts == 0 || crate::support::defers());
     }
 }
 
@@ -376,13 +376,13 @@ const ALL: [Kind; 10] = [
 
 #[test]
 fn two_operations_on_one_key_keep_their_order_whatever_is_late_of_them() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(2, |P| {
         let (first, second) = (steps(&ALL, true), steps(&ALL, false));
         let pairs = first.iter().flat_map(|first| second.iter().map(|second| [*first, *second]));
         compare::<P>(pairs.enumerate().flat_map(|(at, pair)| {
             let turn = at + turn::<P>();
             // Where nothing is deferred, one table after the other will do.
-            let tables = if P::DEFERS { 0..TABLES } else { at % TABLES..at % TABLES + 1 };
+            let tables = if crate::support::defers() { 0..TABLES } else { at % TABLES..at % TABLES + 1 };
             tables.map(move |table| Case {
                 table,
                 before: BEFORE[(turn + table) % BEFORE.len()],
@@ -404,9 +404,9 @@ fn three_operations_on_one_key_keep_their_order_whatever_is_late_of_them() {
         Kind::TakeFirst,
         Kind::Force,
     ];
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(2, |P| {
         // The others run everything at once.
-        if P::DEFERS {
+        if crate::support::defers() {
             let (first, later) = (steps(&KINDS, true), steps(&KINDS, false));
             let count = later.len();
             compare::<P>((0..first.len() * count * count).map(|at| {

@@ -2,7 +2,7 @@
 //! several threads.
 
 use crate::support;
-use crate::support::{for_each_deferring_protocol, steps};
+use crate::support::{for_each_protocol, steps};
 use hotrow::operations::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
@@ -161,7 +161,7 @@ fn assert_each_once(taken: Vec<Vec<(u64, u64)>>, left: &[Vec<u64>], is_fifo: boo
 
 #[test]
 fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 3);
         let take = |group| engine.transact_deferred(|tx| jobs.take(tx, group));
@@ -188,7 +188,10 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
             tx.compute((one, two), |both| both)
         });
         assert_eq!(moved, Ok((Some((1, 1)), Some((2, 0)))));
-        assert_eq!(engine.statistics().count(&Counter::TAME_COMMITS) - tame, if P::DEFERS { 2 } else { 0 });
+        assert_eq!(
+            engine.statistics().count(&Counter::TAME_COMMITS) - tame,
+            if crate::support::defers() { 2 } else { 0 }
+        );
         // Looked at at once.
         let seen = engine.transact(|tx| {
             let taken = jobs.take(tx, 2)?;
@@ -203,7 +206,7 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
 
 #[test]
 fn a_queue_that_is_refused_what_it_cannot_do() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 1);
         engine.transact(|tx| jobs.put(tx, 0, 1)).unwrap();
@@ -237,7 +240,7 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
 
 #[test]
 fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         for number in [0, 1] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let queue = Database::on(engine)
@@ -319,7 +322,7 @@ fn tame_producers_and_consumers_lose_no_conflict() {
 #[test]
 fn each_job_is_done_once_whoever_takes_it() {
     const GROUPS: u64 = 2;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, GROUPS);
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
@@ -385,7 +388,7 @@ fn each_job_is_done_once_whoever_takes_it() {
 
 #[test]
 fn rows_that_come_in_out_of_order_are_taken_once() {
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let queue =
             Database::on(&engine).table("queue").queues(|(group, _): &(u64, u64)| *group).create().unwrap();
@@ -422,7 +425,7 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
 
 #[test]
 fn an_insertion_knows_of_later_rows_however_they_came_in() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue =
             Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
@@ -441,19 +444,23 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
         for group in [1, 1 + 1_024] {
             assert!(!is_out_of_order(group, 1) && !is_out_of_order(group, 2));
             assert_eq!(engine.transact(|tx| queue.insert_if_absent(tx, (group, 100), 1)), Ok(true));
-            assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
+            assert_eq!(
+                is_out_of_order(group, 50),
+                crate::support::defers(),
+                "behind one that was not deferred"
+            );
             assert!(!is_out_of_order(group, 101));
             queue.bulk_insert([((group, 200), 1)]).unwrap();
-            assert_eq!(is_out_of_order(group, 150), P::DEFERS, "behind one that was loaded");
+            assert_eq!(is_out_of_order(group, 150), crate::support::defers(), "behind one that was loaded");
             assert!(!is_out_of_order(group, 201) && !is_out_of_order(group, 202));
         }
-        assert_eq!(is_out_of_order(1, 199), P::DEFERS, "behind one of another group");
+        assert_eq!(is_out_of_order(1, 199), crate::support::defers(), "behind one of another group");
     });
 }
 
 #[test]
 fn an_attempt_that_names_another_group_than_the_ranges_still_takes_the_first_row() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue =
             Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();

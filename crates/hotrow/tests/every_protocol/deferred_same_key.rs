@@ -2,7 +2,7 @@
 //! are in `deferred_program_order.rs`.
 
 use crate::support;
-use crate::support::for_each_deferring_protocol;
+use crate::support::for_each_protocol;
 use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Database, Deferred, Engine, Input, Protocol, Table, Transaction};
 
@@ -55,13 +55,14 @@ impl<P: Protocol> Stock<P> {
     /// True if the one transaction so far was tame and lost nothing, and where nothing is deferred.
     fn is_tame(&self) -> bool {
         let statistics = self.engine.statistics();
-        statistics.aborts == 0 && statistics.count(&Counter::TAME_COMMITS) == u64::from(P::DEFERS)
+        statistics.aborts == 0
+            && statistics.count(&Counter::TAME_COMMITS) == u64::from(crate::support::defers())
     }
 }
 
 #[test]
 fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for way in 0..8 {
             let (key_is_late, grouped) = (way & 1 != 0, [way & 2 != 0, way & 4 != 0]);
             Stock::<P>::each(|stock| {
@@ -86,7 +87,7 @@ fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() 
 
 #[test]
 fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         // The other one's key, if it is known before its row is.
         for (other, waits) in [(Some(7), true), (Some(8), false), (None, true)] {
             for grouped in [false, true] {
@@ -105,7 +106,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
                         tx.compute((first, second), |both| both)
                     });
                     assert_eq!(both, Ok((true, other != Some(7))), "{other:?} {grouped}");
-                    assert_eq!(stock.is_tame(), !(waits && P::DEFERS), "{other:?} {grouped}");
+                    assert_eq!(stock.is_tame(), !(waits && crate::support::defers()), "{other:?} {grouped}");
                     let changed = stock.engine.transact(|tx| stock.high.get(tx, &1));
                     assert_eq!(changed, Ok(Some(1 + u64::from(other != Some(7)))));
                 });
@@ -116,7 +117,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
 
 #[test]
 fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             stock.rows.bulk_insert([(7, 1)]).unwrap();
             let both = stock.engine.transact_deferred(|tx| {
@@ -136,7 +137,7 @@ fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
 
 #[test]
 fn operations_on_an_own_row_keep_their_order_in_a_stage() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             let seen = stock.engine.transact_deferred(|tx| {
                 stock.rows.insert_if_absent(tx, 1, 5)?;

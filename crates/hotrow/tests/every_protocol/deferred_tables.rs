@@ -2,7 +2,7 @@
 //! run, and what is left of them when the transaction fails.
 
 use crate::support;
-use crate::support::{for_each_deferring_protocol, steps, whatever_time_it_takes};
+use crate::support::{for_each_concurrent_protocol, for_each_protocol, steps, whatever_time_it_takes};
 use hotrow::operations::Constant;
 use hotrow::{
     Abort, Counter, Database, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction,
@@ -67,7 +67,7 @@ impl<P: Protocol> People<P> {
     }
 }
 
-/// Runs a test on a table under either index, for the protocol that `for_each_deferring_protocol!` has come to.
+/// Runs a test on a table under either index, for the protocol that `for_each_protocol!` has come to.
 fn for_each_index<P: Protocol>(test: impl Fn(&People<P>)) {
     for hash in [false, true] {
         test(&People::new(hash));
@@ -76,7 +76,7 @@ fn for_each_index<P: Protocol>(test: impl Fn(&People<P>)) {
 
 #[test]
 fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let age = |key: u64| engine.transact_deferred(|tx| table.defer_read(tx, &key, |row| row.age));
@@ -112,7 +112,7 @@ fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
 
 #[test]
 fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let next = Database::on(engine).table::<u64, u64>("next").hash(1).create().unwrap();
@@ -146,7 +146,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
 
 #[test]
 fn deferred_operations_are_seen_by_operations_that_are_not() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let name = |tx: &mut Transaction<'_, P>, key| table.read(tx, &key, |row| row.name.clone());
@@ -239,7 +239,7 @@ fn deferred_operations_are_seen_by_operations_that_are_not() {
 
 #[test]
 fn deferred_operations_on_one_key_follow_each_other() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let results = engine.transact_deferred(|tx| {
@@ -269,7 +269,7 @@ fn deferred_operations_on_one_key_follow_each_other() {
 
 #[test]
 fn a_transaction_that_fails_after_a_deferred_insertion_leaves_no_row_and_no_entry() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let failures: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 5] = [
@@ -317,7 +317,7 @@ fn a_transaction_that_fails_after_a_deferred_insertion_leaves_no_row_and_no_entr
 
 #[test]
 fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         for hash in [false, true] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let builder = Database::on(engine).table::<u64, u64>("rows");
@@ -343,7 +343,7 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
 
 #[test]
 fn a_scan_sees_what_was_deferred_before_it() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         for key in 0..20 {
@@ -364,7 +364,7 @@ fn a_scan_sees_what_was_deferred_before_it() {
 
 #[test]
 fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         for insert_again in [false, true] {
             let engine = support::impatient::<P>();
             let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
@@ -392,14 +392,14 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
             };
             assert_eq!(result, Ok(expected));
             assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(expected));
-            assert!(deleted || !P::DEFERS, "a deferred operation holds nobody off");
+            assert!(deleted || !crate::support::defers(), "a deferred operation holds nobody off");
         }
     });
 }
 
 #[test]
 fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_change_it() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let mut builder = Database::on(&engine).table::<u64, Person>("people").hash(4);
         let by_age = builder.immutable_secondary("by_age", |_, person: &Person| person.age);
@@ -436,7 +436,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
             table.defer_update(tx, &2, (), |row, ()| std::mem::replace(&mut row.name, String::from("bob")))
         });
         assert_eq!(renamed, Ok(Some(String::from("ben"))));
-        assert_eq!(engine.statistics().count(&Counter::TAME_COMMITS), u64::from(P::DEFERS));
+        assert_eq!(engine.statistics().count(&Counter::TAME_COMMITS), u64::from(crate::support::defers()));
         let attempts = support::attempts(
             &engine,
             |tx| keys(tx).map(|keys| assert_eq!(keys, [2, 1])),

@@ -2,7 +2,7 @@
 //! and histories.
 
 use crate::support;
-use crate::support::{for_each_deferring_protocol, steps};
+use crate::support::{for_each_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
@@ -56,7 +56,7 @@ fn sum<P: Protocol>(tx: &mut Transaction<'_, P>, accounts: &[TBox<i64, P>]) -> R
 
 #[test]
 fn data_flow_against_the_order_of_ranks_in_both_directions_at_once() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let accounts = accounts(&engine, 3);
         let forth: Vec<_> = accounts.iter().collect();
@@ -86,7 +86,7 @@ fn data_flow_against_the_order_of_ranks_in_both_directions_at_once() {
 #[test]
 fn tame_and_wild_transfers_conserve_the_money() {
     const THREADS: u64 = 4;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let accounts = accounts(&engine, 6);
         support::on_threads(&engine, THREADS, |thread, worker| {
@@ -208,7 +208,7 @@ fn tame_transactions_never_abort() {
 /// An intention runs when others have committed since the body read.
 #[test]
 fn an_intention_of_an_opaque_attempt_sees_the_state_that_its_body_has_seen() {
-    for_each_deferring_protocol!(2, |P| {
+    for_each_protocol!(2, |P| {
         steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
             let (first, second) = (TBox::new(engine, 0), TBox::new(engine, 0));
             let found = Rc::new(Cell::new(None));
@@ -233,7 +233,7 @@ fn an_intention_of_an_opaque_attempt_sees_the_state_that_its_body_has_seen() {
 #[test]
 fn histories_of_deferred_operations_are_what_the_protocol_claims() {
     const THREADS: u64 = 3;
-    for_each_deferring_protocol!(THREADS as u32, |P| {
+    for_each_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
         let mut cells = TArray::<i64, P>::named(&engine, "cells", 4, |_| 100);

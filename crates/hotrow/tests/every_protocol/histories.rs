@@ -1,7 +1,7 @@
 //! The contents of recorded histories.
 
 use crate::support;
-use crate::support::{for_each_deferring_protocol, for_each_protocol};
+use crate::support::for_each_protocol;
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
 use hotrow::{Abort, Database, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter};
 use std::ops::{Bound, ControlFlow};
@@ -98,8 +98,8 @@ fn each_operation_leaves_its_event() {
             (history.protocol.as_str(), history.opaque),
             (support::chosen().as_str(), engine.is_opaque())
         );
-        assert_eq!(history.strict, P::STRICT);
-        assert!(P::STRICT || !engine.is_opaque(), "opacity is in real time");
+        assert_eq!(history.strict, crate::support::is_strict());
+        assert!(crate::support::is_strict() || !engine.is_opaque(), "opacity is in real time");
         let mut expected = vec![
             "begin 0",
             "read account[value]",
@@ -129,7 +129,7 @@ fn each_operation_leaves_its_event() {
         // Changes, and reads of them, are recorded only if the protocol defers.
         let is_own = |word: &String| ["operation", "own ", "change "].iter().any(|own| word.starts_with(own));
         let (own, words): (Vec<_>, Vec<_>) = words(&history).into_iter().partition(is_own);
-        assert_eq!(own.is_empty(), !P::DEFERS);
+        assert_eq!(own.is_empty(), !crate::support::defers());
         // In which order a commit installs its writes is its protocol's affair.
         let sorted = |mut words: Vec<String>| {
             words
@@ -143,7 +143,7 @@ fn each_operation_leaves_its_event() {
 
 #[test]
 fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
         let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
@@ -175,7 +175,7 @@ fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
             "change table[1]",
         ];
         let words = words(&history);
-        assert!(!P::DEFERS || words[..expected.len()] == expected, "{words:#?}");
+        assert!(!crate::support::defers() || words[..expected.len()] == expected, "{words:#?}");
     });
 }
 

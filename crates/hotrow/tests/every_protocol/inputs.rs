@@ -1,7 +1,7 @@
 //! Inputs of deferred operations that say of themselves what is not so, and operations deferred by others.
 
 use crate::support;
-use crate::support::for_each_deferring_protocol;
+use crate::support::for_each_protocol;
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Results;
 use hotrow::{Abort, Database, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
@@ -79,7 +79,7 @@ impl Input for Keys {
 
 #[test]
 fn an_input_without_a_value_is_misuse_and_no_panic() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         for (name, misuse) in uses::<P>() {
             for known in [false, true] {
                 let engine = support::engine::<P>();
@@ -105,7 +105,7 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
 
 #[test]
 fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         table.bulk_insert([(1, 1)]).unwrap();
@@ -122,7 +122,7 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
 /// Operations that an intention defers are done by the time of the commit, whatever the protocol.
 #[test]
 fn operations_that_a_deferred_operation_defers_are_done() {
-    for_each_deferring_protocol!(1, |P| {
+    for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (first, second) = (TBox::new(&engine, 1u64), TBox::new(&engine, 1u64));
         let meta = ObjectMeta::new(engine.id(), "nested");

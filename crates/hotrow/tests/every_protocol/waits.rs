@@ -15,8 +15,8 @@ use hotrow::{
 use std::time::Duration;
 
 /// Checks the report on an attempt that lost over row 7: the row, and a reason that has to do with it.
-fn lost_over_row_7<P: Protocol>(conflict: &Conflict) {
-    let key = if P::CONCURRENT { "7" } else { "all keys" };
+fn lost_over_row_7(conflict: &Conflict) {
+    let key = if crate::support::is_concurrent() { "7" } else { "all keys" };
     assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("rows", key));
     assert!(!matches!(conflict.reason, Reason::StructureChanged | Reason::PredicateFailed), "{conflict}");
 }
@@ -43,9 +43,9 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
             });
             match &younger {
                 Ok(()) => {}
-                Err(Error::Timeout(conflict)) => lost_over_row_7::<P>(conflict),
+                Err(Error::Timeout(conflict)) => lost_over_row_7(conflict),
                 Err(Error::Conflict(conflict)) if support::chosen() != "wound-wait" => {
-                    lost_over_row_7::<P>(conflict)
+                    lost_over_row_7(conflict)
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -82,7 +82,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
             let younger = if again.is_ok() { younger.commit() } else { younger.roll_back() };
             for lost in [&older, &younger].into_iter().filter_map(|ended| ended.as_ref().err()) {
                 let Error::Conflict(conflict) = lost else { panic!("{lost}") };
-                lost_over_row_7::<P>(conflict);
+                lost_over_row_7(conflict);
             }
             match support::chosen().as_str() {
                 "wound-wait" => {

@@ -146,8 +146,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub(crate) fn new() -> Self {
-        let db: Database<Occ> =
-            Database::builder().protocol::<Occ>().variant("ic3+cascading").open().unwrap();
+        let db: Database<Occ> = Database::builder().typed::<Occ>().variant("ic3+cascading").open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             table.bulk_insert((0..KEYS).map(|key| (key, 0))).unwrap();

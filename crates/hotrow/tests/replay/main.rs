@@ -65,7 +65,7 @@ impl Visitor for Rounds {
 impl Rounds {
     /// Runs them under every protocol, and fails if any differs from its replay.
     fn judge_all(self) {
-        let judged = for_each_protocol(self.threads as u32, self);
+        let judged = for_each_protocol(self.threads as u32 + 1, self);
         let failed: Vec<_> = judged.into_iter().filter_map(|(_, result)| result.err()).collect();
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }

@@ -109,7 +109,7 @@ impl Round {
             // Alone, an attempt loses only what it has not said, and the next one runs at once.
             let undeclared = Reason::ALL.iter().position(|reason| *reason == Reason::Undeclared);
             assert_eq!(statistics.aborts, statistics.reasons[undeclared.expect("it is a reason")]);
-            assert!(statistics.attempts_max <= 2 && (statistics.aborts == 0 || P::DEFERS));
+            assert!(statistics.attempts_max <= 2 && (statistics.aborts == 0 || engine.allows_deferral()));
         }
         let history = recording.finish();
         assert!(history.complete, "the bound on the history was reached");

@@ -61,22 +61,6 @@ macro_rules! for_each_concurrent_protocol {
 }
 pub(crate) use for_each_concurrent_protocol;
 
-/// As [`for_each_protocol!`], for the protocols that defer operations and one that does not.
-macro_rules! for_each_deferring_protocol {
-    ($workers:expr, |$protocol:ident| $body:block) => {
-        crate::support::for_each_protocol!(for_each_deferring_protocol, $workers, |$protocol| $body)
-    };
-}
-pub(crate) use for_each_deferring_protocol;
-
-/// As [`for_each_protocol!`], for the protocols that defer or steal operations of procedures and one that does neither.
-macro_rules! for_each_recording_protocol {
-    ($workers:expr, |$protocol:ident| $body:block) => {
-        crate::support::for_each_protocol!(for_each_recording_protocol, $workers, |$protocol| $body)
-    };
-}
-pub(crate) use for_each_recording_protocol;
-
 /// Compares values of a type by their field `number`, whatever else they have.
 macro_rules! by_number {
     ($type:ident) => {
@@ -112,6 +96,31 @@ pub(crate) fn choose(name: &str) {
 /// The name of the variant that `for_each_protocol!` has come to.
 pub(crate) fn chosen() -> String {
     CHOSEN.with(|chosen| chosen.borrow().clone())
+}
+
+/// The description of the variant that `for_each_protocol!` has come to.
+fn information() -> &'static hotrow::protocols::ProtocolInfo {
+    hotrow::protocols::find(&chosen()).expect("called inside for_each_protocol!")
+}
+
+/// True if its operations can be deferred.
+pub(crate) fn defers() -> bool {
+    information().defers
+}
+
+/// True if it runs transactions at the same time.
+pub(crate) fn is_concurrent() -> bool {
+    information().concurrent
+}
+
+/// True if its serial order agrees with real time.
+pub(crate) fn is_strict() -> bool {
+    information().strict
+}
+
+/// True if it locks buckets and leaves.
+pub(crate) fn locks_ranges() -> bool {
+    information().steals || chosen() == "2pl-mcs"
 }
 
 /// True if the variant that `for_each_protocol!` has come to is opaque.

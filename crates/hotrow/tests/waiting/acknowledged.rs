@@ -32,7 +32,7 @@ impl<P: Protocol> Stepped<P> {
 
     fn in_mode(storage: &Arc<Faulty>, mode: Mode) -> Self {
         let options = LogOptions { mode, ..LogOptions::default() };
-        let builder = Database::builder().protocol::<P>().variant(chosen()).log(options);
+        let builder = Database::builder().typed::<P>().variant(chosen()).log(options);
         let (db, mut logger) = builder.open_without_threads(storage.clone()).unwrap();
         let rows = db.table("rows").create().unwrap();
         let cache = db.table("cache").in_memory().create().unwrap();

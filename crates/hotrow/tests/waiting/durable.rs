@@ -10,7 +10,7 @@ use hotrow::{Database, Error, Protocol};
 
 fn open<P: Protocol>(storage: Arc<Faulty>) -> Database<P> {
     let options = LogOptions { mode: Mode::Group, ..LogOptions::default() };
-    let builder = Database::builder().protocol::<P>().variant(chosen());
+    let builder = Database::builder().typed::<P>().variant(chosen());
     builder.log(options).open_in(storage).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -79,7 +79,7 @@ fn a_log_may_wait_for_room_and_between_batches_for_the_longest_time() {
     for_each_protocol!(2, |P| {
         let mode = Mode::Async { interval: LONGEST };
         let options = LogOptions { mode, space_wait: LONGEST, ..LogOptions::default() };
-        let builder = Database::builder().protocol::<P>().variant(chosen());
+        let builder = Database::builder().typed::<P>().variant(chosen());
         let db = builder.log(options).open_in(Arc::new(Faulty::new(3))).unwrap();
         let number = db.durable_box("number", 0u64).unwrap();
         for _ in 0..3 {

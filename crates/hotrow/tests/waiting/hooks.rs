@@ -125,7 +125,7 @@ fn the_hooks_of_a_transaction_that_gives_up_are_those_of_its_last_attempt() {
         let ended = engine.transact(|tx| {
             said.leave(tx);
             number.get(tx)?;
-            if std::mem::take(&mut is_first) && P::CONCURRENT {
+            if std::mem::take(&mut is_first) && crate::support::is_concurrent() {
                 // Read by another one only, which no protocol keeps from going on.
                 elsewhere(|| engine.transact(|tx| number.get(tx)).unwrap());
             }

@@ -79,7 +79,7 @@ fn statements_marks_and_the_commit_are_futures_under_every_protocol() {
             Ok::<_, Error>(())
         };
         // Under `serial` the second one waits for the first.
-        if P::CONCURRENT {
+        if crate::support::is_concurrent() {
             assert_eq!(block_on(task), Ok(()));
         }
         assert_eq!(engine.transact(|tx| Ok([rows.get(tx, 0)?, rows.get(tx, 1)?])), Ok([5, 0]));

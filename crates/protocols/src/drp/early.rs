@@ -44,6 +44,7 @@ use super::commit::{HeldTicket, rank_of};
 use super::order::Planned;
 use super::ticket_lock::TicketLock;
 use super::{Drp, DrpLocal};
+use crate::host::Host;
 use hotrow_core::{Access, Attempt, ConflictCause, ConflictTarget, Flags, Item, ItemId, Reason};
 use hotrow_sync::thread::label;
 
@@ -56,8 +57,8 @@ pub(super) struct Taming {
 
 impl Drp {
     /// True if an attempt that meets a writer in the line of `id` may go on as a scout.
-    fn may_scout(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
-        let DrpLocal { has_begun, .. } = attempt.local;
+    fn may_scout<H: Host<Self>>(&self, attempt: &Attempt<H>, id: ItemId) -> bool {
+        let DrpLocal { has_begun, .. } = *H::local(&attempt.local);
         self.options.early
             && !has_begun
             // It sees states of different moments.
@@ -69,16 +70,16 @@ impl Drp {
             && !attempt.has_hooks()
             && !attempt.items.get(id).is(Flags::READ)
             // Its maker may hold it for long.
-            && !attempt.items.get(id).header().is_new()
+            && !H::header(attempt.items.get(id).header()).is_new()
     }
 
     /// Reads a segment at the attempt's turn in its line, and leaves the line. From then on the attempt is a scout. `None` if it
     /// must not become one.
     #[cold]
     #[inline(never)]
-    pub(super) fn scout<V>(
+    pub(super) fn scout<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Option<V> {
@@ -89,7 +90,7 @@ impl Drp {
         attempt.become_scout(ConflictCause::item(Reason::ReadLocked, id));
         let worker = attempt.worker().number();
         let rank = rank_of(attempt.items.get(id));
-        attempt.local.forget_lines();
+        H::local_mut(&mut attempt.local).forget_lines();
         let commit = self.progress.begin(worker, Some(rank));
         // As a writer, because the next writer would have to wait for a reader's turn before it goes on.
         self.join(attempt, Planned { rank, item: id, writes: true }, worker);
@@ -102,17 +103,18 @@ impl Drp {
         let value = load();
         self.leave(attempt, 0);
         self.tell(attempt);
-        attempt.local.forget_lines();
+        H::local_mut(&mut attempt.local).forget_lines();
         let item = attempt.items.get_mut(id);
-        item.mark.ticket = 0;
+        H::mark_mut(&mut item.mark).ticket = 0;
         item.clear(Flags::LOCKED);
         Some(value)
     }
 
     /// Joins the lines of a footprint before the body runs.
-    pub(super) fn join_early(&self, attempt: &mut Attempt<Self>, footprint: &[(ItemId, Access)]) {
+    pub(super) fn join_early<H: Host<Self>>(&self, attempt: &mut Attempt<H>, footprint: &[(ItemId, Access)]) {
         label("line up");
         let Attempt { items, local, .. } = attempt;
+        let local = H::local_mut(local);
         local.forget_lines();
         for (id, access) in footprint {
             let (rank, writes) = (rank_of(items.get(*id)), *access == Access::Write);
@@ -124,47 +126,51 @@ impl Drp {
         Self::sort_plan(attempt);
         let joined = self.join_planned(attempt, false, None);
         debug_assert!(joined.is_ok(), "nothing was read before");
-        attempt.local.plan.clear();
-        match attempt.local.taming.take() {
+        H::local_mut(&mut attempt.local).plan.clear();
+        match H::local_mut(&mut attempt.local).taming.take() {
             Some(taming) => self.tame(attempt, taming),
             None => self.let_all_pass(attempt),
         }
     }
 
     /// Finishes an attempt before its body runs.
-    fn tame(&self, attempt: &mut Attempt<Self>, Taming { inserts }: Taming) {
-        attempt.local.is_tamed = true;
+    fn tame<H: Host<Self>>(&self, attempt: &mut Attempt<H>, Taming { inserts }: Taming) {
+        H::local_mut(&mut attempt.local).is_tamed = true;
         if inserts && !self.options.two_phase {
             // Before it finishes, as in `finish_tame`.
             self.wait_for_predecessors(attempt);
-            attempt.local.is_restructuring = true;
+            H::local_mut(&mut attempt.local).is_restructuring = true;
             self.progress.toggle_restructuring(attempt.worker().number());
         }
         self.finish_in_order(attempt);
     }
 
     /// Waits for the turn at a segment that the body reads.
-    pub(super) fn take_early_turn(
+    pub(super) fn take_early_turn<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         writes: bool,
     ) -> Result<(), ConflictCause> {
-        if attempt.items.get(id).mark.ticket == 0 {
+        if H::mark(attempt.items.get(id).mark).ticket == 0 {
             // A tamed attempt reads a segment in whose line it is not.
-            attempt.local.wanted.push((id, writes));
+            H::local_mut(&mut attempt.local).wanted.push((id, writes));
             return Err(ConflictCause::item(Reason::ReadLocked, id));
         }
         self.take_turn(attempt, id, true);
-        attempt.local.has_read |= !attempt.local.is_tamed;
+        H::local_mut(&mut attempt.local).has_read |= !H::local(&attempt.local).is_tamed;
         Ok(())
     }
 
     /// Checks that an attempt that has joined lines before its body may write a segment.
-    pub(super) fn may_write_early(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    pub(super) fn may_write_early<H: Host<Self>>(
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+    ) -> Result<(), ConflictCause> {
         let Attempt { items, local, .. } = attempt;
+        let local = H::local_mut(local);
         let item = items.get(id);
-        let may = match (item.mark.ticket as usize).checked_sub(1) {
+        let may = match (H::mark(item.mark).ticket as usize).checked_sub(1) {
             Some(held) => local.tickets[held].writes,
             None => !local.is_tamed || item.is(Flags::INSERTED),
         };
@@ -177,39 +183,42 @@ impl Drp {
 
     /// Joins the lines of writes and deferred operations that were not in the footprint, if the attempt can be alone in each.
     /// A tamed attempt must have none.
-    pub(super) fn join_rest(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    pub(super) fn join_rest<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let worker = attempt.worker().number();
-        if attempt.local.is_tamed
+        if H::local(&attempt.local).is_tamed
             && (attempt.has_hooks()
                 || attempt.will_remove()
-                || attempt.may_insert() && !attempt.local.is_restructuring && !self.options.two_phase)
+                || attempt.may_insert()
+                    && !H::local(&attempt.local).is_restructuring
+                    && !self.options.two_phase)
         {
             // It has items at least for its footprint.
             let first = attempt.items.ids().next();
             return first.map_or(Ok(()), |id| Err(ConflictCause::item(Reason::WriteLocked, id)));
         }
         let Attempt { items, local, .. } = attempt;
+        let local = H::local_mut(local);
         for id in items.ids() {
             let item = items.get_mut(id);
             let writes = item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]);
             if item.is(Flags::INSERTED) || !(writes || item.is(Flags::DEFERRED)) {
                 continue;
             }
-            if let Some(held) = (item.mark.ticket as usize).checked_sub(1) {
+            if let Some(held) = (H::mark(item.mark).ticket as usize).checked_sub(1) {
                 if writes && !local.tickets[held].writes {
                     return Err(ConflictCause::item(Reason::WriteLocked, id));
                 }
                 continue;
             }
-            let ticket = if local.is_tamed { None } else { item.header().try_join_alone(worker) };
+            let ticket = if local.is_tamed { None } else { H::header(item.header()).try_join_alone(worker) };
             let Some(ticket) = ticket else {
                 return Err(ConflictCause::item(Reason::WriteLocked, id));
             };
             let (writes, has_turn, has_left) = (true, true, false);
             local.tickets.push(HeldTicket { ticket, item: id, writes, has_turn, has_left });
-            item.mark.ticket = local.tickets.len() as u32;
+            H::mark_mut(&mut item.mark).ticket = local.tickets.len() as u32;
             item.set(Flags::LOCKED);
-            if item.is(Flags::READ) && item.mark.version != TicketLock::version_at(ticket) {
+            if item.is(Flags::READ) && H::mark(item.mark).version != TicketLock::version_at(ticket) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
@@ -218,17 +227,17 @@ impl Drp {
 
     /// Tells which segments an attempt that has lost was going to write, or has lost over. If the next attempt can be tamed, all
     /// that it has read, too.
-    pub(super) fn keep_footprint(
+    pub(super) fn keep_footprint<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         lost: &ConflictCause,
-        keep: &mut dyn FnMut(&Item<Self>, Access),
+        keep: &mut dyn FnMut(&Item<H>, Access),
     ) {
-        let local = &mut attempt.local;
+        let local = H::local_mut(&mut attempt.local);
         let was_tamed = local.is_tamed || local.cannot_be_tamed;
         local.cannot_be_tamed = was_tamed;
         local.taming = None;
-        let local = &attempt.local;
+        let local = H::local(&attempt.local);
         // One that had to touch more than it had said runs at once the next time, and touches what it needs. It knows too little
         // of that now to line up for it.
         let is_conflict_over_values =
@@ -250,12 +259,12 @@ impl Drp {
             return;
         }
         if let ConflictTarget::Item(id) = lost.target
-            && attempt.items.get(id).header().is_new()
+            && H::header(attempt.items.get(id).header()).is_new()
         {
             // Nobody may line up for it yet, so the next attempt would lose again.
             return;
         }
-        let deletes = |item: &Item<Self>| item.is(Flags::CLEANUP) && !item.is(Flags::INSERTED);
+        let deletes = |item: &Item<H>| item.is(Flags::CLEANUP) && !item.is(Flags::INSERTED);
         let can_be_tamed = is_whole
             && !was_tamed
             && !attempt.has_structures()
@@ -266,11 +275,11 @@ impl Drp {
         for (id, item) in attempt.items.entries() {
             // A new segment is its maker's until that has left, which it had if the segment was read.
             if item.is(Flags::INSERTED)
-                || item.header().is_new() && !item.is_any(&[Flags::READ, Flags::LOCKED])
+                || H::header(item.header()).is_new() && !item.is_any(&[Flags::READ, Flags::LOCKED])
             {
                 continue;
             }
-            let held = (item.mark.ticket as usize).checked_sub(1).filter(|_| local.has_begun);
+            let held = (H::mark(item.mark).ticket as usize).checked_sub(1).filter(|_| local.has_begun);
             let held_to_write =
                 held.is_some_and(|held| local.tickets[held].writes) && !self.options.exclusive;
             let wanted =
@@ -288,6 +297,7 @@ impl Drp {
                 keep(item, Access::Read);
             }
         }
-        attempt.local.taming = can_be_tamed.then_some(Taming { inserts: attempt.may_insert() });
+        H::local_mut(&mut attempt.local).taming =
+            can_be_tamed.then_some(Taming { inserts: attempt.may_insert() });
     }
 }

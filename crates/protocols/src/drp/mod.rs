@@ -89,6 +89,7 @@ mod order;
 pub(crate) mod progress;
 mod ticket_lock;
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
 use calm::Calm;
@@ -99,7 +100,7 @@ use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
     Absent, Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads,
-    ObjectMeta, Prepared, Protocol, Reason, Rival, TouchedSegment, Variant, Variants,
+    ObjectMeta, Prepared, Reason, Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use options::DrpOptions;
@@ -187,16 +188,20 @@ impl Drp {
     /// Checks everything read so far if the segment just read may have been written since the last such check. False
     /// if it checked: then a value that was read and not kept may be of another state.
     #[inline(always)]
-    fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
-        self.keep_opaque_at(attempt, |attempt| attempt.items.get(id).header().clock_block())
+    fn keep_opaque<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+    ) -> Result<bool, ConflictCause> {
+        self.keep_opaque_at(attempt, |attempt| H::header(attempt.items.get(id).header()).clock_block())
     }
 
     /// As [`keep_opaque`](Self::keep_opaque); `clock_block` returns that of the segment just read.
     #[inline(always)]
-    fn keep_opaque_at(
+    fn keep_opaque_at<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
-        clock_block: impl FnOnce(&Attempt<Self>) -> ClockBlock,
+        attempt: &mut Attempt<H>,
+        clock_block: impl FnOnce(&Attempt<H>) -> ClockBlock,
     ) -> Result<bool, ConflictCause> {
         // The clock block after the read: it may be newer than the value, but not older.
         if !self.may_have_changed(attempt) || self.is_old(attempt, clock_block(attempt)) {
@@ -208,24 +213,24 @@ impl Drp {
 
     /// True if anybody has committed since everything read was last found unchanged.
     #[inline(always)]
-    fn may_have_changed(&self, attempt: &Attempt<Self>) -> bool {
+    fn may_have_changed<H: Host<Self>>(&self, attempt: &Attempt<H>) -> bool {
         // Sequentially consistent: a commit advances the clock after it has joined its lines and before it leaves
         // them. An attempt that has seen one of its values sees the clock advanced.
-        self.options.opaque && self.clock.load(Ordering::SeqCst) != attempt.local.clock
+        self.options.opaque && self.clock.load(Ordering::SeqCst) != H::local(&attempt.local).clock
     }
 
     /// True if the segment just read was last written before everything read was last found unchanged.
     #[cold]
-    fn is_old(&self, attempt: &Attempt<Self>, clock_block: ClockBlock) -> bool {
+    fn is_old<H: Host<Self>>(&self, attempt: &Attempt<H>, clock_block: ClockBlock) -> bool {
         // The clock block was loaded before the clock, which so includes it.
-        clock_block.is_before(attempt.local.clock, self.clock.load(Ordering::SeqCst))
+        clock_block.is_before(H::local(&attempt.local).clock, self.clock.load(Ordering::SeqCst))
     }
 
     /// Reads a segment: at the attempt's turn, if it has a place in its line, otherwise without a place.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read_in_body<V>(
+    fn read_in_body<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
         writes: bool,
@@ -234,8 +239,8 @@ impl Drp {
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, id, load);
         }
-        let DrpLocal { has_begun, has_finished, is_early, .. } = attempt.local;
-        if has_begun && (item.mark.ticket != 0 || has_finished) {
+        let DrpLocal { has_begun, has_finished, is_early, .. } = *H::local(&attempt.local);
+        if has_begun && (H::mark(item.mark).ticket != 0 || has_finished) {
             if is_early {
                 self.take_early_turn(attempt, id, writes)?;
                 return self.load_at_turn(attempt, id, load);
@@ -243,26 +248,27 @@ impl Drp {
             // An intention reads another intention's segment, or one whose line the attempt has not joined. This is too
             // late, if others have come behind the attempt. But if an insertion has met the new row of a wild attempt, which
             // will lose it, the next attempt may be tame again; otherwise one wild attempt would make others wild.
-            let meets_wild = item.mark.ticket == 0 && item.header().is_new();
+            let meets_wild = H::mark(item.mark).ticket == 0 && H::header(item.header()).is_new();
             let reason = if meets_wild { Reason::ReadLocked } else { Reason::Undeclared };
             return Err(ConflictCause::item(reason, id));
         }
         let mut load = load;
-        match reads::read(attempt, id, &mut load) {
+        match reads::read::<Self, H, _>(attempt, id, &mut load) {
             Ok((_, value)) => {
-                attempt.local.has_read = true;
+                H::local_mut(&mut attempt.local).has_read = true;
                 if self.options.opaque {
-                    attempt.local.reads_end = attempt.local.reads_end.max(id.position() + 1);
+                    H::local_mut(&mut attempt.local).reads_end =
+                        H::local(&attempt.local).reads_end.max(id.position() + 1);
                     self.keep_opaque(attempt, id)?;
                 }
                 Ok(value)
             }
             Err(lost) => {
-                attempt.local.calm.meet();
+                H::local_mut(&mut attempt.local).calm.meet();
                 if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) {
                     return self.load_at_turn(attempt, id, load);
                 }
-                attempt.local.wanted.push((id, writes));
+                H::local_mut(&mut attempt.local).wanted.push((id, writes));
                 let scouted =
                     if lost.reason == Reason::ReadLocked { self.scout(attempt, id, load) } else { None };
                 scouted.ok_or(lost)
@@ -272,9 +278,9 @@ impl Drp {
 
     /// Loads a segment at the attempt's turn. A wild attempt may have seen other segments in an earlier state.
     #[inline(always)]
-    fn load_at_turn<V>(
+    fn load_at_turn<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -286,21 +292,21 @@ impl Drp {
     }
 
     #[cold]
-    fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn check_again<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let clock = self.clock.load(Ordering::SeqCst);
         if attempt.items.has_predicates() {
             // The predicates become reads.
             Self::check_predicates(attempt)?;
             Self::check_reads(attempt)?;
         } else {
-            Self::check_first_reads(attempt, attempt.local.reads_end)?;
+            Self::check_first_reads(attempt, H::local(&attempt.local).reads_end)?;
         }
-        attempt.local.clock = clock;
+        H::local_mut(&mut attempt.local).clock = clock;
         Ok(())
     }
 
     #[cold]
-    fn undeclared(attempt: &Attempt<Self>) -> ConflictCause {
+    fn undeclared<H: Host<Self>>(attempt: &Attempt<H>) -> ConflictCause {
         let mut ids = attempt.items.ids();
         let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
         match culprit {
@@ -351,22 +357,18 @@ impl Variants for Drp {
 // SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at
 // exclusive turns, each once, after everything that can fail. (A line that has been left is passed over, and rows
 // that the attempt has made have no ticket.)
-unsafe impl Protocol for Drp {
+unsafe impl Algorithm for Drp {
     const WORKERS_MAX: u32 = ticket_lock::WORKERS_MAX;
     type Header = TicketLock;
     type Mark = DrpMark;
     type Local = DrpLocal;
-    type Deferral = Self;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         // Not the last attempt: it might be aborted for running at once.
         let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
         let is_first = attempt.number() == 0;
-        let local = &mut attempt.local;
+        let local = H::local_mut(&mut attempt.local);
         local.cannot_be_tamed &= !is_first;
         local.plan.clear();
         local.has_read = false;
@@ -389,9 +391,9 @@ unsafe impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -399,21 +401,21 @@ unsafe impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read_for_update<V>(
+    fn read_for_update<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         let value = self.read_in_body(attempt, id, load, true)?;
-        self.write(attempt, id)?;
+        Algorithm::write(self, attempt, id)?;
         Ok(value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
-        let DrpLocal { has_begun, is_early, .. } = attempt.local;
+        let DrpLocal { has_begun, is_early, .. } = *H::local(&attempt.local);
         if is_early {
             return Self::may_write_early(attempt, id);
         }
@@ -424,9 +426,9 @@ unsafe impl Protocol for Drp {
     }
 
     #[inline]
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -436,13 +438,14 @@ unsafe impl Protocol for Drp {
                 return self.load_at_turn(attempt, id, load);
             }
             let keeps_reads = attempt.keeps_reads();
-            let waits = item.mark.ticket != 0 || attempt.local.is_tamed && keeps_reads;
-            if attempt.local.is_early && waits {
+            let waits = H::mark(item.mark).ticket != 0 || H::local(&attempt.local).is_tamed && keeps_reads;
+            if H::local(&attempt.local).is_early && waits {
                 self.take_early_turn(attempt, id, false)?;
                 continue;
             }
-            let (_, value) =
-                item.header().stable(&mut load).map_err(|reason| ConflictCause::item(reason, id))?;
+            let (_, value) = H::header(item.header())
+                .stable(&mut load)
+                .map_err(|reason| ConflictCause::item(reason, id))?;
             if !keeps_reads || self.keep_opaque(attempt, id)? {
                 return Ok(value);
             }
@@ -451,44 +454,44 @@ unsafe impl Protocol for Drp {
         Err(ConflictCause::item(Reason::ReadChanged, id))
     }
 
-    fn rival(&self, _attempt: &Attempt<Self>, header: &TicketLock) -> Option<Rival> {
+    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &TicketLock) -> Option<Rival> {
         header.last_writer()
     }
 
     #[inline]
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> TicketLock {
+    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> TicketLock {
         TicketLock::new_locked(attempt.worker().number())
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(
+    fn observed<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         object: Option<&ObjectMeta>,
     ) -> Result<(), ConflictCause> {
-        if attempt.local.has_finished && attempt.has_structures() {
+        if H::local(&attempt.local).has_finished && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
-        if self.may_have_changed(attempt) && self.removals.any_after(attempt.local.clock, object) {
+        if self.may_have_changed(attempt) && self.removals.any_after(H::local(&attempt.local).clock, object) {
             self.check_again(attempt)?;
         }
         Ok(())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        if !attempt.local.has_begun {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        if !H::local(&attempt.local).has_begun {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
             }
-            if attempt.local.calm.is_at_once() {
+            if H::local(&attempt.local).calm.is_at_once() {
                 self.join_alone(attempt)?;
             } else {
                 self.join_all(attempt, None)?;
             }
-        } else if attempt.local.is_early {
+        } else if H::local(&attempt.local).is_early {
             self.join_rest(attempt)?;
         }
-        if !attempt.local.has_finished {
+        if !H::local(&attempt.local).has_finished {
             self.certify(attempt)?;
             self.finish_in_order(attempt);
         } else if Self::is_wild(attempt) {
@@ -499,82 +502,86 @@ unsafe impl Protocol for Drp {
         Ok(())
     }
 
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        prepared.attempt().local.calm.end();
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+        H::local_mut(&mut prepared.attempt().local).calm.end();
         // An attempt that only reads may have joined no line.
-        if prepared.attempt().local.has_begun {
+        if H::local(&prepared.attempt().local).has_begun {
             self.install(prepared);
         }
     }
 
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        let DrpLocal { has_begun, has_finished, .. } = attempt.local;
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        let DrpLocal { has_begun, has_finished, .. } = *H::local(&attempt.local);
         match (has_finished, Self::is_wild(attempt)) {
             (false, _) if has_begun => self.certify(attempt)?,
             (false, _) => self.check_all(attempt)?,
             (true, false) => {}
             (true, true) => return Err(Self::undeclared(attempt)),
         }
-        attempt.local.calm.end();
+        H::local_mut(&mut attempt.local).calm.end();
         Ok(())
     }
 
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         self.leave_all(attempt);
     }
 }
 
-impl LoggedReads<Self> for Drp {
+impl<H: Host<Drp>> LoggedReads<H> for Drp {
     #[inline(always)]
-    fn of(protocol: &Self) -> Option<&Self> {
-        Some(protocol)
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     /// Only attempts that run at once log reads. Their bodies have no turns.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(
         &self,
-        attempt: &mut Attempt<Self>,
-        segment: TouchedSegment<Self>,
+        attempt: &mut Attempt<H>,
+        segment: TouchedSegment<H>,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let (_, value) = reads::log(attempt, segment, load)?;
-        attempt.local.has_read = true;
-        self.keep_opaque_at(attempt, |_| segment.header().clock_block())?;
+        let (_, value) = reads::log::<Self, H, _>(attempt, segment, load)?;
+        H::local_mut(&mut attempt.local).has_read = true;
+        self.keep_opaque_at(attempt, |_| H::header(segment.header()).clock_block())?;
         Ok(value)
     }
 }
 
-impl Deferral<Self> for Drp {
-    fn of(protocol: &Self) -> Option<&Self> {
-        Some(protocol)
+impl<H: Host<Drp>> Deferral<H> for Drp {
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     #[inline]
-    fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
+    fn deferred(&self, attempt: &mut Attempt<H>, id: ItemId, rank: u64) {
         let item = attempt.items.get(id);
         // A segment with a pending write was planned when the attempt began to line up.
-        let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
+        let is_planned = H::local(&attempt.local).has_begun && item.is(Flags::WRITE);
         if !item.is(Flags::INSERTED) && !is_planned {
-            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id, writes: false });
+            H::local_mut(&mut attempt.local).plan.add(Planned {
+                rank: rank.min(RANK_MAX),
+                item: id,
+                writes: false,
+            });
         }
     }
 
-    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), ConflictCause> {
-        if attempt.local.reads_in_line
-            && let Some(held) = attempt.local.tickets.last()
+    fn line_up(&self, attempt: &mut Attempt<H>, below: Option<u64>) -> Result<(), ConflictCause> {
+        if H::local(&attempt.local).reads_in_line
+            && let Some(held) = H::local(&attempt.local).tickets.last()
         {
             // Deferred operations may rank lower.
             return Err(ConflictCause::item(Reason::Undeclared, held.item));
         }
-        if attempt.local.is_early {
+        if H::local(&attempt.local).is_early {
             // As where no line of these ranks is joined yet: the operations of this stage come before others on their segments.
-            attempt.local.turns_below = below;
+            H::local_mut(&mut attempt.local).turns_below = below;
             self.join_rest(attempt)?;
         } else {
             self.join_all(attempt, below)?;
         }
-        if below.is_some() || attempt.local.is_tamed {
+        if below.is_some() || H::local(&attempt.local).is_tamed {
             // The attempt calls again when it knows more, or has finished before its body ran.
         } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
@@ -587,13 +594,13 @@ impl Deferral<Self> for Drp {
     #[inline]
     fn acquire_in_order(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         wait: bool,
     ) -> Result<bool, ConflictCause> {
         let item = attempt.items.get(id);
-        if item.mark.ticket == 0 && !item.is(Flags::LOCKED)
-            || attempt.local.turns_below.is_some_and(|below| rank_of(item) >= below)
+        if H::mark(item.mark).ticket == 0 && !item.is(Flags::LOCKED)
+            || H::local(&attempt.local).turns_below.is_some_and(|below| rank_of(item) >= below)
         {
             return Ok(false);
         }
@@ -601,11 +608,11 @@ impl Deferral<Self> for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+    fn segment_done(&self, attempt: &mut Attempt<H>, id: ItemId) {
         // An opaque attempt would have to look for others' pending insertions at each read, not only at the end. So
         // with opacity no attempt leaves a line early.
         let DrpOptions { two_phase, opaque, .. } = self.options;
-        let may_leave = attempt.local.has_finished && !two_phase && !opaque;
+        let may_leave = H::local(&attempt.local).has_finished && !two_phase && !opaque;
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
@@ -613,14 +620,16 @@ impl Deferral<Self> for Drp {
 
     fn footprint(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         lost: &ConflictCause,
-        keep: &mut dyn FnMut(&Item<Self>, Access),
+        keep: &mut dyn FnMut(&Item<H>, Access),
     ) {
         self.keep_footprint(attempt, lost, keep);
     }
 
-    fn line_up_early(&self, attempt: &mut Attempt<Self>, footprint: &[(ItemId, Access)]) {
+    fn line_up_early(&self, attempt: &mut Attempt<H>, footprint: &[(ItemId, Access)]) {
         self.join_early(attempt, footprint);
     }
 }
+
+hosts_itself!(Drp { Deferral = Drp, Stealing = Absent, RangeLocks = Absent, LoggedReads = Drp });

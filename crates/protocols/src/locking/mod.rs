@@ -31,9 +31,10 @@ mod queue;
 
 pub use lock::LockWords;
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Rival, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Rival, Variant, Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -91,21 +92,26 @@ pub struct LockingLocal {
 
 impl TwoPhaseLocking {
     #[inline(always)]
-    fn holds(attempt: &Attempt<Self>, id: ItemId, exclusive: bool) -> bool {
+    fn holds<H: Host<Self>>(attempt: &Attempt<H>, id: ItemId, exclusive: bool) -> bool {
         let item = attempt.items.get(id);
         item.is(Flags::LOCKED) || (!exclusive && item.is(Flags::READ))
     }
 
     /// Takes the lock of an item, shared or exclusive, unless the attempt holds it.
     #[inline(always)]
-    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
+    fn lock<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        exclusive: bool,
+    ) -> Result<(), ConflictCause> {
         if Self::holds(attempt, id, exclusive) {
             return Ok(());
         }
         let worker = attempt.worker().number();
         let item = attempt.items.get_mut(id);
         let shares = item.is(Flags::READ);
-        let word = item.header();
+        let word = H::header(item.header());
         let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared(worker) };
         if let Err(released) = taken {
             self.lock_slowly(attempt, id, exclusive, released)?;
@@ -120,9 +126,9 @@ impl TwoPhaseLocking {
 
     #[cold]
     #[inline(never)]
-    fn lock_slowly(
+    fn lock_slowly<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         exclusive: bool,
         released: Released,
@@ -130,10 +136,14 @@ impl TwoPhaseLocking {
         let item = attempt.items.get(id);
         let segment = item.segment();
         let shares = item.is(Flags::READ);
-        let request =
-            LockRequest { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
+        let request = LockRequest {
+            segment: segment.addr().get(),
+            stamp: H::local(&attempt.local).stamp,
+            exclusive,
+            shares,
+        };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
-        let word: &LockWords = unsafe { segment.as_ref() };
+        let word: &LockWords = H::header(unsafe { segment.as_ref() });
         if released == Released::Queued {
             // Others in the queue have taken the attempt for a holder.
             self.queues.hand_on(word, request.segment, self.policy, &self.states);
@@ -148,19 +158,19 @@ impl TwoPhaseLocking {
 
     /// Returns a value that was read under a lock, or fails if the attempt was wounded.
     #[inline(always)]
-    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
+    fn unharmed<H: Host<Self>, V>(&self, attempt: &Attempt<H>, value: V) -> Result<V, ConflictCause> {
         match self.policy {
-            Policy::WoundWait => self.states.unharmed(attempt, attempt.local.stamp, value),
+            Policy::WoundWait => self.states.unharmed(attempt, H::local(&attempt.local).stamp, value),
             Policy::NoWait | Policy::WaitDie => Ok(value),
         }
     }
 
     /// Releases the lock of an item, if the attempt holds it.
     #[inline(always)]
-    fn unlock(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        let (worker, stamp) = (attempt.worker().number(), attempt.local.stamp);
+    fn unlock<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) {
+        let (worker, stamp) = (attempt.worker().number(), H::local(&attempt.local).stamp);
         let item = attempt.items.get_mut(id);
-        let (word, segment) = (item.header(), item.segment().addr().get());
+        let (word, segment) = (H::header(item.header()), item.segment().addr().get());
         let released = if item.is(Flags::LOCKED) {
             Some(word.release_exclusive(worker))
         } else if !item.is(Flags::READ) {
@@ -175,11 +185,11 @@ impl TwoPhaseLocking {
         }
     }
 
-    fn release(&self, attempt: &mut Attempt<Self>) {
+    fn release<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         for id in attempt.items.ids() {
             self.unlock(attempt, id);
         }
-        self.states.end(attempt.local.stamp);
+        self.states.end(H::local(&attempt.local).stamp);
     }
 }
 
@@ -212,30 +222,27 @@ impl Variants for TwoPhaseLocking {
 // taken from a wounded attempt, and the load does not count (`unharmed`). Writes are installed under exclusive
 // locks, which nobody takes from an attempt that has passed its commit point. Each is installed once, after
 // everything that can fail.
-unsafe impl Protocol for TwoPhaseLocking {
+unsafe impl Algorithm for TwoPhaseLocking {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = LockWords;
     type Mark = ();
     type Local = LockingLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Absent;
 
     #[inline]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         let now_ns = || match self.policy {
             // It never compares ages, so it need not read the clock.
             Policy::NoWait => 0,
             Policy::WaitDie | Policy::WoundWait => clock::nanoseconds(),
         };
-        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, now_ns);
+        H::local_mut(&mut attempt.local).stamp =
+            self.states.begin(attempt, H::local(&attempt.local).stamp, now_ns);
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -244,9 +251,9 @@ unsafe impl Protocol for TwoPhaseLocking {
     }
 
     #[inline(always)]
-    fn read_for_update<V>(
+    fn read_for_update<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -255,13 +262,13 @@ unsafe impl Protocol for TwoPhaseLocking {
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -276,15 +283,15 @@ unsafe impl Protocol for TwoPhaseLocking {
         seen
     }
 
-    fn rival(&self, _attempt: &Attempt<Self>, header: &LockWords) -> Option<Rival> {
+    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &LockWords) -> Option<Rival> {
         header.holders().workers().next().map(|(worker, _)| Rival::holder(worker))
     }
 
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWords {
+    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> LockWords {
         LockWords::new_locked(attempt.worker().number())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             self.lock(attempt, id, false)?;
             let holds = attempt.predicate_holds(id);
@@ -293,19 +300,21 @@ unsafe impl Protocol for TwoPhaseLocking {
         attempt.draw_stamp();
         attempt.check_structures()?;
         if self.policy == Policy::WoundWait {
-            self.states.pass_commit_point(attempt, attempt.local.stamp)?;
+            self.states.pass_commit_point(attempt, H::local(&attempt.local).stamp)?;
         }
         Ok(())
     }
 
-    fn finish(&self, prepared: Prepared<'_, Self>) {
+    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
         WorkerStates::fence_before_install();
         let attempt = prepared.install_all(|_| (), |_| ());
         self.release(attempt);
     }
 
     #[cold]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         self.release(attempt);
     }
 }
+
+hosts_itself!(TwoPhaseLocking { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });

@@ -14,6 +14,7 @@
 
 use super::latch::{self, Latch};
 use super::{Occ, OccLocal};
+use crate::host::Host;
 use crossbeam_utils::CachePadded;
 use hotrow_core::region::LOCKED;
 use hotrow_core::{Attempt, Flags};
@@ -75,8 +76,8 @@ impl Partitions {
     }
 
     /// Notes the partitions of all that an attempt has read or writes, in ascending order.
-    pub(super) fn note(&self, attempt: &mut Attempt<Occ>) {
-        let mut noted = std::mem::take(&mut attempt.local.partitions);
+    pub(super) fn note<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+        let mut noted = std::mem::take(&mut H::local_mut(&mut attempt.local).partitions);
         noted.clear();
         let touched =
             attempt.items.iter().filter(|item| item.is_any(&[Flags::READ, Flags::PREDICATE, Flags::WRITE]));
@@ -84,7 +85,7 @@ impl Partitions {
         noted.extend(attempt.reads.iter().map(|read| self.of(read.segment().rank())));
         noted.sort_unstable();
         noted.dedup();
-        attempt.local.partitions = noted;
+        H::local_mut(&mut attempt.local).partitions = noted;
     }
 
     fn of(&self, rank: u64) -> u32 {

@@ -27,6 +27,7 @@
 //! the region is the transaction's place in the serial order, as the moment between the first two phases is under `occ`.
 
 use super::Occ;
+use crate::host::Host;
 use crate::lock_wait::LockWait;
 use crate::version::{self, Version};
 use hotrow_core::region::{LOCKED, Tries};
@@ -35,7 +36,10 @@ use hotrow_sync::region;
 
 impl Occ {
     /// Commits in a region. `None` if the attempt must take locks.
-    pub(super) fn commit_in_region(&self, attempt: &mut Attempt<Self>) -> Option<Result<(), ConflictCause>> {
+    pub(super) fn commit_in_region<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+    ) -> Option<Result<(), ConflictCause>> {
         if !region::is_available() {
             return None;
         }
@@ -46,36 +50,36 @@ impl Occ {
         if result.is_none() {
             attempt.count_region_fallback();
             if let Some(partitions) = &self.partitions {
-                partitions.lock(&mut attempt.local);
+                partitions.lock(H::local_mut(&mut attempt.local));
             }
         }
         result
     }
 
-    fn try_regions(&self, attempt: &mut Attempt<Self>) -> Option<Result<(), ConflictCause>> {
+    fn try_regions<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Option<Result<(), ConflictCause>> {
         let mut tries = Tries::new();
         let partitions = self.partitions.as_ref();
         while wait_for_locks(attempt) {
             if let Some(partitions) = partitions {
-                partitions.wait_until_free(&attempt.local);
+                partitions.wait_until_free(H::local(&attempt.local));
             }
-            let (last, worker) = (attempt.local.last, attempt.worker());
+            let (last, worker) = (H::local(&attempt.local).last, attempt.worker());
             let number = |highest: u64| highest.max(last) + 1;
             let result = attempt.commit_in_region(
-                |item| item.header().load().word(),
+                |item| H::header(item.header()).load().word(),
                 |attempt| {
                     if let Some(partitions) = partitions {
-                        partitions.check_in_region(&attempt.local);
+                        partitions.check_in_region(H::local(&attempt.local));
                     }
                     validate(attempt)
                 },
-                |item| item.header().lock_in_region(),
-                |item, highest| item.header().unlock_as(Version::new(number(*highest), worker)),
+                |item| H::header(item.header()).lock_in_region(),
+                |item, highest| H::header(item.header()).unlock_as(Version::new(number(*highest), worker)),
             );
             attempt.count_region(&result);
             match result {
                 Ok(Ok(highest)) => {
-                    attempt.local.last = number(highest);
+                    H::local_mut(&mut attempt.local).last = number(highest);
                     return Some(Ok(()));
                 }
                 Ok(Err(lost)) => return Some(Err(lost)),
@@ -88,10 +92,10 @@ impl Occ {
 }
 
 /// Waits until no segment to be written is locked. False if one stays locked.
-fn wait_for_locks(attempt: &Attempt<Occ>) -> bool {
+fn wait_for_locks<H: Host<Occ>>(attempt: &Attempt<H>) -> bool {
     attempt.items.writes().iter().map(|id| attempt.items.get(*id)).all(|item| {
         let mut wait = LockWait::new(item.is(Flags::READ));
-        while !item.is(Flags::INSERTED) && item.header().load().is_locked() {
+        while !item.is(Flags::INSERTED) && H::header(item.header()).load().is_locked() {
             if !wait.turn() {
                 return false;
             }
@@ -101,12 +105,12 @@ fn wait_for_locks(attempt: &Attempt<Occ>) -> bool {
 }
 
 /// Checks, in a region, that the attempt may commit. Returns the highest number among the versions read and overwritten.
-fn validate(attempt: &Attempt<Occ>) -> Result<u64, ConflictCause> {
+fn validate<H: Host<Occ>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for id in attempt.items.writes() {
         let item = attempt.items.get(*id);
         if !item.is(Flags::INSERTED) {
-            let found = item.header().load();
+            let found = H::header(item.header()).load();
             if found.is_locked() {
                 region::abort::<LOCKED>();
                 return Err(ConflictCause::item(Reason::WriteLocked, *id));
@@ -117,15 +121,15 @@ fn validate(attempt: &Attempt<Occ>) -> Result<u64, ConflictCause> {
     if attempt.items.has_predicates() {
         highest = highest.max(check_predicates(attempt)?);
     }
-    Ok(highest.max(version::validate(attempt)?))
+    Ok(highest.max(version::validate::<Occ, H>(attempt)?))
 }
 
 /// Checks the predicates. Their segments do not change before the region commits.
-fn check_predicates(attempt: &Attempt<Occ>) -> Result<u64, ConflictCause> {
+fn check_predicates<H: Host<Occ>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.entries() {
         if item.is(Flags::PREDICATE) {
-            let found = item.header().load();
+            let found = H::header(item.header()).load();
             if found.is_locked() && !item.is(Flags::INSERTED) {
                 return Err(ConflictCause::item(Reason::ReadLocked, id));
             }

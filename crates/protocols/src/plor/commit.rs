@@ -2,6 +2,7 @@
 
 use super::locker::{Locker, Set};
 use super::{Plor, locker_of};
+use crate::host::Host;
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::profile::waiting;
@@ -10,10 +11,14 @@ impl Plor {
     /// Phase 1 for one segment: enters exclusive mode, and settles with every reader that could still commit or be
     /// wounded.
     #[inline(always)]
-    fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn make_exclusive<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+    ) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let stamp = attempt.local.stamp;
+        let stamp = H::local(&attempt.local).stamp;
         let latch = self.latch(locker);
         let exclusive = locker.make_exclusive(stamp.id);
         drop(latch);
@@ -24,28 +29,31 @@ impl Plor {
     }
 
     #[inline(never)]
-    fn settle_readers(
+    fn settle_readers<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         locker: &Locker,
     ) -> Result<(), ConflictCause> {
-        let stamp = attempt.local.stamp;
-        let mut readers = std::mem::take(&mut attempt.local.readers);
+        let stamp = H::local(&attempt.local).stamp;
+        let mut readers = std::mem::take(&mut H::local_mut(&mut attempt.local).readers);
         let settled = self.settle(locker, stamp, &mut readers, |reader| {
             let _waiting = waiting("its older readers", locker.address());
             let over = || !self.states.is_running(reader.id);
             let lost = ConflictCause::item(Reason::WriteLocked, id);
             self.states.wait(attempt, reader.worker(), stamp, over, over, lost)
         });
-        attempt.local.readers = readers;
+        H::local_mut(&mut attempt.local).readers = readers;
         settled
     }
 
     /// Phase 1 for all segments to be written (plor Figure 5).
     #[inline(always)]
-    pub(super) fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        if attempt.local.delayed {
+    pub(super) fn make_all_exclusive<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+    ) -> Result<(), ConflictCause> {
+        if H::local(&attempt.local).delayed {
             self.take_delayed(attempt)?;
         }
         for at in 0..attempt.items.writes().len() {
@@ -58,7 +66,7 @@ impl Plor {
     }
 
     /// Takes the delayed rights to write (plor §4.1.4), in the order of first write.
-    fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn take_delayed<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
@@ -70,8 +78,11 @@ impl Plor {
 
     /// Checks each predicate, either on a value that stays until the attempt ends or on one whose version is checked
     /// later.
-    pub(super) fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        if attempt.local.optimistic {
+    pub(super) fn check_predicates<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+    ) -> Result<(), ConflictCause> {
+        if H::local(&attempt.local).optimistic {
             return attempt.check_predicates(Self::read_predicate);
         }
         attempt.check_predicates(|attempt, id| {
@@ -82,14 +93,14 @@ impl Plor {
     }
 
     /// Checks a predicate and turns it into a read of the version that it was checked on.
-    fn read_predicate(attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
-        let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
+    fn read_predicate<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<bool, ConflictCause> {
+        let stable = H::header(attempt.items.get(id).header()).stable(|| attempt.predicate_holds(id));
         let Some((version, holds)) = stable else {
             return Err(ConflictCause::item(Reason::ReadLocked, id));
         };
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::READ) {
-            item.mark = version;
+            (*H::mark_mut(&mut item.mark)) = version;
             item.set(Flags::READ);
         }
         Ok(holds)
@@ -97,17 +108,17 @@ impl Plor {
 
     /// Checks that every version read is still there, and that nobody is about to replace it. A younger transaction
     /// that was about to is wounded.
-    fn validate_versions(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_versions<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
-        let stamp = attempt.local.stamp;
+        let stamp = H::local(&attempt.local).stamp;
         for (id, item) in attempt.items.entries() {
             if !item.is(Flags::READ) {
                 continue;
             }
-            let locker = item.header();
+            let locker = H::header(item.header());
             let harmless = |holder| holder == stamp.id || self.passes(stamp, holder, locker);
-            if !locker.is_unchanged(item.mark, harmless) {
+            if !locker.is_unchanged(H::mark(item.mark), harmless) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
@@ -115,26 +126,26 @@ impl Plor {
     }
 
     /// Validates versions that were read, buckets and leaves.
-    pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
-        if attempt.local.optimistic {
+    pub(super) fn validate<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Result<(), ConflictCause> {
+        if H::local(&attempt.local).optimistic {
             self.validate_versions(attempt)?;
         }
         attempt.check_structures()
     }
 
     /// True for an attempt that has entered nothing, so that no other attempt knows of it.
-    pub(super) fn is_unknown(attempt: &Attempt<Self>) -> bool {
-        attempt.local.optimistic && attempt.items.writes().is_empty()
+    pub(super) fn is_unknown<H: Host<Self>>(attempt: &Attempt<H>) -> bool {
+        H::local(&attempt.local).optimistic && attempt.items.writes().is_empty()
     }
 
     /// Leaves the reader set of every segment that was read.
     #[inline(always)]
-    pub(super) fn leave_readers(&self, attempt: &Attempt<Self>) {
+    pub(super) fn leave_readers<H: Host<Self>>(&self, attempt: &Attempt<H>) {
         for item in attempt.items.iter() {
             if item.is(Flags::READ) {
-                let locker = item.header();
+                let locker = H::header(item.header());
                 let latch = self.latch(locker);
-                locker.leave(Set::Readers, attempt.local.stamp.worker(), &self.overflow);
+                locker.leave(Set::Readers, H::local(&attempt.local).stamp.worker(), &self.overflow);
                 drop(latch);
             }
         }

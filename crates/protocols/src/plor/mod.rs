@@ -66,9 +66,10 @@ mod readers;
 pub use locker::Locker;
 pub use options::PlorOptions;
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Rival, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Rival, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -106,9 +107,9 @@ const OPTIMISTIC_ATTEMPTS: u32 = 3;
 ///
 /// The reference must not be used after the attempt has ended.
 #[inline(always)]
-unsafe fn locker_of<'a>(attempt: &Attempt<Plor>, id: ItemId) -> &'a Locker {
+unsafe fn locker_of<'a, H: Host<Plor>>(attempt: &Attempt<H>, id: ItemId) -> &'a Locker {
     // SAFETY: the item's segment is in memory until the attempt ends.
-    unsafe { attempt.items.get(id).segment().as_ref() }
+    H::header(unsafe { attempt.items.get(id).segment().as_ref() })
 }
 
 impl Plor {
@@ -130,9 +131,9 @@ impl Plor {
     /// Waits until the attempt that was seen with the right to write has given it up. A reader waits at that
     /// attempt's event. A writer waits at its own, because the right will be handed to it.
     #[cold]
-    fn wait_for_writer(
+    fn wait_for_writer<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         seen: Writer,
         reason: Reason,
@@ -140,14 +141,15 @@ impl Plor {
         let Some(holder) = seen.holder() else { return Ok(()) };
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let (stamp, states) = (attempt.local.stamp, &self.states);
+        let (stamp, states) = (H::local(&attempt.local).stamp, &self.states);
         let over = || locker.writer() != seen || states.is_over(holder);
         let lost = ConflictCause::item(reason, id);
         let _waiting = waiting("its writer", locker.address());
         if reason == Reason::WriteLocked {
             let granted = || states.is_granted(stamp.worker(), locker.address());
             let limit = attempt.wait_max();
-            let waited = states.wait_for_turn(limit, stamp, &mut attempt.local.naps, granted, over);
+            let waited =
+                states.wait_for_turn(limit, stamp, &mut H::local_mut(&mut attempt.local).naps, granted, over);
             states.ended(attempt, waited, lost)
         } else {
             states.wait(attempt, holder.worker(), stamp, || states.is_over(holder), over, lost)
@@ -156,10 +158,10 @@ impl Plor {
 
     /// Enters among the readers of a segment (plor Figure 4, `LockRd`).
     #[inline(always)]
-    fn lock_read(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock_read<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let stamp = attempt.local.stamp;
+        let stamp = H::local(&attempt.local).stamp;
         self.enter_readers(locker, stamp, |seen| {
             self.wait_for_writer(attempt, id, seen, Reason::ReadLocked)
         })?;
@@ -169,11 +171,11 @@ impl Plor {
 
     /// Takes the right to write a segment (plor Figure 4, `LockWr`).
     #[inline(always)]
-    fn lock_write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock_write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let latch = self.latch(locker);
-        let taken = locker.take(None, attempt.local.stamp.id);
+        let taken = locker.take(None, H::local(&attempt.local).stamp.id);
         drop(latch);
         // An attempt that comes before waiters must look for older ones among them.
         if !taken || !locker.is_empty(Set::Waiters) {
@@ -185,43 +187,48 @@ impl Plor {
 
     #[cold]
     #[inline(never)]
-    fn lock_write_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn lock_write_slowly<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+    ) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let stamp = attempt.local.stamp;
-        attempt.local.naps = 0;
+        let stamp = H::local(&attempt.local).stamp;
+        H::local_mut(&mut attempt.local).naps = 0;
         self.take_in_turn(locker, stamp, |seen| self.wait_for_writer(attempt, id, seen, Reason::WriteLocked))
     }
 
     /// Makes sure that the value of an item stays, or that the attempt learns that it does not.
     #[inline(always)]
-    fn enter(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         if item.is(Flags::READ) || item.is(Flags::LOCKED) { Ok(()) } else { self.lock_read(attempt, id) }
     }
 
     #[inline(always)]
-    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
-        self.states.unharmed(attempt, attempt.local.stamp, value)
+    fn unharmed<H: Host<Self>, V>(&self, attempt: &Attempt<H>, value: V) -> Result<V, ConflictCause> {
+        self.states.unharmed(attempt, H::local(&attempt.local).stamp, value)
     }
 
     /// Loads a value between installations. An optimistic attempt keeps its version. A second read fails, too, if a commit is about to
     /// replace the value: what else was read since may be of that commit already.
     #[inline(always)]
-    fn read_version<V>(
+    fn read_version<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         let item = attempt.items.get_mut(id);
-        let Some((version, value)) = item.header().stable(load) else {
+        let Some((version, value)) = H::header(item.header()).stable(load) else {
             return Err(ConflictCause::item(Reason::ReadLocked, id));
         };
         if !item.is(Flags::READ) {
-            item.mark = version;
+            (*H::mark_mut(&mut item.mark)) = version;
             item.set(Flags::READ);
-        } else if item.mark != version || !item.header().is_unchanged(version, |_| false) {
+        } else if H::mark(item.mark) != version || !H::header(item.header()).is_unchanged(version, |_| false)
+        {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         Ok(value)
@@ -253,39 +260,36 @@ impl Variants for Plor {
 // then (`unharmed`). Writes are installed between `begin_install` and `end_install`, with the right to write, which
 // nobody takes from an attempt that has passed its commit point. Each is installed once, after everything that can
 // fail.
-unsafe impl Protocol for Plor {
+unsafe impl Algorithm for Plor {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     // Those that read by versions, or peek, look at what is installed and not at rights to write.
     const READS_PASS_PREPARED: bool = true;
     type Header = Locker;
     type Mark = u64;
     type Local = PlorLocal;
-    type Deferral = Absent;
-    type Stealing = Absent;
-    type RangeLocks = Absent;
-    type LoggedReads = Absent;
 
     #[inline]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         let profile = attempt.profile();
         let slack = self.options.slack.map_or(0, clock::whole_nanoseconds);
         let behind_ns = slack.saturating_mul(profile.records.into());
         let optimistic =
             (profile.read_only || self.options.optimistic) && attempt.number() < OPTIMISTIC_ATTEMPTS;
-        attempt.local.optimistic = optimistic;
-        attempt.local.delayed = self.options.delayed_writes || optimistic;
+        H::local_mut(&mut attempt.local).optimistic = optimistic;
+        H::local_mut(&mut attempt.local).delayed = self.options.delayed_writes || optimistic;
         let now_ns = || clock::nanoseconds().saturating_add(behind_ns);
-        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, now_ns);
+        H::local_mut(&mut attempt.local).stamp =
+            self.states.begin(attempt, H::local(&attempt.local).stamp, now_ns);
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        if attempt.local.optimistic {
+        if H::local(&attempt.local).optimistic {
             return self.read_version(attempt, id, load);
         }
         self.enter(attempt, id)?;
@@ -293,50 +297,50 @@ unsafe impl Protocol for Plor {
     }
 
     #[inline(always)]
-    fn read_for_update<V>(
+    fn read_for_update<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        if attempt.local.optimistic {
+        if H::local(&attempt.local).optimistic {
             return self.read_version(attempt, id, load);
         }
-        self.write(attempt, id)?;
+        Algorithm::write(self, attempt, id)?;
         // An attempt with the right to write need not enter; with delayed writes no attempt has it yet.
         self.enter(attempt, id)?;
         self.unharmed(attempt, load())
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
-        if attempt.local.delayed || attempt.items.get(id).is(Flags::LOCKED) {
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+        if H::local(&attempt.local).delayed || attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(());
         }
         self.lock_write(attempt, id)
     }
 
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        match attempt.items.get(id).header().stable(load) {
+        match H::header(attempt.items.get(id).header()).stable(load) {
             Some((_, value)) => Ok(value),
             None => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
     }
 
-    fn rival(&self, _attempt: &Attempt<Self>, header: &Locker) -> Option<Rival> {
+    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &Locker) -> Option<Rival> {
         header.writer().holder().map(|holder| Rival::holder(holder.worker()))
     }
 
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Locker {
-        Locker::new_locked(attempt.local.stamp.id)
+    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Locker {
+        Locker::new_locked(H::local(&attempt.local).stamp.id)
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         self.make_all_exclusive(attempt)?;
         self.check_predicates(attempt)?;
         attempt.draw_stamp();
@@ -344,23 +348,23 @@ unsafe impl Protocol for Plor {
         if Self::is_unknown(attempt) {
             Ok(())
         } else {
-            self.states.pass_commit_point(attempt, attempt.local.stamp)
+            self.states.pass_commit_point(attempt, H::local(&attempt.local).stamp)
         }
     }
 
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        let stamp = prepared.attempt().local.stamp;
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+        let stamp = H::local(&prepared.attempt().local).stamp;
         if Self::is_unknown(prepared.attempt()) {
             return self.states.end(stamp);
         }
-        if !prepared.attempt().local.optimistic {
+        if !H::local(&prepared.attempt().local).optimistic {
             self.leave_readers(prepared.attempt());
         }
         let mut holds = !prepared.attempt().items.writes().is_empty();
         let attempt = prepared.install_all(
-            |item| item.header().begin_install(),
+            |item| H::header(item.header()).begin_install(),
             |item| {
-                let locker = item.header();
+                let locker = H::header(item.header());
                 locker.end_install();
                 let latch = self.latch(locker);
                 self.release(locker);
@@ -370,7 +374,7 @@ unsafe impl Protocol for Plor {
         // Rights to write without a write in the end: a dead record that was to be updated.
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) && !item.is(Flags::WRITE) {
-                self.release(item.header());
+                self.release(H::header(item.header()));
                 holds = true;
             }
         }
@@ -380,7 +384,7 @@ unsafe impl Protocol for Plor {
             fence(Ordering::SeqCst);
             for item in attempt.items.iter() {
                 if item.is(Flags::LOCKED) {
-                    self.hand_over(item.header());
+                    self.hand_over(H::header(item.header()));
                 }
             }
         }
@@ -388,7 +392,7 @@ unsafe impl Protocol for Plor {
         self.states.tell(stamp);
     }
 
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         self.check_predicates(attempt)?;
         self.validate(attempt)?;
         // An attempt that touched no segment has lost nothing: the wound was meant for an earlier one of the worker.
@@ -396,27 +400,29 @@ unsafe impl Protocol for Plor {
     }
 
     #[cold]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
-        let stamp = attempt.local.stamp;
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        let stamp = H::local(&attempt.local).stamp;
         // Before anything is released: an attempt that still takes this one for a waiter, and hands it a right that
         // it has just given up, must find that it is not running (`hand_over`).
         self.states.wound(stamp.id, 0);
-        if !attempt.local.optimistic {
+        if !H::local(&attempt.local).optimistic {
             self.leave_readers(attempt);
         }
         for item in attempt.items.iter() {
             if item.is(Flags::INSERTED) {
-                item.header().end_install();
+                H::header(item.header()).end_install();
             }
             if item.is(Flags::LOCKED) {
-                item.header().release_if_held(stamp.id);
-                self.hand_over(item.header());
+                H::header(item.header()).release_if_held(stamp.id);
+                self.hand_over(H::header(item.header()));
             }
         }
         self.states.end(stamp);
         self.states.tell(stamp);
     }
 }
+
+hosts_itself!(Plor { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -48,11 +48,12 @@ mod word;
 pub use lock::QueueLock;
 pub use options::{McsLockingOptions, StealingMode};
 
+use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, Protocol, RangeId,
-    RangeLocks, RangeUse, Reason, Rival, Stealing, Variant, Variants, WorkerId,
+    Absent, Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, RangeId, RangeLocks,
+    RangeUse, Reason, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -88,14 +89,19 @@ pub struct McsLockingLocal {
 impl McsLocking {
     /// Takes the lock of an item, shared or exclusive, unless the attempt holds it.
     #[inline(always)]
-    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
+    fn lock<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        exclusive: bool,
+    ) -> Result<(), ConflictCause> {
         let worker = attempt.worker().number();
         let item = attempt.items.get_mut(id);
         let shares = item.is(Flags::READ);
         if item.is(Flags::LOCKED) || (shares && !exclusive) {
             return Ok(());
         }
-        let word = item.header();
+        let word = H::header(item.header());
         let taken = match exclusive {
             true => word.try_exclusive(worker, shares),
             false => self.queues.try_share(word, &self.states),
@@ -116,7 +122,7 @@ impl McsLocking {
 
     /// Shares the lock of an item until the attempt ends, unless the attempt holds it.
     #[inline(always)]
-    fn share(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn share<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         if attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]) {
             return Ok(());
         }
@@ -124,7 +130,7 @@ impl McsLocking {
             return self.lock(attempt, id, true);
         }
         let (worker, address) = (attempt.worker().number(), attempt.items.get(id).segment().addr().get());
-        if attempt.local.is_thief {
+        if H::local(&attempt.local).is_thief {
             return self.share_for(worker, address, attempt, id);
         }
         self.lock(attempt, id, false)?;
@@ -134,11 +140,11 @@ impl McsLocking {
 
     /// Shares the lock of an item as a thief, for the worker that owns the operation.
     #[cold]
-    fn share_for(
+    fn share_for<H: Host<Self>>(
         &self,
         worker: u32,
         address: usize,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
     ) -> Result<(), ConflictCause> {
         let Some(note) = self.queues.nodes.note_lent(worker, address) else {
@@ -153,19 +159,23 @@ impl McsLocking {
 
     #[cold]
     #[inline(never)]
-    fn lock_slowly(
+    fn lock_slowly<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         exclusive: bool,
     ) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let (segment, shares) = (item.segment(), item.is(Flags::READ));
         let holds = Self::holds_besides(attempt, Some(id)) || Self::may_hold_more(attempt);
-        let request =
-            LockRequest { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
+        let request = LockRequest {
+            address: segment.addr().get(),
+            stamp: H::local(&attempt.local).stamp,
+            exclusive,
+            holds,
+        };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
-        let word = unsafe { segment.as_ref() };
+        let word = H::header(unsafe { segment.as_ref() });
         let (me, address) = (attempt.worker().number(), segment.addr().get());
         if word.blocker(false) == Some(Blocker::Owner(me))
             || exclusive && self.queues.nodes.thief_shares(me, address)
@@ -192,27 +202,28 @@ impl McsLocking {
     }
 
     /// True if the attempt holds a range lock, or others may hold locks for it that it does not know of yet.
-    fn may_hold_more(attempt: &Attempt<Self>) -> bool {
-        !attempt.local.ranges.is_empty() || attempt.is_published()
+    fn may_hold_more<H: Host<Self>>(attempt: &Attempt<H>) -> bool {
+        !H::local(&attempt.local).ranges.is_empty() || attempt.is_published()
     }
 
     /// True if the attempt holds the lock of another item.
-    fn holds_besides(attempt: &Attempt<Self>, id: Option<ItemId>) -> bool {
+    fn holds_besides<H: Host<Self>>(attempt: &Attempt<H>, id: Option<ItemId>) -> bool {
         let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
         attempt.items.ids().any(|other| Some(other) != id && is_held(other))
     }
 
     #[cold]
     #[inline(never)]
-    fn lock_range_slowly(
+    fn lock_range_slowly<H: Host<Self>>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         range: RangeId,
         how: RangeUse,
     ) -> Result<(), Reason> {
-        let held = [RangeUse::Scan, RangeUse::Change].map(|how| attempt.local.ranges.holds(range, how));
+        let held =
+            [RangeUse::Scan, RangeUse::Change].map(|how| H::local(&attempt.local).ranges.holds(range, how));
         let holds = Self::may_hold_more(attempt) || Self::holds_besides(attempt, None);
-        let locker = Locker { stamp: attempt.local.stamp, holds, wait_max: || attempt.wait_max() };
+        let locker = Locker { stamp: H::local(&attempt.local).stamp, holds, wait_max: || attempt.wait_max() };
         let result = self.ranges.wait(&self.queues, &self.states, held.contains(&true), (range, how), locker);
         match (result, how) {
             (Ok(()), _) => {}
@@ -221,18 +232,18 @@ impl McsLocking {
             (Err(Refused::Unavailable), RangeUse::Change) => return Err(Reason::WriteLocked),
         }
         let worker = attempt.worker().number();
-        self.ranges.note(&self.queues, worker, &attempt.local.ranges, range, how);
+        self.ranges.note(&self.queues, worker, &H::local(&attempt.local).ranges, range, how);
         Ok(())
     }
 
     /// Releases the lock of an item, if the attempt holds it. True if a parked waiter was told.
     #[inline(always)]
-    fn unlock(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
+    fn unlock<H: Host<Self>>(&self, attempt: &Attempt<H>, id: ItemId) -> bool {
         let item = attempt.items.get(id);
         let released = if item.is(Flags::LOCKED) {
-            item.header().release_exclusive()
+            H::header(item.header()).release_exclusive()
         } else if item.is(Flags::READ) {
-            item.header().release_shared()
+            H::header(item.header()).release_shared()
         } else {
             return false;
         };
@@ -242,11 +253,12 @@ impl McsLocking {
     /// Installs all writes. Writes whose locks others wait for come first, and these locks are released at once, so
     /// that the next holder need not wait for the other installations.
     #[inline(never)]
-    fn install_awaited_first<'a>(&self, prepared: Prepared<'a, Self>) -> &'a mut Attempt<Self> {
+    fn install_awaited_first<'a, H: Host<Self>>(&self, prepared: Prepared<'a, H>) -> &'a mut Attempt<H> {
         let mut prepared = prepared.one_by_one();
         for id in prepared.attempt().items.ids() {
             let item = prepared.attempt().items.get(id);
-            if !item.is(Flags::LOCKED) || item.is(Flags::INSERTED) || !item.header().has_waiters() {
+            if !item.is(Flags::LOCKED) || item.is(Flags::INSERTED) || !H::header(item.header()).has_waiters()
+            {
                 continue;
             }
             if item.is(Flags::WRITE) {
@@ -268,7 +280,7 @@ impl McsLocking {
         prepared.into_attempt()
     }
 
-    fn release(&self, attempt: &Attempt<Self>) {
+    fn release<H: Host<Self>>(&self, attempt: &Attempt<H>) {
         let mut told = false;
         for id in attempt.items.ids() {
             told |= self.unlock(attempt, id);
@@ -278,7 +290,7 @@ impl McsLocking {
         if self.queues.thieves.stealing() != StealingMode::Never {
             self.queues.thieves.clear(worker);
         }
-        self.states.end(attempt.local.stamp);
+        self.states.end(H::local(&attempt.local).stamp);
         if told {
             self.states.let_others_run();
         }
@@ -315,31 +327,29 @@ impl Variants for McsLocking {
 // exclusive locks, which nobody takes from their holder. Each is installed once, after everything that can fail.
 // Those whose locks others wait for come first, and their locks are released, so that the item no longer says
 // `LOCKED`.
-unsafe impl Protocol for McsLocking {
+unsafe impl Algorithm for McsLocking {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = QueueLock;
     type Mark = ();
     type Local = McsLockingLocal;
-    type Deferral = Absent;
-    type Stealing = Self;
-    type RangeLocks = Self;
-    type LoggedReads = Absent;
 
     #[inline]
-    fn begin(&self, attempt: &mut Attempt<Self>) {
-        if attempt.local.stamp == AttemptStamp::default() {
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        if H::local(&attempt.local).stamp == AttemptStamp::default() {
             let worker = attempt.worker().number();
             self.queues.nodes.admit(worker);
-            attempt.local.awaited = (self.queues.thieves.stealing() != StealingMode::Never)
+            H::local_mut(&mut attempt.local).awaited = (self.queues.thieves.stealing()
+                != StealingMode::Never)
                 .then(|| self.queues.thieves.awaited(worker));
         }
-        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, clock::nanoseconds);
+        H::local_mut(&mut attempt.local).stamp =
+            self.states.begin(attempt, H::local(&attempt.local).stamp, clock::nanoseconds);
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn read<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -348,9 +358,9 @@ unsafe impl Protocol for McsLocking {
     }
 
     #[inline(always)]
-    fn read_for_update<V>(
+    fn read_for_update<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -359,13 +369,13 @@ unsafe impl Protocol for McsLocking {
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
-    fn peek<V>(
+    fn peek<H: Host<Self>, V>(
         &self,
-        attempt: &mut Attempt<Self>,
+        attempt: &mut Attempt<H>,
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
@@ -379,18 +389,18 @@ unsafe impl Protocol for McsLocking {
         Ok(value)
     }
 
-    fn rival(&self, _attempt: &Attempt<Self>, header: &QueueLock) -> Option<Rival> {
+    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &QueueLock) -> Option<Rival> {
         match header.blocker(false)? {
             Blocker::Owner(worker) => Some(Rival::holder(worker)),
             Blocker::Readers => None,
         }
     }
 
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> QueueLock {
+    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> QueueLock {
         QueueLock::new_locked(attempt.worker().number())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             self.share(attempt, id)?;
             Ok(attempt.predicate_holds(id))
@@ -399,7 +409,7 @@ unsafe impl Protocol for McsLocking {
         attempt.check_structures()
     }
 
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
         // A waiter at the head of a queue has recorded that it waits. If nobody waits, all locks are released
         // together.
         let attempt = if self.has_waiters(prepared.attempt()) {
@@ -411,98 +421,100 @@ unsafe impl Protocol for McsLocking {
     }
 
     #[cold]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         self.release(attempt);
     }
 
     #[inline]
-    fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
+    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         let worker = attempt.worker().number();
-        if !attempt.local.ranges.is_empty()
-            && self.ranges.release(&self.queues, &self.states, worker, &attempt.local.ranges)
+        if !H::local(&attempt.local).ranges.is_empty()
+            && self.ranges.release(&self.queues, &self.states, worker, &H::local(&attempt.local).ranges)
         {
             self.states.let_others_run();
         }
     }
 }
 
-impl Stealing<Self> for McsLocking {
+impl<H: Host<McsLocking>> Stealing<H> for McsLocking {
     #[inline(always)]
-    fn of(protocol: &Self) -> Option<&Self> {
-        (protocol.queues.thieves.stealing() != StealingMode::Never).then_some(protocol)
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm().filter(|steal| steal.queues.thieves.stealing() != StealingMode::Never)
     }
 
-    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<Self> {
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<H> {
         self.queues.thieves.stealable_operations(worker)
     }
 
     #[inline(always)]
-    fn has_waiters(&self, attempt: &Attempt<Self>) -> bool {
-        let McsLockingLocal { awaited, stamp, .. } = &attempt.local;
+    fn has_waiters(&self, attempt: &Attempt<H>) -> bool {
+        let McsLockingLocal { awaited, stamp, .. } = H::local(&attempt.local);
         awaited.as_ref().is_some_and(|awaited| awaited.is(*stamp))
     }
 
-    fn published(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
+    fn published(&self, attempt: &mut Attempt<H>, batch: u64, stealable: u32) {
         self.queues.thieves.offer(attempt.worker().number(), batch, stealable);
     }
 
-    fn published_ahead(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
+    fn published_ahead(&self, attempt: &mut Attempt<H>, batch: u64, stealable: u32) {
         self.queues.thieves.offer_ahead(attempt.worker().number(), batch, stealable);
     }
 
-    fn runs_ahead(&self, attempt: &Attempt<Self>) -> bool {
+    fn runs_ahead(&self, attempt: &Attempt<H>) -> bool {
         // The locks of operations that were run ahead may have made the last attempt fail.
         self.ahead && attempt.number() == 0
     }
 
-    fn thief_state(&self, worker: WorkerId) -> McsLockingLocal {
+    fn thief_state(&self, worker: WorkerId) -> H::Local {
         let stamp = self.states.stamp(worker.number());
-        McsLockingLocal { stamp, is_thief: true, ..McsLockingLocal::default() }
+        H::new_local(McsLockingLocal { stamp, is_thief: true, ..McsLockingLocal::default() })
     }
 
-    fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
+    fn adopt(&self, attempt: &mut Attempt<H>, mine: ItemId, lent: &Item<H>) {
         // The lock is shared twice: by the owner before, and by the thief for the operation.
         if attempt.items.get(mine).is(Flags::READ) && lent.is(Flags::READ) {
-            self.queues.released(lent.header().release_shared(), &self.states);
+            self.queues.released(H::header(lent.header()).release_shared(), &self.states);
         }
     }
 }
 
-impl RangeLocks<Self> for McsLocking {
-    fn of(protocol: &Self) -> Option<&Self> {
-        Some(protocol)
+impl<H: Host<McsLocking>> RangeLocks<H> for McsLocking {
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
     }
 
     #[inline]
-    fn try_lock(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+    fn try_lock(&self, attempt: &Attempt<H>, range: RangeId, how: RangeUse) -> bool {
         // Only the owner notes the range locks that it holds.
-        !attempt.local.is_thief
+        !H::local(&attempt.local).is_thief
             && self.ranges.try_lock(
                 &self.queues,
                 attempt.worker().number(),
-                &attempt.local.ranges,
+                &H::local(&attempt.local).ranges,
                 range,
                 how,
             )
     }
 
-    fn wait(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
-        match attempt.local.is_thief {
+    fn wait(&self, attempt: &mut Attempt<H>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
+        match H::local(&attempt.local).is_thief {
             true => Err(attempt.would_block()),
             false => self.lock_range_slowly(attempt, range, how),
         }
     }
 
-    fn deadlocks(&self, attempt: &Attempt<Self>) -> Vec<DeadlockPart> {
+    fn deadlocks(&self, attempt: &Attempt<H>) -> Vec<DeadlockPart> {
         // A thief has the owner's stamp and waits for nothing: the parts are the owner's to report.
-        match attempt.local.is_thief {
+        match H::local(&attempt.local).is_thief {
             true => Vec::new(),
-            false => self.queues.deadlocks.take_parts(attempt.local.stamp),
+            false => self.queues.deadlocks.take_parts(H::local(&attempt.local).stamp),
         }
     }
 
     #[inline]
-    fn holds(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
-        attempt.local.ranges.holds(range, how)
+    fn holds(&self, attempt: &Attempt<H>, range: RangeId, how: RangeUse) -> bool {
+        H::local(&attempt.local).ranges.holds(range, how)
     }
 }
+
+hosts_itself!(McsLocking { Deferral = Absent, Stealing = McsLocking, RangeLocks = McsLocking, LoggedReads = Absent });

@@ -18,15 +18,16 @@
 //!
 //! A worker that waits for the readers of a lock has several workers ahead, and looks at each in turn.
 
-use super::McsLocking;
 use super::options::StealingMode;
 use crate::per_worker::PerWorker;
 use crate::worker_states::{AttemptStamp, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
-use hotrow_core::WorkerId;
 use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, StealableOperations, TakeResult};
-use hotrow_sync::Arc;
+use hotrow_core::{Protocol, WorkerId};
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow_sync::{Arc, OnceLock};
+use std::any::Any;
+use std::fmt;
 
 /// The next operation to steal, and its owner. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,22 +120,71 @@ struct StealState {
 #[derive(Debug)]
 pub(super) struct Thieves {
     states: PerWorker<StealState>,
-    boards: PerWorker<StealableOperations<McsLocking>>,
+    /// Made when the first worker offers operations, because only then it is known what hosts the protocol.
+    boards: OnceLock<Box<dyn Boards>>,
     stealing: StealingMode,
+}
+
+/// The stealable operations of all workers, of whatever host.
+trait Boards: fmt::Debug + Send + Sync {
+    /// Takes an operation of a worker's batch and runs it; calls `taken` before.
+    fn take(&self, owner: u32, place: u32, batch: u64, taken: &dyn Fn()) -> Taken;
+
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The end of trying to take an operation: see [`TakeResult`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Run,
+    Busy,
+    Ended,
+}
+
+struct BoardsOf<H: Protocol>(PerWorker<StealableOperations<H>>);
+
+impl<H: Protocol> fmt::Debug for BoardsOf<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BoardsOf").field(&self.0).finish()
+    }
+}
+
+impl<H: Protocol> Boards for BoardsOf<H> {
+    fn take(&self, owner: u32, place: u32, batch: u64, taken: &dyn Fn()) -> Taken {
+        match self.0.of(owner).take(place, batch) {
+            TakeResult::Taken(operation) => {
+                taken();
+                operation.run();
+                Taken::Run
+            }
+            TakeResult::Busy => Taken::Busy,
+            TakeResult::Ended => Taken::Ended,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 impl Thieves {
     pub(super) fn new(stealing: StealingMode) -> Self {
-        let boards = if stealing == StealingMode::Never { 0 } else { WORKERS_MAX };
-        Self { states: PerWorker::new(WORKERS_MAX), boards: PerWorker::new(boards), stealing }
+        Self { states: PerWorker::new(WORKERS_MAX), boards: OnceLock::new(), stealing }
     }
 
     pub(super) fn stealing(&self) -> StealingMode {
         self.stealing
     }
 
-    pub(super) fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<McsLocking> {
-        self.boards.of(worker.number())
+    pub(super) fn stealable_operations<H: Protocol>(&self, worker: WorkerId) -> &StealableOperations<H> {
+        let boards = self.boards.get_or_init(|| Box::new(BoardsOf::<H>(PerWorker::new(WORKERS_MAX))));
+        let boards = boards.as_any().downcast_ref::<BoardsOf<H>>();
+        boards.expect("an engine has one host").0.of(worker.number())
+    }
+
+    /// Takes an operation of a worker's batch and runs it; calls `taken` before.
+    fn take(&self, owner: u32, place: u32, batch: u64, taken: &dyn Fn()) -> Taken {
+        self.boards.get().map_or(Taken::Ended, |boards| boards.take(owner, place, batch, taken))
     }
 
     /// Records that others wait for an attempt of a worker.
@@ -178,14 +228,11 @@ impl Thieves {
                 return false;
             }
             own.store(StealContext::word_of(context.after(1)), Ordering::Relaxed);
-            match self.boards.of(me).take(context.place, context.batch) {
-                TakeResult::Taken(taken) => {
-                    ran_ahead.store(true, Ordering::Relaxed);
-                    taken.run();
-                    return true;
-                }
-                TakeResult::Busy => {}
-                TakeResult::Ended => own.store(0, Ordering::Relaxed),
+            let taken = || ran_ahead.store(true, Ordering::Relaxed);
+            match self.take(me, context.place, context.batch, &taken) {
+                Taken::Run => return true,
+                Taken::Busy => {}
+                Taken::Ended => own.store(0, Ordering::Relaxed),
             }
         }
         false
@@ -232,12 +279,10 @@ impl Thieves {
         // Stored before the operations run, so that the next worker need not wait. Release: pairs with the acquire
         // in `steal`, so that the next worker sees of the operations what this one has seen.
         self.states.of(to).context.store(left, Ordering::Release);
-        let board = self.boards.of(context.owner);
         for place in (0..=context.place).rev().take(count as usize) {
-            match board.take(place, context.batch) {
-                TakeResult::Taken(taken) => taken.run(),
-                // This worker has met the owner, or the batch is over.
-                TakeResult::Busy | TakeResult::Ended => return place != context.place,
+            // Otherwise this worker has met the owner, or the batch is over.
+            if self.take(context.owner, place, context.batch, &|| ()) != Taken::Run {
+                return place != context.place;
             }
         }
         true
@@ -253,13 +298,10 @@ impl Thieves {
                 seen = now;
                 continue;
             }
-            match self.boards.of(context.owner).take(context.place, context.batch) {
-                TakeResult::Taken(taken) => {
-                    taken.run();
-                    return true;
-                }
-                TakeResult::Busy => seen = left,
-                TakeResult::Ended => return false,
+            match self.take(context.owner, context.place, context.batch, &|| ()) {
+                Taken::Run => return true,
+                Taken::Busy => seen = left,
+                Taken::Ended => return false,
             }
         }
         false

@@ -57,7 +57,7 @@
 //!     }
 //! }
 //!
-//! let db: Database<Occ> = Database::builder().protocol::<Occ>().variant("chop").open()?;
+//! let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open()?;
 //! let tickets = db.table::<u32, u32>("tickets").create()?;
 //! let takings = db.table::<u32, u64>("takings").create()?;
 //! tickets.bulk_insert([(1, 1_000)])?;

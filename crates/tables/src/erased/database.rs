@@ -57,7 +57,7 @@ impl Visitor for Open {
     type Output = Database;
 
     fn visit<P: Protocol>(self, name: &str) -> Database {
-        let typed = Typed::builder().protocol::<P>().variant(name).retry_policy(self.0).open();
+        let typed = Typed::builder().typed::<P>().variant(name).retry_policy(self.0).open();
         typed.expect("the registry has found the variant").into()
     }
 }

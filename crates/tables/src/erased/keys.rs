@@ -197,7 +197,7 @@ mod tests {
             for (low, high) in bounds(low).iter().flat_map(|low| bounds(high).map(|high| (*low, high))) {
                 let range = WordKey::range(low, high);
                 for word in words {
-                    let expected = (low, high).contains(&word.to_be_bytes()[..]);
+                    let expected = RangeBounds::<[u8]>::contains(&(low, high), &word.to_be_bytes()[..]);
                     assert_eq!(range.contains(&WordKey(word)), expected, "{word} in {low:?} {high:?}");
                 }
             }

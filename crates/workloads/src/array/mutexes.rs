@@ -79,7 +79,7 @@ impl<P: Protocol> Workload<P> for OrderedMutexes {
 mod tests {
     use super::*;
     use crate::array::Increment;
-    use hotrow::{Engine, Serial};
+    use hotrow::{Engine, Occ};
 
     const OPTIONS: ArrayOptions =
         ArrayOptions { size: 3, ops: 8, increment_share: 0.5, increment: Increment::Update };
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn the_check_notices_a_lost_increment() {
-        let engine = Engine::<Serial>::new();
+        let engine = Engine::<Occ>::new();
         let mut worker = engine.worker().unwrap();
         for lost in [0, 1] {
             let array = OrderedMutexes::new(OPTIONS);
             let mut client = OPTIONS.client(0, 7);
             for _ in 0..20 {
-                Workload::<Serial>::prepare(&array, &mut client);
+                Workload::<Occ>::prepare(&array, &mut client);
                 array.run_one(&mut worker, &mut client);
             }
             *lock(&array.elements[1]) -= lost;

@@ -124,14 +124,14 @@ impl<P: Protocol> Workload<P> for OneMutex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotrow::{Engine, Serial};
+    use hotrow::{Engine, Occ};
 
     const OPTIONS: TicketsOptions =
         TicketsOptions { events: 2, held: 4, report_share: 0.1, capacity: Some(3) };
 
     #[test]
     fn the_checks_notice_a_ticket_that_is_lost_and_a_wrong_count() {
-        let engine = Engine::<Serial>::new();
+        let engine = Engine::<Occ>::new();
         let mut worker = engine.worker().unwrap();
         let harms: [(fn(&mut Maps), _); 3] = [
             (|_| (), [true; 3]),
@@ -143,7 +143,7 @@ mod tests {
             let mut client = TicketsClient::new(0, 7);
             let mut ends = Vec::new();
             while ends.len() < 200 || client.held.is_empty() {
-                Workload::<Serial>::prepare(&service, &mut client);
+                Workload::<Occ>::prepare(&service, &mut client);
                 ends.push(service.run_one(&mut worker, &mut client).end);
             }
             assert!(ends.iter().all(|end| matches!(end, End::Committed | End::RolledBack)), "{ends:?}");

@@ -70,7 +70,7 @@ impl<P: Protocol> Tpcc<P> {
         match input {
             Input::NewOrder(input) => {
                 let procedure = NewOrderProcedure { tables, input };
-                let ended = if P::DEFERS && !terminal.tames.chance(self.options.tame_share) {
+                let ended = if database.allows_deferral() && !terminal.tames.chance(self.options.tame_share) {
                     database.execute_eagerly(worker, &procedure)
                 } else {
                     database.execute_on(worker, &procedure)

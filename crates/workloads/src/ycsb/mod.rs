@@ -21,7 +21,7 @@ pub use options::{Preset, YcsbOptions};
 use crate::traces::trace;
 use audit::Audit;
 use client::YcsbClient;
-use hotrow::protocols::Serial;
+use hotrow::protocols::Occ;
 use hotrow::{Database, Error, ProcedureTrace, Protocol, TableRef, Worker};
 use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
@@ -102,7 +102,7 @@ impl<P: Protocol> Ycsb<P> {
     }
 }
 
-impl Ycsb<Serial> {
+impl Ycsb<Occ> {
     /// Traces transactions, so many that all their ways are among them.
     fn traces(&self) -> Result<Vec<ProcedureTrace>, BenchError> {
         const TRANSACTIONS: usize = 40;

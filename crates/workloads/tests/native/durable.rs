@@ -15,7 +15,7 @@ const OPTIONS: TpccOptions = TpccOptions { warehouses: 1, ..crate::tpcc::OPTIONS
 
 fn open<P: Protocol>(name: &str, storage: &Arc<Faulty>) -> (Database<P>, Tpcc<P>) {
     let options = LogOptions { mode: Mode::Group, segment_bytes: 1 << 16, ..LogOptions::default() };
-    let builder = Database::builder().protocol::<P>().variant(name).log(options);
+    let builder = Database::builder().typed::<P>().variant(name).log(options);
     let db = builder.open_in(storage.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let tpcc = OPTIONS.load(&db, 2, 7, &Unobserved).expect("new, or recovered whole");
     db.flush().unwrap();

@@ -118,7 +118,7 @@ fn config(seed: u64) -> Config {
 
 fn open<P: Protocol>(name: &str, mode: Mode, storage: Arc<Faulty>) -> (Database<P>, hotrow::durable::Logger) {
     let options = LogOptions { mode, segment_bytes: 1_000, ..LogOptions::default() };
-    let builder = Database::builder().protocol::<P>().variant(name).log(options);
+    let builder = Database::builder().typed::<P>().variant(name).log(options);
     builder.open_without_threads(storage).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -189,7 +189,7 @@ fn judge<P: Protocol>(
     done: &[Done],
     acknowledged: &[Done],
 ) -> Result<usize, String> {
-    let builder = Database::builder().protocol::<P>().variant(name);
+    let builder = Database::builder().typed::<P>().variant(name);
     let database = builder.open_in(Arc::new(storage)).map_err(|error| error.to_string())?;
     let tables = Tables::open(&database);
     let (journal, rows) = database

@@ -55,7 +55,7 @@ impl Visitor for BothSides {
 
     fn visit<P: Protocol>(self, name: &str) {
         eprintln!("protocol {name}");
-        let db: Database<P> = Database::builder().protocol::<P>().variant(name).open().unwrap();
+        let db: Database<P> = Database::builder().typed::<P>().variant(name).open().unwrap();
         let tables: [Table<u64, u64, P>; 2] =
             [db.table("hash").hash(4).create().unwrap(), db.table("ordered").ordered().create().unwrap()];
         let open = Mutex::new(Vec::new());

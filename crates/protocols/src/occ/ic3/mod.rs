@@ -82,6 +82,7 @@ use self::accessors::{Access, Accessors, Kinds};
 use self::cascade::{Cascade, Following};
 use super::Occ;
 use crate::drp::progress::{FINISHED, JOINED_ALL, Predecessor, Progress};
+use crate::host::Host;
 use crate::per_worker::PerWorker;
 use crate::version::{self, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
@@ -151,11 +152,11 @@ impl Order {
     }
 
     /// Waits until a piece may begin.
-    pub(super) fn before_piece(&self, attempt: &mut Attempt<Occ>) {
+    pub(super) fn before_piece<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
         let Some(ranks) = attempt.piece_ranks() else { return };
         let worker = attempt.worker().number();
-        if !attempt.local.order.has_begun {
-            attempt.local.order.has_begun = true;
+        if !H::local(&attempt.local).order.has_begun {
+            H::local_mut(&mut attempt.local).order.has_begun = true;
             self.progress.begin(worker, Some(0));
             if let Some(cascade) = &self.cascade {
                 cascade.begin(self.progress.current(worker));
@@ -165,26 +166,26 @@ impl Order {
             self.progress.of(worker).own_bound() <= u64::from(ranks.first),
             "pieces come in the order of ranks"
         );
-        if !attempt.local.order.is_exposed {
+        if !H::local(&attempt.local).order.is_exposed {
             self.leave_those_taken_back(attempt);
         }
         let mut may_begin =
             self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
-        while may_begin && let Some((other, rank)) = attempt.local.order.in_the_way.pop() {
+        while may_begin && let Some((other, rank)) = H::local_mut(&mut attempt.local).order.in_the_way.pop() {
             if self.progress.bound(other) <= rank {
-                attempt.count(const { Counter::PIECE_WAITS.place::<Occ>() });
+                attempt.count(const { Counter::PIECE_WAITS.place::<H>() });
                 let _waiting = waiting("a transaction in the way", 0);
-                let after = &attempt.local.order.after;
+                let after = &H::local(&attempt.local).order.after;
                 let is_gone = || self.progress.bound(other) > rank || self.is_any_taken_back(after);
                 self.progress.wait(u64::from(other.worker), is_gone);
             }
-            may_begin = !self.is_any_taken_back(&attempt.local.order.after);
+            may_begin = !self.is_any_taken_back(&H::local(&attempt.local).order.after);
         }
         if may_begin {
             return;
         }
-        if attempt.local.order.is_exposed {
-            attempt.local.order.in_the_way.clear();
+        if H::local(&attempt.local).order.is_exposed {
+            H::local_mut(&mut attempt.local).order.in_the_way.clear();
             attempt.require_taking_back();
         } else {
             // Nobody has seen anything: it waits until those that are taken back have ended.
@@ -199,9 +200,9 @@ impl Order {
     }
 
     /// Has a transaction that is not exposed wait for the end of those before it that are taken back, and come after them no more.
-    fn leave_those_taken_back(&self, attempt: &mut Attempt<Occ>) {
+    fn leave_those_taken_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
         let Some(cascade) = &self.cascade else { return };
-        let OrderLocal { after, in_the_way, .. } = &mut attempt.local.order;
+        let OrderLocal { after, in_the_way, .. } = &mut H::local_mut(&mut attempt.local).order;
         after.retain(|other| {
             let stays = !cascade.is_taken_back(*other);
             if !stays {
@@ -221,16 +222,21 @@ impl Order {
 
     /// Waits until all that the transaction comes after have at least the bound `enough`. Publishes its own bound meanwhile, which is
     /// `own_max` if nobody before it has a lower one. False if one of them is taken back.
-    fn wait_for_those_before(&self, attempt: &mut Attempt<Occ>, own_max: u64, enough: u64) -> bool {
+    fn wait_for_those_before<H: Host<Occ>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        own_max: u64,
+        enough: u64,
+    ) -> bool {
         let worker = attempt.worker().number();
         let own = self.progress.of(worker);
         loop {
             // Before the bounds: who is taken back does not end while it is followed.
-            if self.is_any_taken_back(&attempt.local.order.after) {
+            if self.is_any_taken_back(&H::local(&attempt.local).order.after) {
                 return false;
             }
             let mut lowest: Option<(Predecessor, u64)> = None;
-            attempt.local.order.after.retain(|other| {
+            H::local_mut(&mut attempt.local).order.after.retain(|other| {
                 let bound = self.progress.bound(*other);
                 if bound != FINISHED && lowest.is_none_or(|(_, lowest)| bound < lowest) {
                     lowest = Some((*other, bound));
@@ -243,23 +249,23 @@ impl Order {
                 self.progress.tell(std::iter::once(u64::from(worker)));
             }
             let Some((other, bound)) = lowest.filter(|(_, bound)| *bound < enough) else { return true };
-            attempt.count(const { Counter::PIECE_WAITS.place::<Occ>() });
+            attempt.count(const { Counter::PIECE_WAITS.place::<H>() });
             let kind =
                 if enough == FINISHED { "the end of a transaction before" } else { "a rank of one before" };
             let _waiting = waiting(kind, 0);
-            let after = &attempt.local.order.after;
+            let after = &H::local(&attempt.local).order.after;
             let has_changed = || self.progress.bound(other) != bound || self.is_any_taken_back(after);
             self.progress.wait(u64::from(other.worker), has_changed);
         }
     }
 
     /// Waits until all that the worker's transaction comes after have ended. False if one of them was taken back.
-    pub(super) fn settle(&self, attempt: &mut Attempt<Occ>) -> bool {
-        if self.cascade.is_none() || !attempt.local.order.has_begun {
+    pub(super) fn settle<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) -> bool {
+        if self.cascade.is_none() || !H::local(&attempt.local).order.has_begun {
             return true;
         }
         // One that is taken back passes no more ranks.
-        let own_max = match std::mem::replace(&mut attempt.local.order.is_settled, true) {
+        let own_max = match std::mem::replace(&mut H::local_mut(&mut attempt.local).order.is_settled, true) {
             true => self.progress.of(attempt.worker().number()).own_bound(),
             false => JOINED_ALL,
         };
@@ -267,8 +273,8 @@ impl Order {
     }
 
     /// Takes the worker's transaction back, up to the point where nobody has seen it who has not been taken back.
-    pub(super) fn take_back(&self, attempt: &mut Attempt<Occ>) {
-        let order = &mut attempt.local.order;
+    pub(super) fn take_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+        let order = &mut H::local_mut(&mut attempt.local).order;
         if let (Some(cascade), true) = (&self.cascade, order.has_begun) {
             order.is_settled = true;
             cascade.take_back(self.progress.current(attempt.worker().number()), &self.progress);
@@ -278,7 +284,7 @@ impl Order {
     /// Enters the records of rows that a transaction brings back which had deleted them, before they are installed. Their former
     /// records were accessed by others before it, whose entries say nothing of the new ones. So whoever finds the new ones waits until it
     /// has ended, and it ends after all that were before it.
-    pub(super) fn bring_back(&self, attempt: &mut Attempt<Occ>) {
+    pub(super) fn bring_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
         if self.cascade.is_none() || !attempt.takes_back() {
             return;
         }
@@ -294,23 +300,23 @@ impl Order {
             self.accessors.unlatch(&[slot]);
             has_brought_back = true;
         }
-        attempt.local.order.has_brought_back |= has_brought_back;
+        H::local_mut(&mut attempt.local).order.has_brought_back |= has_brought_back;
     }
 
     /// Ends the worker's transaction, when all that it comes after have ended.
-    pub(super) fn end(&self, attempt: &mut Attempt<Occ>) {
-        if !std::mem::take(&mut attempt.local.order.has_begun) {
+    pub(super) fn end<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+        if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.has_begun) {
             return;
         }
-        if !std::mem::take(&mut attempt.local.order.is_settled) {
+        if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.is_settled) {
             let has_settled = self.wait_for_those_before(attempt, JOINED_ALL, FINISHED);
-            assert!(has_settled || !attempt.local.order.is_exposed, "settled before the end");
+            assert!(has_settled || !H::local(&attempt.local).order.is_exposed, "settled before the end");
         }
         if let Some(cascade) = &self.cascade {
             // Of one that was taken back.
-            let after = std::mem::take(&mut attempt.local.order.after);
+            let after = std::mem::take(&mut H::local_mut(&mut attempt.local).order.after);
             after.iter().for_each(|other| self.leave(cascade, *other));
-            if std::mem::take(&mut attempt.local.order.has_brought_back) {
+            if std::mem::take(&mut H::local_mut(&mut attempt.local).order.has_brought_back) {
                 after.into_iter().for_each(|other| self.progress.wait_finished(other));
             }
         }
@@ -319,47 +325,47 @@ impl Order {
         self.epochs.of(worker).store(0, Ordering::Relaxed);
         self.progress.finish(worker);
         self.progress.tell(std::iter::once(u64::from(worker)));
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         order.is_exposed = false;
         order.in_the_way.clear();
     }
 
     /// The first half of the commit of a piece. Returns the highest number among the versions read and overwritten.
-    pub(super) fn prepare(
+    pub(super) fn prepare<H: Host<Occ>>(
         &self,
-        attempt: &mut Attempt<Occ>,
+        attempt: &mut Attempt<H>,
         ranks: PieceRanks,
     ) -> Result<u64, ConflictCause> {
-        let overwritten = version::lock_writes(attempt)?;
+        let overwritten = version::lock_writes::<Occ, H>(attempt)?;
         self.latch(attempt);
-        version::upgrade_predicates(attempt)?;
-        let is_first = !attempt.local.order.is_exposed;
+        version::upgrade_predicates::<Occ, H>(attempt)?;
+        let is_first = !H::local(&attempt.local).order.is_exposed;
         let epoch = self.epochs.of(attempt.worker().number());
         if is_first {
             // Sequentially consistent, before the clock is read: see `find_earlier`.
             epoch.store(DRAWING, Ordering::SeqCst);
         }
-        attempt.local.order.has_drawn = attempt.stamp_epoch() == 0;
+        H::local_mut(&mut attempt.local).order.has_drawn = attempt.stamp_epoch() == 0;
         attempt.draw_stamp();
         if is_first {
             epoch.store(attempt.stamp_epoch() << 1, Ordering::SeqCst);
         }
         // Orders the reads before the checks, also where nothing is locked: K2.
         fence(Ordering::Acquire);
-        let read = version::validate_beside_locks(attempt)?;
+        let read = version::validate_beside_locks::<Occ, H>(attempt)?;
         if is_first && attempt.stamp_epoch() > self.quiet.load(Ordering::Relaxed) {
             self.find_earlier(attempt, ranks);
         }
         self.find_conflicts(attempt, ranks);
-        if !attempt.local.order.in_the_way.is_empty() {
+        if !H::local(&attempt.local).order.in_the_way.is_empty() {
             return Err(lost(attempt));
         }
         if self.cascade.is_some() {
             // One whose end was seen may have been taken back since the reads were validated.
-            version::validate_beside_locks(attempt)?;
+            version::validate_beside_locks::<Occ, H>(attempt)?;
         }
         let own = self.progress.current(attempt.worker().number());
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         for access in &order.accesses {
             // SAFETY: the latches of all accesses are held.
             unsafe { self.accessors.enter(access, ranks, own, &self.progress) };
@@ -370,12 +376,12 @@ impl Order {
 
     /// Validates a piece that is going to be rolled back, as if it committed with what it has read alone. So the transaction has
     /// seen one state of a serial order, and its caller is told when those before it have ended.
-    pub(super) fn validate_before_rollback(
+    pub(super) fn validate_before_rollback<H: Host<Occ>>(
         &self,
-        attempt: &mut Attempt<Occ>,
+        attempt: &mut Attempt<H>,
         ranks: PieceRanks,
     ) -> Result<(), ConflictCause> {
-        if !attempt.local.order.is_committing {
+        if !H::local(&attempt.local).order.is_committing {
             self.prepare(attempt, ranks)?;
             self.publish(attempt, ranks);
         }
@@ -384,15 +390,15 @@ impl Order {
     }
 
     /// Publishes a piece that can fail no more. Its writes are locked until they are installed.
-    pub(super) fn publish(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
+    pub(super) fn publish<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let worker = attempt.worker().number();
         // Before the latches are given back, so that whoever finds the entries finds the bound.
         self.progress.of(worker).advance(Some(u64::from(ranks.last) + 1));
-        if !attempt.local.order.is_exposed {
+        if !H::local(&attempt.local).order.is_exposed {
             // Release: who sees it sees the bound.
             self.epochs.of(worker).store(attempt.stamp_epoch() << 1 | EXPOSED, Ordering::Release);
         }
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         order.is_committing = false;
         order.has_entered = false;
         order.is_exposed = true;
@@ -402,19 +408,19 @@ impl Order {
     }
 
     /// Gives back what an attempt at a piece holds that has failed.
-    pub(super) fn release(&self, attempt: &mut Attempt<Occ>) {
-        if !std::mem::take(&mut attempt.local.order.is_committing) {
+    pub(super) fn release<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+        if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.is_committing) {
             return;
         }
-        if !attempt.local.order.is_exposed {
+        if !H::local(&attempt.local).order.is_exposed {
             // Release: as in `publish`.
             self.epochs.of(attempt.worker().number()).store(0, Ordering::Release);
-            if attempt.local.order.has_drawn {
+            if H::local(&attempt.local).order.has_drawn {
                 attempt.forget_stamp();
             }
         }
         let (ranks, own) = (attempt.piece_ranks(), self.progress.current(attempt.worker().number()));
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         if std::mem::take(&mut order.has_entered)
             && let Some(ranks) = ranks
         {
@@ -428,10 +434,10 @@ impl Order {
     }
 
     /// Lists the attempt's accesses, and takes the latches of their lists.
-    fn latch(&self, attempt: &mut Attempt<Occ>) {
-        let mut accesses = std::mem::take(&mut attempt.local.order.accesses);
+    fn latch<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+        let mut accesses = std::mem::take(&mut H::local_mut(&mut attempt.local).order.accesses);
         accesses.clear();
-        let mut spans = std::mem::take(&mut attempt.local.order.spans);
+        let mut spans = std::mem::take(&mut H::local_mut(&mut attempt.local).order.spans);
         spans.extend(attempt.observed_spans().map(|(meta, span)| (meta.place(), Kinds::OBSERVE, span)));
         if attempt.changes_structure() {
             for item in attempt.items.iter().filter(|item| item.is(Flags::WRITE)) {
@@ -459,7 +465,7 @@ impl Order {
                 accesses.push(Access { slot, key: usize::from(place), span, kinds });
             }
         }
-        attempt.local.order.spans = spans;
+        H::local_mut(&mut attempt.local).order.spans = spans;
         let mut add = |rank: u64, key: usize, kinds: Kinds| {
             accesses.push(Access { slot: Accessors::slot_of(rank), key, span: KeySpan::ALL, kinds });
         };
@@ -475,7 +481,7 @@ impl Order {
         for read in attempt.reads.iter() {
             add(read.segment().rank(), read.segment().address(), Kinds::READ);
         }
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         order.is_committing = true;
         order.latched.extend(accesses.iter().map(|access| access.slot));
         order.latched.sort_unstable();
@@ -485,9 +491,9 @@ impl Order {
     }
 
     /// Finds the transactions in progress whose accesses conflict with the attempt's.
-    fn find_conflicts(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
+    fn find_conflicts<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let own = self.progress.current(attempt.worker().number());
-        let accesses = std::mem::take(&mut attempt.local.order.accesses);
+        let accesses = std::mem::take(&mut H::local_mut(&mut attempt.local).order.accesses);
         for access in &accesses {
             // SAFETY: the latches of all accesses are held.
             unsafe {
@@ -496,12 +502,12 @@ impl Order {
                 });
             }
         }
-        attempt.local.order.accesses = accesses;
+        H::local_mut(&mut attempt.local).order.accesses = accesses;
     }
 
     /// Finds the exposed transactions in progress with an earlier epoch.
     #[cold]
-    fn find_earlier(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks) {
+    fn find_earlier<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let (own, epoch) = (attempt.worker().number(), attempt.stamp_epoch());
         let mut is_quiet = true;
         // A worker whose epoch is not to be seen here reads the clock after this, and draws this epoch or a later one.
@@ -528,7 +534,7 @@ impl Order {
             if bound != FINISHED && earlier != 0 && earlier < epoch {
                 is_quiet = false;
                 if self.cascade.is_some() {
-                    attempt.local.order.in_the_way.push((other, JOINED_ALL));
+                    H::local_mut(&mut attempt.local).order.in_the_way.push((other, JOINED_ALL));
                 } else {
                     self.note(attempt, ranks, other, bound);
                 }
@@ -541,10 +547,16 @@ impl Order {
     }
 
     /// Notes a transaction in progress that the attempt comes after, or must wait for.
-    fn note(&self, attempt: &mut Attempt<Occ>, ranks: PieceRanks, other: Predecessor, bound: u64) {
+    fn note<H: Host<Occ>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        ranks: PieceRanks,
+        other: Predecessor,
+        bound: u64,
+    ) {
         let rank = u64::from(ranks.last);
         let is_for_good = self.cascade.is_some() && attempt.is_for_good();
-        let order = &mut attempt.local.order;
+        let order = &mut H::local_mut(&mut attempt.local).order;
         if bound <= rank || is_for_good {
             return order.in_the_way.push((other, if is_for_good { JOINED_ALL } else { rank }));
         }
@@ -554,7 +566,7 @@ impl Order {
         match self.cascade.as_ref().map_or(Following::Follows, |cascade| cascade.follow(other)) {
             Following::Follows => {
                 order.after.push(other);
-                attempt.count(const { Counter::DEPENDENCIES.place::<Occ>() });
+                attempt.count(const { Counter::DEPENDENCIES.place::<H>() });
             }
             // It is before, and no more is to be known of it.
             Following::Ended => {}
@@ -564,7 +576,7 @@ impl Order {
 }
 
 /// The conflict of an attempt that must wait for another transaction first.
-fn lost(attempt: &Attempt<Occ>) -> ConflictCause {
+fn lost<H: Host<Occ>>(attempt: &Attempt<H>) -> ConflictCause {
     let item: Option<ItemId> = attempt.items.entries().map(|(id, _)| id).next();
     let target = match item {
         Some(item) => ConflictTarget::Item(item),

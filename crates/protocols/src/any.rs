@@ -1,0 +1,570 @@
+//! The protocol that is any of the others, chosen when an engine is made.
+//!
+//! Whatever is compiled for this type runs under every protocol of the registry: a name from a configuration file chooses one. It keeps beside each
+//! value, in each item and for each worker the state of whichever it is, in the same place: [`AnyHeader`], [`AnyMark`] and [`AnyLocal`]. Each
+//! function calls that of the protocol; a function that loads a value is passed on by a pointer, so that protocols are
+//! compiled here once, and not in the program that reads a value of another type.
+//!
+//! A header is that of a segment nobody has written if all its bytes are zero, under every protocol. So a segment can be made without
+//! the knowledge of its engine.
+
+use crate::host::{Algorithm, Host};
+use crate::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+use hotrow_core::{
+    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Rival,
+    TouchedSegment, Variant, Variants,
+};
+use std::fmt;
+use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
+
+/// The words of the largest header.
+const HEADER_WORDS: usize = 4;
+
+/// The number of elements in lists.
+const fn count_all<T>(lists: &[&[T]]) -> usize {
+    let (mut sum, mut at) = (0, 0);
+    while at < lists.len() {
+        sum += lists[at].len();
+        at += 1;
+    }
+    sum
+}
+
+/// The lists one after the other. There are `N` elements, and one at least.
+const fn join<T: Copy, const N: usize>(lists: &[&[T]], first: T) -> [T; N] {
+    let mut joined = [first; N];
+    let (mut list, mut to) = (0, 0);
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            joined[to] = lists[list][at];
+            (at, to) = (at + 1, to + 1);
+        }
+        list += 1;
+    }
+    joined
+}
+
+macro_rules! hosts {
+    ($($name:ident),* $(,)?) => {
+        /// One of the protocols.
+        #[derive(Debug)]
+        enum Chosen {
+            $($name($name)),*
+        }
+
+        /// The options of one of the protocols.
+        #[derive(Debug, Clone)]
+        enum ChosenOptions {
+            $($name(<$name as Variants>::Options)),*
+        }
+
+        /// The state beside a value, of whichever protocol the engine has.
+        #[repr(C)]
+        #[allow(non_snake_case, reason = "a field for each protocol, by its name")]
+        pub union AnyHeader {
+            words: [u64; HEADER_WORDS],
+            $($name: ManuallyDrop<<$name as Algorithm>::Header>),*
+        }
+
+        /// The trace of a read, of whichever protocol the engine has.
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        #[allow(non_snake_case, reason = "as above")]
+        pub union AnyMark {
+            words: [u64; 2],
+            $($name: <$name as Algorithm>::Mark),*
+        }
+
+        /// The state of a worker, of whichever protocol the engine has.
+        #[derive(Default)]
+        enum Local {
+            /// No attempt has begun.
+            #[default]
+            Unused,
+            $($name(<$name as Algorithm>::Local)),*
+        }
+
+        const _: () = {
+            assert!(size_of::<AnyHeader>() == 8 * HEADER_WORDS && size_of::<AnyMark>() == 16);
+            $(assert!(!needs_drop::<<$name as Algorithm>::Header>(), "a header would not be dropped");)*
+        };
+
+        const LISTS: &[&[Variant]] = &[$(<$name as Variants>::VARIANTS),*];
+        const ALL: [Variant; count_all(LISTS)] = join(LISTS, LISTS[0][0]);
+        // No protocol has counters of its own: all are those of capabilities.
+        const _: () = assert!(true $(&& <$name as Variants>::COUNTERS.is_empty())*);
+
+        impl Variants for Any {
+            const VARIANTS: &'static [Variant] = &ALL;
+            const OPAQUE: bool = false;
+            const ALLOWS_CHOPPING: bool = true;
+            const ALLOWS_REGIONS: bool = true;
+
+            type Options = AnyOptions;
+
+            fn options(name: &str) -> Option<AnyOptions> {
+                $(if let Some(options) = $name::options(name) {
+                    return Some(AnyOptions(ChosenOptions::$name(options)));
+                })*
+                None
+            }
+
+            fn name(options: &AnyOptions) -> String {
+                match &options.0 {
+                    $(ChosenOptions::$name(options) => $name::name(options)),*
+                }
+            }
+
+            fn is_opaque(options: &AnyOptions) -> bool {
+                match &options.0 {
+                    $(ChosenOptions::$name(options) => $name::is_opaque(options)),*
+                }
+            }
+
+            fn chops(&self) -> bool {
+                each!(self, it => Variants::chops(it))
+            }
+
+            fn orders_pieces(&self) -> bool {
+                each!(self, it => Variants::orders_pieces(it))
+            }
+
+            fn takes_back_pieces(&self) -> bool {
+                each!(self, it => Variants::takes_back_pieces(it))
+            }
+
+            fn uses_regions(&self) -> bool {
+                each!(self, it => Variants::uses_regions(it))
+            }
+
+            fn new(options: &AnyOptions) -> Self {
+                match &options.0 {
+                    $(ChosenOptions::$name(options) => Self(Chosen::$name($name::new(options)))),*
+                }
+            }
+        }
+
+        /// The maximum number of workers under the variant with these options.
+        fn workers_max(options: &AnyOptions) -> u32 {
+            match &options.0 {
+                $(ChosenOptions::$name(options) => <$name as Algorithm>::workers_max(options)),*
+            }
+        }
+
+        impl Any {
+            /// Makes the worker's state that of the protocol, if no attempt has begun.
+            #[inline]
+            fn prepare_local(&self, local: &mut AnyLocal) {
+                if let Local::Unused = local.0 {
+                    local.0 = match &self.0 {
+                        $(Chosen::$name(_) => Local::$name(Default::default())),*
+                    };
+                }
+            }
+        }
+
+        $(
+            // SAFETY: while the host is this protocol, headers, marks and workers' states are made by the functions below, or are zero bytes,
+            // which stand for the default.
+            unsafe impl Host<$name> for Any {
+                #[inline(always)]
+                fn algorithm(&self) -> Option<&$name> {
+                    match &self.0 {
+                        Chosen::$name(algorithm) => Some(algorithm),
+                        _ => None,
+                    }
+                }
+
+                #[inline(always)]
+                fn header(header: &AnyHeader) -> &<$name as Algorithm>::Header {
+                    // SAFETY: as above.
+                    unsafe { &header.$name }
+                }
+
+                #[inline(always)]
+                fn new_header(header: <$name as Algorithm>::Header) -> AnyHeader {
+                    let mut all = AnyHeader::default();
+                    all.$name = ManuallyDrop::new(header);
+                    all
+                }
+
+                #[inline(always)]
+                fn mark(mark: AnyMark) -> <$name as Algorithm>::Mark {
+                    // SAFETY: as above.
+                    unsafe { mark.$name }
+                }
+
+                #[inline(always)]
+                fn new_mark(mark: <$name as Algorithm>::Mark) -> AnyMark {
+                    let mut all = AnyMark::default();
+                    all.$name = mark;
+                    all
+                }
+
+                #[inline(always)]
+                fn mark_mut(mark: &mut AnyMark) -> &mut <$name as Algorithm>::Mark {
+                    // SAFETY: as above.
+                    unsafe { &mut mark.$name }
+                }
+
+                #[inline(always)]
+                fn local(local: &AnyLocal) -> &<$name as Algorithm>::Local {
+                    match &local.0 {
+                        Local::$name(local) => local,
+                        _ => no_local(),
+                    }
+                }
+
+                #[inline(always)]
+                fn local_mut(local: &mut AnyLocal) -> &mut <$name as Algorithm>::Local {
+                    match &mut local.0 {
+                        Local::$name(local) => local,
+                        _ => no_local(),
+                    }
+                }
+
+                #[inline(always)]
+                fn new_local(local: <$name as Algorithm>::Local) -> AnyLocal {
+                    AnyLocal(Local::$name(local))
+                }
+            }
+        )*
+    };
+}
+
+/// Calls a function of the protocol that it is.
+macro_rules! each {
+    ($any:expr, $algorithm:ident => $call:expr) => {
+        match &$any.0 {
+            Chosen::Occ($algorithm) => $call,
+            Chosen::Plor($algorithm) => $call,
+            Chosen::Drp($algorithm) => $call,
+            Chosen::TicToc($algorithm) => $call,
+            Chosen::Mocc($algorithm) => $call,
+            Chosen::TwoPhaseLocking($algorithm) => $call,
+            Chosen::McsLocking($algorithm) => $call,
+            Chosen::Tl2($algorithm) => $call,
+            Chosen::Serial($algorithm) => $call,
+        }
+    };
+}
+
+hosts![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
+
+#[cold]
+fn no_local() -> ! {
+    unreachable!("an attempt begins before it is used, and an engine is one protocol")
+}
+
+/// Any protocol of the registry: see [`PROTOCOLS`](crate::PROTOCOLS).
+#[derive(Debug)]
+pub struct Any(Chosen);
+
+/// The options of any protocol, by the name of a variant: `AnyOptions` of `plor+dwa`.
+#[derive(Debug, Clone)]
+pub struct AnyOptions(ChosenOptions);
+
+/// The state of a worker, of whichever protocol the engine has.
+#[derive(Default)]
+pub struct AnyLocal(Local);
+
+// SAFETY: each part is `Send` and `Sync`, and one of them is there.
+unsafe impl Send for AnyHeader {}
+// SAFETY: as above.
+unsafe impl Sync for AnyHeader {}
+
+impl fmt::Debug for AnyHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyHeader").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AnyMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyMark").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AnyLocal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyLocal").finish_non_exhaustive()
+    }
+}
+
+impl Default for AnyHeader {
+    #[inline(always)]
+    fn default() -> Self {
+        // SAFETY: zero bytes are words.
+        unsafe { MaybeUninit::zeroed().assume_init() }
+    }
+}
+
+impl Default for AnyMark {
+    #[inline(always)]
+    fn default() -> Self {
+        Self { words: [0; 2] }
+    }
+}
+
+impl Any {
+    #[inline(never)]
+    fn read_any(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::read(it, attempt, item, load))
+    }
+
+    #[inline(never)]
+    fn read_any_for_update(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::read_for_update(it, attempt, item, load))
+    }
+
+    #[inline(never)]
+    fn peek_any(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::peek(it, attempt, item, load))
+    }
+
+    #[inline(never)]
+    fn read_any_logged(
+        &self,
+        attempt: &mut Attempt<Self>,
+        segment: TouchedSegment<Self>,
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
+        match &self.0 {
+            Chosen::Occ(it) => LoggedReads::read(it, attempt, segment, load),
+            Chosen::Drp(it) => LoggedReads::read(it, attempt, segment, load),
+            Chosen::TicToc(it) => LoggedReads::read(it, attempt, segment, load),
+            Chosen::Tl2(it) => LoggedReads::read(it, attempt, segment, load),
+            _ => unreachable!("it logs no reads"),
+        }
+    }
+}
+
+/// Calls a function that takes what loads a value by a pointer, and returns the value of the last load.
+#[inline(always)]
+fn keep_last<V>(
+    mut load: impl FnMut() -> V,
+    read: impl FnOnce(&mut dyn FnMut()) -> Result<(), ConflictCause>,
+) -> Result<V, ConflictCause> {
+    let mut last = None;
+    read(&mut || last = Some(load()))?;
+    Ok(last.expect("a read loads its value"))
+}
+
+// SAFETY: the protocol that it is promises the same under every host. The value of a read is that of the last call of `load`.
+unsafe impl Protocol for Any {
+    const STRICT: bool = true;
+    const WORKERS_MAX: u32 = u32::MAX;
+    const READS_PASS_PREPARED: bool = true;
+
+    type Header = AnyHeader;
+    type Mark = AnyMark;
+    type Local = AnyLocal;
+    type Deferral = Drp;
+    type Stealing = McsLocking;
+    type RangeLocks = McsLocking;
+    type LoggedReads = Self;
+
+    fn is_strict(&self) -> bool {
+        match &self.0 {
+            Chosen::TicToc(_) => <TicToc as Algorithm>::STRICT,
+            _ => true,
+        }
+    }
+
+    fn is_concurrent(&self) -> bool {
+        !matches!(&self.0, Chosen::Serial(_))
+    }
+
+    fn workers_max(options: &AnyOptions) -> u32 {
+        workers_max(options)
+    }
+
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        self.prepare_local(&mut attempt.local);
+        each!(self, it => Algorithm::begin(it, attempt));
+    }
+
+    fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
+        match &self.0 {
+            Chosen::Serial(it) => Algorithm::enter(it, attempt),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        keep_last(load, |load| self.read_any(attempt, item, load))
+    }
+
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        keep_last(load, |load| self.read_any_for_update(attempt, item, load))
+    }
+
+    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::write(it, attempt, item))
+    }
+
+    #[inline(always)]
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        keep_last(load, |load| self.peek_any(attempt, item, load))
+    }
+
+    fn rival(&self, attempt: &Attempt<Self>, header: &AnyHeader) -> Option<Rival> {
+        each!(self, it => rival_of(it, attempt, header))
+    }
+
+    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
+        each!(self, it => Algorithm::commit_number(it, attempt))
+    }
+
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> AnyHeader {
+        each!(self, it => new_locked_header_of(it, attempt))
+    }
+
+    fn observed(
+        &self,
+        attempt: &mut Attempt<Self>,
+        object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::observed(it, attempt, object))
+    }
+
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::prepare(it, attempt))
+    }
+
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        each!(self, it => Algorithm::finish(it, prepared));
+    }
+
+    #[cold]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        each!(self, it => Algorithm::validate_before_rollback(it, attempt))
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        each!(self, it => Algorithm::abort(it, attempt));
+    }
+
+    fn before_piece(&self, attempt: &mut Attempt<Self>) {
+        self.prepare_local(&mut attempt.local);
+        each!(self, it => Algorithm::before_piece(it, attempt));
+    }
+
+    fn settle_pieces(&self, attempt: &mut Attempt<Self>) -> bool {
+        each!(self, it => Algorithm::settle_pieces(it, attempt))
+    }
+
+    fn take_pieces_back(&self, attempt: &mut Attempt<Self>) {
+        each!(self, it => Algorithm::take_pieces_back(it, attempt));
+    }
+
+    fn end_pieces(&self, attempt: &mut Attempt<Self>) {
+        each!(self, it => Algorithm::end_pieces(it, attempt));
+    }
+
+    fn elides_locks(&self) -> bool {
+        each!(self, it => Algorithm::elides_locks(it))
+    }
+
+    fn wait_to_elide(&self, attempt: &mut Attempt<Self>) -> bool {
+        self.prepare_local(&mut attempt.local);
+        each!(self, it => Algorithm::wait_to_elide(it, attempt))
+    }
+
+    fn enter_region(&self, attempt: &mut Attempt<Self>) -> bool {
+        each!(self, it => Algorithm::enter_region(it, attempt))
+    }
+
+    fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
+        each!(self, it => Algorithm::after_cleanup(it, attempt));
+    }
+}
+
+fn rival_of<A: Algorithm>(algorithm: &A, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival>
+where
+    Any: Host<A>,
+{
+    algorithm.rival(attempt, <Any as Host<A>>::header(header))
+}
+
+fn new_locked_header_of<A: Algorithm>(algorithm: &A, attempt: &Attempt<Any>) -> AnyHeader
+where
+    Any: Host<A>,
+{
+    <Any as Host<A>>::new_header(algorithm.new_locked_header(attempt))
+}
+
+impl LoggedReads<Any> for Any {
+    #[inline(always)]
+    fn of(protocol: &Any) -> Option<&Self> {
+        match &protocol.0 {
+            Chosen::Occ(_) | Chosen::Drp(_) | Chosen::TicToc(_) | Chosen::Tl2(_) => Some(protocol),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Any>,
+        segment: TouchedSegment<Any>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        keep_last(load, |load| self.read_any_logged(attempt, segment, load))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn is_zero<A: Algorithm>() -> bool {
+        let (header, mark) = (A::Header::default(), A::Mark::default());
+        let bytes_of = |place: *const u8, bytes: usize| {
+            // SAFETY: the value is there, and headers and marks are words without padding.
+            unsafe { std::slice::from_raw_parts(place, bytes) }.iter().all(|byte| *byte == 0)
+        };
+        bytes_of((&raw const header).cast(), size_of::<A::Header>())
+            && bytes_of((&raw const mark).cast(), size_of::<A::Mark>())
+    }
+
+    #[test]
+    fn headers_and_marks_of_zero_bytes_are_the_defaults_of_all_protocols() {
+        assert!(is_zero::<Occ>() && is_zero::<Plor>() && is_zero::<Drp>() && is_zero::<TicToc>());
+        assert!(is_zero::<Mocc>() && is_zero::<TwoPhaseLocking>() && is_zero::<McsLocking>());
+        assert!(is_zero::<Tl2>() && is_zero::<Serial>());
+    }
+}

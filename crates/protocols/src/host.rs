@@ -1,0 +1,403 @@
+//! Protocols without a place of their own: written once, over the type that hosts them.
+//!
+//! The kernel is compiled for a [`Protocol`], which says what it keeps beside each value, in each item and for each worker. A protocol of this crate
+//! is an [`Algorithm`]: it has types for the same three places, and reaches them through its [`Host`]. So the same text runs as a type of its
+//! own, as fast as the compiler can make it ([`hosts_itself!`]), and as one of all that [`Any`](crate::Any) can be at run time.
+
+use hotrow_core::{
+    Attempt, ConflictCause, EnterError, ItemId, ObjectMeta, Prepared, Protocol, Rival, Variants,
+};
+
+/// A protocol, over the type that hosts it. Its functions are those of [`Protocol`], and mean the same.
+///
+/// # Safety
+///
+/// As for [`Protocol`], under every host.
+pub unsafe trait Algorithm: Variants + Send + Sync {
+    /// See [`Protocol::STRICT`].
+    const STRICT: bool = true;
+    /// See [`Protocol::CONCURRENT`].
+    const CONCURRENT: bool = true;
+    /// See [`Protocol::WORKERS_MAX`].
+    const WORKERS_MAX: u32;
+    /// See [`Protocol::READS_PASS_PREPARED`].
+    const READS_PASS_PREPARED: bool = false;
+    /// See [`Protocol::TRACKS_READS`]. Where it is false, a host may track reads all the same.
+    const TRACKS_READS: bool = true;
+
+    /// See [`Protocol::Header`].
+    type Header: Default + Send + Sync + 'static;
+    /// See [`Protocol::Mark`].
+    type Mark: Copy + Default + Send + 'static;
+    /// See [`Protocol::Local`].
+    type Local: Default + Send + 'static;
+
+    /// See [`Protocol::workers_max`].
+    fn workers_max(_options: &Self::Options) -> u32 {
+        Self::WORKERS_MAX
+    }
+
+    /// See [`Protocol::begin`].
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
+
+    /// See [`Protocol::enter`].
+    #[inline(always)]
+    fn enter<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> Result<(), EnterError> {
+        Ok(())
+    }
+
+    /// See [`Protocol::read`].
+    fn read<H: Host<Self>, V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
+
+    /// See [`Protocol::read_for_update`].
+    #[inline(always)]
+    fn read_for_update<H: Host<Self>, V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let value = self.read(attempt, item, load)?;
+        self.write(attempt, item)?;
+        Ok(value)
+    }
+
+    /// See [`Protocol::write`].
+    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, item: ItemId) -> Result<(), ConflictCause>;
+
+    /// See [`Protocol::peek`].
+    fn peek<H: Host<Self>, V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
+
+    /// See [`Protocol::rival`].
+    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, _header: &Self::Header) -> Option<Rival> {
+        None
+    }
+
+    /// See [`Protocol::commit_number`].
+    #[inline(always)]
+    fn commit_number<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> u64 {
+        0
+    }
+
+    /// See [`Protocol::new_locked_header`].
+    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Self::Header;
+
+    /// See [`Protocol::observed`].
+    #[inline(always)]
+    fn observed<H: Host<Self>>(
+        &self,
+        _attempt: &mut Attempt<H>,
+        _object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    /// See [`Protocol::prepare`].
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause>;
+
+    /// See [`Protocol::finish`].
+    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>);
+
+    /// See [`Protocol::validate_before_rollback`].
+    #[cold]
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        self.prepare(attempt)
+    }
+
+    /// See [`Protocol::abort`].
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
+
+    /// See [`Protocol::before_piece`].
+    #[inline(always)]
+    fn before_piece<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
+
+    /// See [`Protocol::settle_pieces`].
+    fn settle_pieces<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
+        true
+    }
+
+    /// See [`Protocol::take_pieces_back`].
+    fn take_pieces_back<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
+
+    /// See [`Protocol::end_pieces`].
+    #[inline(always)]
+    fn end_pieces<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
+
+    /// See [`Protocol::elides_locks`].
+    #[inline(always)]
+    fn elides_locks(&self) -> bool {
+        false
+    }
+
+    /// See [`Protocol::wait_to_elide`].
+    #[inline(always)]
+    fn wait_to_elide<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
+        false
+    }
+
+    /// See [`Protocol::enter_region`].
+    #[inline(always)]
+    fn enter_region<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
+        false
+    }
+
+    /// See [`Protocol::after_cleanup`].
+    #[inline(always)]
+    fn after_cleanup<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
+}
+
+/// A type that can be a protocol, and keeps for it what it needs. Of what it keeps for others, the protocol never sees anything: an engine
+/// is one protocol from its making to its end.
+///
+/// # Safety
+///
+/// Where the host is the protocol, each function returns the protocol's part of what it is given, the same one each time.
+pub unsafe trait Host<A: Algorithm>: Protocol {
+    /// The protocol; `None` if the host is another one.
+    fn algorithm(&self) -> Option<&A>;
+
+    /// The protocol's state beside a value.
+    fn header(header: &Self::Header) -> &A::Header;
+
+    /// The state beside a value that has this of the protocol's.
+    fn new_header(header: A::Header) -> Self::Header;
+
+    /// The protocol's trace of a read.
+    fn mark(mark: Self::Mark) -> A::Mark;
+
+    /// The trace of a read that has this of the protocol's.
+    fn new_mark(mark: A::Mark) -> Self::Mark;
+
+    /// The place of [`mark`](Self::mark), to be changed.
+    fn mark_mut(mark: &mut Self::Mark) -> &mut A::Mark;
+
+    /// The protocol's state for a worker.
+    fn local(local: &Self::Local) -> &A::Local;
+
+    /// As [`local`](Self::local), to be changed.
+    fn local_mut(local: &mut Self::Local) -> &mut A::Local;
+
+    /// The state for a worker that has this of the protocol's.
+    fn new_local(local: A::Local) -> Self::Local;
+}
+
+/// Makes an algorithm a protocol that is nothing else.
+macro_rules! hosts_itself {
+    ($algorithm:ty { $($capability:ident = $type:ty),* $(,)? }) => {
+        // SAFETY: what it keeps is the protocol's, whole.
+        unsafe impl $crate::host::Host<$algorithm> for $algorithm {
+            #[inline(always)]
+            fn algorithm(&self) -> Option<&$algorithm> {
+                Some(self)
+            }
+
+            #[inline(always)]
+            fn header(header: &Self::Header) -> &<$algorithm as $crate::host::Algorithm>::Header {
+                header
+            }
+
+            #[inline(always)]
+            fn new_header(header: <$algorithm as $crate::host::Algorithm>::Header) -> Self::Header {
+                header
+            }
+
+            #[inline(always)]
+            fn mark(mark: Self::Mark) -> <$algorithm as $crate::host::Algorithm>::Mark {
+                mark
+            }
+
+            #[inline(always)]
+            fn new_mark(mark: <$algorithm as $crate::host::Algorithm>::Mark) -> Self::Mark {
+                mark
+            }
+
+            #[inline(always)]
+            fn mark_mut(mark: &mut Self::Mark) -> &mut <$algorithm as $crate::host::Algorithm>::Mark {
+                mark
+            }
+
+            #[inline(always)]
+            fn local(local: &Self::Local) -> &<$algorithm as $crate::host::Algorithm>::Local {
+                local
+            }
+
+            #[inline(always)]
+            fn local_mut(local: &mut Self::Local) -> &mut <$algorithm as $crate::host::Algorithm>::Local {
+                local
+            }
+
+            #[inline(always)]
+            fn new_local(local: <$algorithm as $crate::host::Algorithm>::Local) -> Self::Local {
+                local
+            }
+        }
+
+        // SAFETY: the algorithm promises the same of every host.
+        unsafe impl hotrow_core::Protocol for $algorithm {
+            const STRICT: bool = <$algorithm as $crate::host::Algorithm>::STRICT;
+            const CONCURRENT: bool = <$algorithm as $crate::host::Algorithm>::CONCURRENT;
+            const WORKERS_MAX: u32 = <$algorithm as $crate::host::Algorithm>::WORKERS_MAX;
+            const READS_PASS_PREPARED: bool = <$algorithm as $crate::host::Algorithm>::READS_PASS_PREPARED;
+            const TRACKS_READS: bool = <$algorithm as $crate::host::Algorithm>::TRACKS_READS;
+            type Header = <$algorithm as $crate::host::Algorithm>::Header;
+            type Mark = <$algorithm as $crate::host::Algorithm>::Mark;
+            type Local = <$algorithm as $crate::host::Algorithm>::Local;
+            $(type $capability = $type;)*
+
+            fn workers_max(options: &<$algorithm as hotrow_core::Variants>::Options) -> u32 {
+                <$algorithm as $crate::host::Algorithm>::workers_max(options)
+            }
+
+            #[inline(always)]
+            fn begin(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::begin(self, attempt);
+            }
+
+            #[inline(always)]
+            fn enter(&self, attempt: &mut hotrow_core::Attempt<Self>) -> Result<(), hotrow_core::EnterError> {
+                $crate::host::Algorithm::enter(self, attempt)
+            }
+
+            #[inline(always)]
+            fn read<V>(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+                item: hotrow_core::ItemId,
+                load: impl FnMut() -> V,
+            ) -> Result<V, hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::read(self, attempt, item, load)
+            }
+
+            #[inline(always)]
+            fn read_for_update<V>(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+                item: hotrow_core::ItemId,
+                load: impl FnMut() -> V,
+            ) -> Result<V, hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::read_for_update(self, attempt, item, load)
+            }
+
+            #[inline(always)]
+            fn write(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+                item: hotrow_core::ItemId,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::write(self, attempt, item)
+            }
+
+            #[inline(always)]
+            fn peek<V>(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+                item: hotrow_core::ItemId,
+                load: impl FnMut() -> V,
+            ) -> Result<V, hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::peek(self, attempt, item, load)
+            }
+
+            fn rival(
+                &self,
+                attempt: &hotrow_core::Attempt<Self>,
+                header: &Self::Header,
+            ) -> Option<hotrow_core::Rival> {
+                $crate::host::Algorithm::rival(self, attempt, header)
+            }
+
+            #[inline(always)]
+            fn commit_number(&self, attempt: &hotrow_core::Attempt<Self>) -> u64 {
+                $crate::host::Algorithm::commit_number(self, attempt)
+            }
+
+            #[inline(always)]
+            fn new_locked_header(&self, attempt: &hotrow_core::Attempt<Self>) -> Self::Header {
+                $crate::host::Algorithm::new_locked_header(self, attempt)
+            }
+
+            #[inline(always)]
+            fn observed(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+                object: Option<&hotrow_core::ObjectMeta>,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::observed(self, attempt, object)
+            }
+
+            #[inline(always)]
+            fn prepare(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::prepare(self, attempt)
+            }
+
+            #[inline(always)]
+            fn finish(&self, prepared: hotrow_core::Prepared<'_, Self>) {
+                $crate::host::Algorithm::finish(self, prepared);
+            }
+
+            #[cold]
+            fn validate_before_rollback(
+                &self,
+                attempt: &mut hotrow_core::Attempt<Self>,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::validate_before_rollback(self, attempt)
+            }
+
+            #[inline(always)]
+            fn abort(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::abort(self, attempt);
+            }
+
+            #[inline(always)]
+            fn before_piece(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::before_piece(self, attempt);
+            }
+
+            fn settle_pieces(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
+                $crate::host::Algorithm::settle_pieces(self, attempt)
+            }
+
+            fn take_pieces_back(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::take_pieces_back(self, attempt);
+            }
+
+            #[inline(always)]
+            fn end_pieces(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::end_pieces(self, attempt);
+            }
+
+            #[inline(always)]
+            fn elides_locks(&self) -> bool {
+                $crate::host::Algorithm::elides_locks(self)
+            }
+
+            #[inline(always)]
+            fn wait_to_elide(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
+                $crate::host::Algorithm::wait_to_elide(self, attempt)
+            }
+
+            #[inline(always)]
+            fn enter_region(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
+                $crate::host::Algorithm::enter_region(self, attempt)
+            }
+
+            #[inline(always)]
+            fn after_cleanup(&self, attempt: &mut hotrow_core::Attempt<Self>) {
+                $crate::host::Algorithm::after_cleanup(self, attempt);
+            }
+        }
+    };
+}
+pub(crate) use hosts_itself;
