@@ -269,7 +269,7 @@ pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
 /// seen to retain much, its memory is freed, which may run users' code.
 #[cold]
 pub(crate) fn after_holder(holder: &'static Holder) {
-    // What others of the process retain must not change a simulation.
+    // A simulation must not depend on memory that others of the process retain.
     if thread::is_simulated() && !is_anybody_told() {
         return;
     }
