@@ -268,12 +268,12 @@ impl<P: Protocol> Engine<P> {
         self.shared.workers_max
     }
 
-    /// True if the serial order of its transactions agrees with real time: see [`Protocol::STRICT`].
+    /// True if the serial order of its transactions agrees with real time: see [`Variants::STRICT`](crate::Variants::STRICT).
     pub fn is_strict(&self) -> bool {
         self.shared.protocol.is_strict()
     }
 
-    /// True if its transactions run at the same time: see [`Protocol::CONCURRENT`].
+    /// True if its transactions run at the same time: see [`Variants::CONCURRENT`](crate::Variants::CONCURRENT).
     pub fn is_concurrent(&self) -> bool {
         self.shared.protocol.is_concurrent()
     }

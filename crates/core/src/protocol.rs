@@ -70,6 +70,14 @@ pub trait Variants: Sized + 'static {
     /// True if aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
     /// see [`is_opaque`](Self::is_opaque).
     const OPAQUE: bool;
+    /// True if the serial order agrees with real time, in every variant: a transaction comes before those that begin after it has ended.
+    /// Without it, the committed transactions still have the effect of some serial order.
+    ///
+    /// A protocol that claims [opacity](Self::OPAQUE) must claim this too.
+    const STRICT: bool = true;
+    /// True if transactions run at the same time, in every variant. If false, one keeps all others of its engine waiting from its first
+    /// operation to its end, whatever they touch.
+    const CONCURRENT: bool = true;
     /// The counters of the protocol's own, beside those of its capabilities. Statistics and reports show them. The
     /// protocol counts with [`Attempt::count`].
     const COUNTERS: &'static [Counter] = &[];
@@ -96,6 +104,16 @@ pub trait Variants: Sized + 'static {
     /// True if the variant with these options is [opaque](Self::OPAQUE), where variants differ in that.
     fn is_opaque(_options: &Self::Options) -> bool {
         Self::OPAQUE
+    }
+
+    /// True if it is [strict](Self::STRICT).
+    fn is_strict(&self) -> bool {
+        Self::STRICT
+    }
+
+    /// True if it is [concurrent](Self::CONCURRENT).
+    fn is_concurrent(&self) -> bool {
+        Self::CONCURRENT
     }
 
     /// True if this variant executes procedures in pieces.
@@ -223,24 +241,6 @@ impl Abilities {
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
 pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
-    /// True if the serial order agrees with real time: a transaction comes before those that begin after it has ended.
-    /// Without it, the committed transactions still have the effect of some serial order.
-    ///
-    /// A protocol that claims [opacity](Variants::OPAQUE) must claim this too.
-    const STRICT: bool = true;
-    /// True if this variant's serial order agrees with real time.
-    fn is_strict(&self) -> bool {
-        Self::STRICT
-    }
-
-    /// True if transactions run at the same time. If false, one keeps all others of its engine waiting from its first
-    /// operation to its end, whatever they touch.
-    const CONCURRENT: bool = true;
-    /// True if this variant's transactions run at the same time.
-    fn is_concurrent(&self) -> bool {
-        Self::CONCURRENT
-    }
-
     /// The maximum number of workers of an engine at a time.
     const WORKERS_MAX: u32;
 

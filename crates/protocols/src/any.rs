@@ -45,8 +45,18 @@ const fn join<T: Copy, const N: usize>(lists: &[&[T]], first: T) -> [T; N] {
     joined
 }
 
+/// Makes everything that names each protocol. `$d` is a dollar sign, for the macro in it.
 macro_rules! hosts {
-    ($($name:ident),* $(,)?) => {
+    ($d:tt $($name:ident),*) => {
+        /// Calls a function of the protocol that it is.
+        macro_rules! each {
+            ($d any:expr, $d algorithm:ident => $d call:expr) => {
+                match &$d any.0 {
+                    $(Chosen::$name($d algorithm) => $d call),*
+                }
+            };
+        }
+
         /// One of the protocols.
         #[derive(Debug)]
         enum Chosen {
@@ -122,6 +132,14 @@ macro_rules! hosts {
                 }
             }
 
+            fn is_strict(&self) -> bool {
+                each!(self, it => Variants::is_strict(it))
+            }
+
+            fn is_concurrent(&self) -> bool {
+                each!(self, it => Variants::is_concurrent(it))
+            }
+
             fn chops(&self) -> bool {
                 each!(self, it => Variants::chops(it))
             }
@@ -143,6 +161,11 @@ macro_rules! hosts {
                     $(ChosenOptions::$name(options) => Self(Chosen::$name($name::new(options)))),*
                 }
             }
+        }
+
+        #[cfg(test)]
+        fn are_zero_bytes_the_defaults_of_all() -> bool {
+            true $(&& tests::is_zero::<$name>())*
         }
 
         /// The maximum number of workers under the variant with these options.
@@ -233,24 +256,7 @@ macro_rules! hosts {
     };
 }
 
-/// Calls a function of the protocol that it is.
-macro_rules! each {
-    ($any:expr, $algorithm:ident => $call:expr) => {
-        match &$any.0 {
-            Chosen::Occ($algorithm) => $call,
-            Chosen::Plor($algorithm) => $call,
-            Chosen::Drp($algorithm) => $call,
-            Chosen::TicToc($algorithm) => $call,
-            Chosen::Mocc($algorithm) => $call,
-            Chosen::TwoPhaseLocking($algorithm) => $call,
-            Chosen::McsLocking($algorithm) => $call,
-            Chosen::Tl2($algorithm) => $call,
-            Chosen::Serial($algorithm) => $call,
-        }
-    };
-}
-
-hosts![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
+hosts![$ Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
 
 #[cold]
 fn no_local() -> ! {
@@ -368,7 +374,6 @@ fn keep_last<V>(
 
 // SAFETY: the protocol that it is promises the same under every host. The value of a read is that of the last call of `load`.
 unsafe impl Protocol for Any {
-    const STRICT: bool = true;
     const WORKERS_MAX: u32 = u32::MAX;
     const READS_PASS_PREPARED: bool = true;
 
@@ -380,17 +385,6 @@ unsafe impl Protocol for Any {
     type RangeLocks = McsLocking;
     type LoggedReads = Self;
 
-    fn is_strict(&self) -> bool {
-        match &self.0 {
-            Chosen::TicToc(_) => <TicToc as Algorithm>::STRICT,
-            _ => true,
-        }
-    }
-
-    fn is_concurrent(&self) -> bool {
-        !matches!(&self.0, Chosen::Serial(_))
-    }
-
     fn workers_max(options: &AnyOptions) -> u32 {
         workers_max(options)
     }
@@ -401,10 +395,7 @@ unsafe impl Protocol for Any {
     }
 
     fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
-        match &self.0 {
-            Chosen::Serial(it) => Algorithm::enter(it, attempt),
-            _ => Ok(()),
-        }
+        each!(self, it => Algorithm::enter(it, attempt))
     }
 
     #[inline(always)]
@@ -551,7 +542,7 @@ impl LoggedReads<Any> for Any {
 mod tests {
     use super::*;
 
-    fn is_zero<A: Algorithm>() -> bool {
+    pub(super) fn is_zero<A: Algorithm>() -> bool {
         let (header, mark) = (A::Header::default(), A::Mark::default());
         let bytes_of = |place: *const u8, bytes: usize| {
             // SAFETY: the value is there, and headers and marks are words without padding.
@@ -563,8 +554,6 @@ mod tests {
 
     #[test]
     fn headers_and_marks_of_zero_bytes_are_the_defaults_of_all_protocols() {
-        assert!(is_zero::<Occ>() && is_zero::<Plor>() && is_zero::<Drp>() && is_zero::<TicToc>());
-        assert!(is_zero::<Mocc>() && is_zero::<TwoPhaseLocking>() && is_zero::<McsLocking>());
-        assert!(is_zero::<Tl2>() && is_zero::<Serial>());
+        assert!(are_zero_bytes_the_defaults_of_all());
     }
 }

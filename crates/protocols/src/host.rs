@@ -14,10 +14,6 @@ use hotrow_core::{
 ///
 /// As for [`Protocol`], under every host.
 pub unsafe trait Algorithm: Variants + Send + Sync {
-    /// See [`Protocol::STRICT`].
-    const STRICT: bool = true;
-    /// See [`Protocol::CONCURRENT`].
-    const CONCURRENT: bool = true;
     /// See [`Protocol::WORKERS_MAX`].
     const WORKERS_MAX: u32;
     /// See [`Protocol::READS_PASS_PREPARED`].
@@ -244,8 +240,6 @@ macro_rules! hosts_itself {
 
         // SAFETY: the algorithm promises the same of every host.
         unsafe impl hotrow_core::Protocol for $algorithm {
-            const STRICT: bool = <$algorithm as $crate::host::Algorithm>::STRICT;
-            const CONCURRENT: bool = <$algorithm as $crate::host::Algorithm>::CONCURRENT;
             const WORKERS_MAX: u32 = <$algorithm as $crate::host::Algorithm>::WORKERS_MAX;
             const READS_PASS_PREPARED: bool = <$algorithm as $crate::host::Algorithm>::READS_PASS_PREPARED;
             const TRACKS_READS: bool = <$algorithm as $crate::host::Algorithm>::TRACKS_READS;

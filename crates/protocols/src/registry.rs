@@ -3,7 +3,7 @@
 //! Adding a protocol takes one new module and a name in [`Any`]. The command, the tests and the figures all go through this module.
 
 use crate::{Any, Occ};
-use hotrow_core::{Deferral, Protocol, Stealing, Variant, Variants as _};
+use hotrow_core::{Deferral, Protocol, RangeLocks, Stealing, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
 /// Description of one variant of a protocol, available without choosing the protocol's type.
@@ -25,6 +25,8 @@ pub struct ProtocolInfo {
     pub defers: bool,
     /// True if waiting workers run operations of the transaction that they wait for.
     pub steals: bool,
+    /// True if buckets and leaves are locked before they are observed or changed.
+    pub locks_ranges: bool,
     /// Maximum number of workers at a time.
     pub workers_max: u32,
 }
@@ -77,6 +79,7 @@ fn information(variant: &Variant) -> ProtocolInfo {
         concurrent: protocol.is_concurrent(),
         defers: <<Any as Protocol>::Deferral as Deferral<Any>>::of(&protocol).is_some(),
         steals: <<Any as Protocol>::Stealing as Stealing<Any>>::of(&protocol).is_some(),
+        locks_ranges: <<Any as Protocol>::RangeLocks as RangeLocks<Any>>::of(&protocol).is_some(),
         workers_max: Any::workers_max(&options),
     }
 }

@@ -119,6 +119,7 @@ impl Variants for Serial {
     ];
     // Other transactions have ended when an attempt sees its first value.
     const OPAQUE: bool = true;
+    const CONCURRENT: bool = false;
     const ALLOWS_REGIONS: bool = true;
 
     type Options = SerialOptions;
@@ -154,7 +155,6 @@ impl Variants for Serial {
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
 unsafe impl Algorithm for Serial {
-    const CONCURRENT: bool = false;
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
     fn workers_max(options: &SerialOptions) -> u32 {

@@ -24,7 +24,7 @@
 //! every dependency between items goes forward in the order, whatever the memory does: a check that loads an old
 //! word finds a read timestamp that the next writer has respected. (Those for which a word has no room: [`late_reads`].)
 //!
-//! The order need not be that of real time ([`Protocol::STRICT`](hotrow_core::Protocol::STRICT) is false). `docs/protocols/tictoc.md` and the tests
+//! The order need not be that of real time ([`Variants::STRICT`](hotrow_core::Variants::STRICT) is false). `docs/protocols/tictoc.md` and the tests
 //! have an example.
 //!
 //! # Structure
@@ -97,7 +97,7 @@ use late_reads::LateReads;
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
 ///
-/// Serializable, but not in real time: see [`Protocol::STRICT`](hotrow_core::Protocol::STRICT). Not opaque: see [`Occ`](crate::Occ).
+/// Serializable, but not in real time: see [`Variants::STRICT`](hotrow_core::Variants::STRICT). Not opaque: see [`Occ`](crate::Occ).
 #[derive(Debug)]
 pub struct TicToc {
     absences: Absences,
@@ -238,6 +238,7 @@ impl Variants for TicToc {
         source: "plor §6, TicToc",
     }];
     const OPAQUE: bool = false;
+    const STRICT: bool = false;
 
     type Options = ();
 
@@ -253,7 +254,6 @@ impl Variants for TicToc {
 // SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
 // (`TimestampWord::stable`, `lock`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for TicToc {
-    const STRICT: bool = false;
     const WORKERS_MAX: u32 = u32::MAX;
     type Header = TimestampWord;
     type Mark = Timestamps;

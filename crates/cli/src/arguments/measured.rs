@@ -285,6 +285,7 @@ fn in_place_of_protocol(baseline: &BaselineInfo) -> &'static ProtocolInfo {
         concurrent: true,
         defers: false,
         steals: false,
+        locks_ranges: false,
         workers_max: u32::MAX,
     }))
 }

@@ -120,7 +120,7 @@ pub(crate) fn is_strict() -> bool {
 
 /// True if it locks buckets and leaves.
 pub(crate) fn locks_ranges() -> bool {
-    information().steals || chosen() == "2pl-mcs"
+    information().locks_ranges
 }
 
 /// True if the variant that `for_each_protocol!` has come to is opaque.

@@ -10,7 +10,7 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
 
-mutants! { DeferredMutant:
+mutants! { DeferredMutant, STRICT = true:
     /// The reads of a wild attempt are not certified.
     Uncertified = "uncertified-attempts",
     /// Reads are certified, buckets and leaves are not.

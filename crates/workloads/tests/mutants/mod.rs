@@ -7,7 +7,7 @@
 /// Declares the faults of a mutant, each with the name of its variant, and makes these the mutant's options. The variant
 /// `mutant` has no fault, which shows that the others are caught for theirs.
 macro_rules! mutants {
-    ($mutant:ident: $($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
+    ($mutant:ident, STRICT = $strict:literal: $($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
         /// The fault of a mutant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Fault {
@@ -33,6 +33,7 @@ macro_rules! mutants {
         impl hotrow::Variants for $mutant {
             const VARIANTS: &'static [hotrow::Variant] = Fault::VARIANTS;
             const OPAQUE: bool = false;
+            const STRICT: bool = $strict;
 
             type Options = Fault;
 

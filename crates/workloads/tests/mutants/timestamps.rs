@@ -8,7 +8,7 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
-mutants! { TimestampMutant:
+mutants! { TimestampMutant, STRICT = false:
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
     Timeless = "absence-without-a-logical-time",
     /// An insertion need not come after those who have observed the absence of its key.
@@ -128,7 +128,6 @@ impl TimestampMutant {
 // SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
 // is checked, not in that.
 unsafe impl Protocol for TimestampMutant {
-    const STRICT: bool = false;
     const WORKERS_MAX: u32 = 64;
     type Header = Word;
     type Mark = u64;

@@ -11,7 +11,7 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
-mutants! { Mutant:
+mutants! { Mutant, STRICT = true:
     /// Reads are not checked at commit.
     ReadsUnchecked = "unchecked-reads",
     /// A new version is published, and the lock given back, before the value is installed.
