@@ -8,7 +8,7 @@ use crate::engine::EngineId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
-use hotrow_sync::instrument::{Mutex, lock};
+use hotrow_sync::instrument::{Mutex, MutexGuard, lock};
 use hotrow_sync::{Arc, clock, thread};
 use std::time::Duration;
 
@@ -242,15 +242,20 @@ pub(crate) fn watch() {
             return;
         }
     }
-    match REGISTRY.try_lock() {
-        Ok(mut registry) => _ = registry.look(),
-        // The thread that holds the lock is looking, but perhaps it does not run, and has seen too little. Transactions that begin now
-        // wait for it if they must.
-        Err(_) if bytes_max != NO_LIMIT && totals().retained() > bytes_max => {
-            PRESSURE.is_over.store(true, Ordering::Relaxed);
-        }
-        Err(_) => {}
+    drop(try_look());
+}
+
+/// Looks, unless another thread does. That thread may not be running, having seen too little: so transactions that begin now must wait
+/// for it if too much is retained.
+fn try_look() -> Option<(MutexGuard<'static, Registry>, Look)> {
+    if let Ok(mut registry) = REGISTRY.try_lock() {
+        let look = registry.look();
+        return Some((registry, look));
     }
+    if totals().retained() > PRESSURE.bytes_max.load(Ordering::Relaxed) {
+        PRESSURE.is_over.store(true, Ordering::Relaxed);
+    }
+    None
 }
 
 /// Looks. True if this many bytes are retained and the oldest holder was first seen only a moment ago: its thread may
@@ -259,8 +264,7 @@ pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
     if cfg!(loom) || thread::is_simulated() {
         return false;
     }
-    let Ok(mut registry) = REGISTRY.try_lock() else { return false };
-    let look = registry.look();
+    let Some((registry, look)) = try_look() else { return false };
     let oldest = registry.oldest().map_or(0, |oldest| look.now_ns.saturating_sub(oldest.seen_at_ns));
     look.retained >= bytes && oldest < LONG_NS
 }
