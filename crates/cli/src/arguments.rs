@@ -16,7 +16,7 @@ mod measured;
 
 #[cfg(feature = "stamp")]
 pub(crate) use measured::parse_threads;
-pub(crate) use measured::{BenchPlan, Part, RecordingOptions};
+pub(crate) use measured::{BenchPlan, Part, RecordingOptions, THREADS_MAX};
 #[cfg(feature = "sim")]
 pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocols};
 
@@ -34,8 +34,8 @@ pub(crate) enum Request {
     Chop(crate::chop::ChopPlan),
     /// Looks at the log of a durable database.
     Log(crate::log::LogPlan),
-    /// Lists protocols, workloads and machines.
-    List(Format),
+    /// Lists protocols, workloads and machines, or the options of a workload.
+    List(crate::list::ListPlan),
     /// Prints shell completions, or writes manual pages.
     Shell(crate::shell::ShellPlan),
     /// Checks a recorded history.
@@ -92,13 +92,6 @@ fn level() -> impl TypedValueParser<Value = Level> {
     let at =
         |name: String| LEVELS.iter().position(|known| *known == name).expect("clap accepts no other name");
     PossibleValuesParser::new(LEVELS).map(move |name| Level::ALL[at(name)])
-}
-
-#[derive(Debug, Args)]
-struct ListArguments {
-    /// Output format: "table", or "json" for one object
-    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
-    format: Format,
 }
 
 /// A subcommand that runs workloads.
@@ -167,15 +160,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(crate::chop::command())
         .subcommand(crate::log::command())
-        .subcommand(
-            ListArguments::augment_args(Command::new("list"))
-                .about(if cfg!(feature = "sim") {
-                    "Lists protocols, workloads and machines"
-                } else {
-                    "Lists protocols and workloads"
-                })
-                .after_help("Example:\n  hotrow list --format json"),
-        )
+        .subcommand(crate::list::command())
         .subcommand(crate::sim::command())
         .subcommand(crate::explore::command())
         .subcommand(crate::fidelity::command())
@@ -288,7 +273,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "log" => Ok(Request::Log(crate::log::plan(matches))),
         "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
-        "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
+        "list" => Ok(Request::List(crate::list::plan(matches)?)),
         _ => {
             let known: Vec<String> =
                 command().get_subcommands().map(|known| known.get_name().to_owned()).collect();

@@ -34,7 +34,7 @@ mod with_simulator {
 
     #[derive(Debug, Args)]
     struct ExploreArguments {
-        /// Protocols, separated by commas, or "all": those that admit several workers
+        /// Protocols, separated by commas, or "all": those that admit several workers, also those for comparison (`hotrow list --all`)
         #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
         protocol: String,
         /// Number of schedules of each protocol

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
         Ok(Request::Shell(plan)) => shell::run(&plan),
-        Ok(Request::List(format)) => list::print(format).map_err(CommandError::from),
+        Ok(Request::List(plan)) => list::print(&plan).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),
     };

@@ -100,7 +100,8 @@ mod with_simulator {
 
     #[derive(Debug, Args)]
     struct SimArguments {
-        /// Protocols, separated by commas, or "all"
+        /// Protocols, separated by commas, or "all": those that admit the number of cores, also those for comparison (`hotrow list
+        /// --all`)
         #[arg(long, value_name = "P[,P...]|all", default_value = "occ")]
         protocol: String,
         /// Virtual cores, one worker each; several numbers, separated by commas, are several runs

@@ -1,6 +1,6 @@
 //! Numbers and tables formatted for people, and printing.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, presets};
 use std::io::{self, Write as _};
 
 /// Writes to standard output and flushes, so that the reader of a pipe sees each run when it is done.
@@ -81,10 +81,26 @@ pub(crate) fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> f6
 /// A table whose first `names` columns are text and whose other columns are numbers.
 pub(crate) fn table(names: usize, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row);
+    table.set_header(header.to_vec()).add_rows(rows);
+    lines(table, names)
+}
+
+/// The width of a terminal, in columns.
+const WIDTH: u16 = 80;
+
+/// A table of text, no wider than a terminal: the last column is wrapped.
+pub(crate) fn listing<const COLUMNS: usize>(rows: impl IntoIterator<Item = [String; COLUMNS]>) -> String {
+    let mut table = Table::new();
+    table.set_width(WIDTH).set_content_arrangement(ContentArrangement::Dynamic);
+    table.add_rows(rows.into_iter().map(Row::from));
+    for column in table.column_iter_mut().take(COLUMNS - 1) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
+    lines(table, COLUMNS)
+}
+
+fn lines(mut table: Table, names: usize) -> String {
+    table.load_preset(presets::NOTHING);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if at == 0 { 2 } else { 0 }, 2));
         column.set_cell_alignment(if at < names { CellAlignment::Left } else { CellAlignment::Right });
@@ -116,6 +132,17 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn a_listing_is_no_wider_than_a_terminal() {
+        let words = "word ".repeat(30);
+        let listing = listing([["name".to_owned(), "1".to_owned(), words.clone()]]);
+        let lines: Vec<_> = listing.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= 80) && lines[0].len() > 70, "{listing}");
+        assert!(lines[0].starts_with("  name  1  word word"), "{listing}");
+        assert!(lines[1].starts_with("           word word"), "{listing}");
+        assert_eq!(listing.matches("word").count(), words.matches("word").count());
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct Variant {
     pub summary: &'static str,
     /// Paper and section.
     pub source: &'static str,
+    /// True if the variant exists to be compared with: one factor of a paper's analysis, a baseline, or a use of hardware transactions.
+    /// Lists show it apart; tests run it as any other.
+    pub for_comparison: bool,
 }
 
 /// The variants of a protocol: their names, their options, and the guarantees of each.

@@ -12,7 +12,8 @@ use std::ptr::NonNull;
 pub(crate) struct Unprotected;
 
 impl Variants for Unprotected {
-    const VARIANTS: &'static [Variant] = &[Variant { name: "unprotected", summary: "for tests", source: "" }];
+    const VARIANTS: &'static [Variant] =
+        &[Variant { name: "unprotected", summary: "for tests", source: "", for_comparison: false }];
     const OPAQUE: bool = false;
     type Options = ();
 

@@ -231,6 +231,7 @@ impl Variants for Mocc {
         name: "mocc",
         summary: "optimistic on cold segments, locks hot ones at once",
         source: "plor §6.1, MOCC",
+        for_comparison: false,
     }];
     const OPAQUE: bool = false;
 

@@ -92,31 +92,37 @@ impl Variants for Occ {
             name: "occ",
             summary: "optimistic: lock writes and check reads at commit, no shared clock",
             source: "sto §3.3",
+            for_comparison: false,
         },
         Variant {
             name: "chop",
             summary: "procedures in pieces, each a small transaction of occ",
             source: "dbx-tc §3, §4",
+            for_comparison: false,
         },
         Variant {
             name: "chop-htm",
             summary: "chop whose pieces commit in hardware transactions; where there are none, as on most machines, it is chop; +partitions, +global: coarser locks if they fail",
             source: "dbx-tc §3, §4",
+            for_comparison: true,
         },
         Variant {
             name: "ic3",
             summary: "procedures in pieces, one for each table, that others see at once and come after",
             source: "IC3, SIGMOD 2016; drp §2.2, §7",
+            for_comparison: false,
         },
         Variant {
             name: "ic3+cascading",
             summary: "ic3 that decides in every piece; one that rolls back takes back its pieces, with all that have seen them",
             source: "IC3, SIGMOD 2016",
+            for_comparison: false,
         },
         Variant {
             name: "dbx",
             summary: "occ whose commit is one hardware transaction; where there are none, as on most machines, it is occ; +partitions, +global: as chop-htm",
             source: "DBX, EuroSys 2014",
+            for_comparison: true,
         },
     ];
     const OPAQUE: bool = false;

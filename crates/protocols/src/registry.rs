@@ -15,6 +15,8 @@ pub struct ProtocolInfo {
     pub summary: &'static str,
     /// Source: paper and section.
     pub source: &'static str,
+    /// True if it exists [to be compared with](Variant::for_comparison), and is not what a program chooses first.
+    pub for_comparison: bool,
     /// True if unfinished and aborted attempts, too, see one consistent state (opacity).
     pub opaque: bool,
     /// True if the serial order agrees with real time (strict serializability).
@@ -67,13 +69,14 @@ pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, Un
 }
 
 fn information(variant: &Variant) -> ProtocolInfo {
-    let Variant { name, summary, source } = *variant;
+    let Variant { name, summary, source, for_comparison } = *variant;
     let options = Any::options(name).expect("a protocol knows the names of its variants");
     let protocol = Any::new(&options);
     ProtocolInfo {
         name,
         summary,
         source,
+        for_comparison,
         opaque: Any::is_opaque(&options),
         strict: protocol.is_strict(),
         concurrent: protocol.is_concurrent(),
@@ -105,11 +108,12 @@ pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
         None => {
             let listed = PROTOCOLS.iter().filter(|listed| name.starts_with(listed.name));
             let listed = listed.max_by_key(|listed| listed.name.len()).unwrap_or(&PROTOCOLS[0]);
-            let ProtocolInfo { summary, source, .. } = *listed;
+            let ProtocolInfo { summary, source, for_comparison, .. } = *listed;
             Ok(Box::leak(Box::new(information(&Variant {
                 name: String::leak(name.to_owned()),
                 summary,
                 source,
+                for_comparison,
             }))))
         }
     }
@@ -193,6 +197,8 @@ mod tests {
         assert_eq!((found.name, found.workers_max), ("plor+deadline=7", find("plor").unwrap().workers_max));
         assert_eq!(find("occ").unwrap(), &PROTOCOLS[0]);
         assert!(find("plor+deadline=x").is_err());
+        let for_comparison = ["plor+deadline=7", "drp+calm=7"].map(|name| find(name).unwrap().for_comparison);
+        assert_eq!(for_comparison, [true, false], "as the listed one");
     }
 
     #[test]

@@ -105,16 +105,19 @@ impl Variants for Serial {
             name: "serial",
             summary: "one lock around the database: one transaction at a time, without concurrency control",
             source: "H-Store, VLDB 2008",
+            for_comparison: false,
         },
         Variant {
             name: "none",
             summary: "no concurrency control, one worker only: the limit for all others",
             source: "-",
+            for_comparison: false,
         },
         Variant {
             name: "naive-htm",
             summary: "serial, each transaction whole in one hardware transaction; where there are none, as on most machines, it is serial",
             source: "dbx-tc §2.2",
+            for_comparison: true,
         },
     ];
     // Other transactions have ended when an attempt sees its first value.

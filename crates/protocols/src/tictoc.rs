@@ -236,6 +236,7 @@ impl Variants for TicToc {
         name: "tictoc",
         summary: "optimistic: a commit timestamp computed from reads and writes, reads extended",
         source: "plor §6, TicToc",
+        for_comparison: false,
     }];
     const OPAQUE: bool = false;
     const STRICT: bool = false;

@@ -124,6 +124,7 @@ impl Variants for Tl2 {
         name: "tl2",
         summary: "optimistic and opaque: a global clock, revalidation instead of abort",
         source: "sto §3.6",
+        for_comparison: false,
     }];
     const OPAQUE: bool = true;
 

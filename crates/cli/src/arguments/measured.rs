@@ -115,8 +115,9 @@ pub(crate) struct RecordingOptions {
 /// The options that all workloads share.
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
-    /// Protocols, separated by commas, or "all": those that admit the number of threads, and the workload's baselines. A
-    /// baseline does the workload's work without Hotrow; it can be named like a protocol (`hotrow list`)
+    /// Protocols, separated by commas, or "all": those that admit the number of threads, also those for comparison
+    /// (`hotrow list --all`), and the workload's baselines. A baseline does the workload's work without Hotrow; it can be
+    /// named like a protocol (`hotrow list WORKLOAD`)
     #[arg(long, value_name = "P[,P...]|all")]
     protocol: String,
     /// Threads, one worker each; several numbers, separated by commas, are several runs; there may be more threads
@@ -280,6 +281,7 @@ fn in_place_of_protocol(baseline: &BaselineInfo) -> &'static ProtocolInfo {
         name,
         summary,
         source,
+        for_comparison: true,
         opaque: true,
         strict: true,
         concurrent: true,
@@ -334,7 +336,7 @@ fn unknown_name(unknown: &UnknownProtocol, baselines: &[BaselineInfo]) -> String
 }
 
 /// The most threads that a run may have.
-const THREADS_MAX: usize = 1024;
+pub(crate) const THREADS_MAX: usize = 1024;
 
 pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
     let threads = text.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));

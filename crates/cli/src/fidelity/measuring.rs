@@ -55,7 +55,8 @@ struct PlannedPoint {
 
 #[derive(Debug, Args)]
 struct FidelityArguments {
-    /// Protocols, separated by commas, or "all"; each runs with the numbers of threads that it admits
+    /// Protocols, separated by commas, or "all", also those for comparison (`hotrow list --all`); each runs with the
+    /// numbers of threads that it admits
     #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
     protocol: String,
     /// The workload: array (10 and 50 operations), tpcc (1 warehouse), ycsb (preset a), tables32, or all

@@ -39,8 +39,8 @@
 //!
 //! Some types have several *variants*, each with a name: [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those
 //! of [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of
-//! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). A protocol is chosen when the database is
-//! opened:
+//! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). Most variants are there to compare with
+//! ([`ProtocolInfo::for_comparison`](protocols::ProtocolInfo)). A protocol is chosen when the database is opened:
 //!
 //! ```
 //! use hotrow::{Any, Database, Error, Misuse};

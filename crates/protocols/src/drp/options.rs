@@ -26,29 +26,39 @@ pub struct DrpOptions {
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "drp",
-        summary: "deferred operations run after the commit point, in a pipeline ordered by rank; +calm=N: at once after N transactions that met nobody (16); +early: aborted ones that have read early line up before their next attempt",
+        summary: "deferred operations run after the commit point, in a pipeline ordered by rank",
         source: "drp §4–6",
+        for_comparison: false,
     },
-    Variant { name: "drp+tame", summary: "drp, which always defers: the paper's", source: "drp §4–6" },
+    Variant {
+        name: "drp+tame",
+        summary: "drp that always defers, as in the paper; drp+calm=N: until N transactions have met nobody (drp: 16); drp+early: aborted ones that have read early line up before their next attempt",
+        source: "drp §4–6",
+        for_comparison: true,
+    },
     Variant {
         name: "drp+opaque",
         summary: "drp, where attempts that read early see one consistent state",
         source: "drp §6.1",
+        for_comparison: false,
     },
     Variant {
         name: "drp+exclusive",
         summary: "drp without shared locks, as the paper's implementation",
         source: "drp §6.1",
+        for_comparison: true,
     },
     Variant {
         name: "deferred-2pl",
         summary: "deferred operations, all locks taken in the order of ranks and held until the end",
         source: "drp §7",
+        for_comparison: true,
     },
     Variant {
         name: "deferred-2pl+exclusive",
         summary: "deferred-2pl without shared locks: the paper's baseline",
         source: "drp §7",
+        for_comparison: true,
     },
 ];
 

@@ -61,16 +61,19 @@ impl Policy {
                 name: "no-wait",
                 summary: "two-phase locking; a transaction that meets a held lock aborts",
                 source: "plor §2.1",
+                for_comparison: false,
             },
             Policy::WaitDie => Variant {
                 name: "wait-die",
                 summary: "two-phase locking; older transactions wait for younger ones, younger ones abort",
                 source: "plor §2.1",
+                for_comparison: false,
             },
             Policy::WoundWait => Variant {
                 name: "wound-wait",
                 summary: "two-phase locking; older transactions take locks from younger ones, younger ones wait",
                 source: "plor §2.1",
+                for_comparison: false,
             },
         }
     }

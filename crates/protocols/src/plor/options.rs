@@ -29,26 +29,31 @@ pub(super) const VARIANTS: &[Variant] = &[
         name: "plor",
         summary: "readers ignore write locks; conflicts are settled at commit, where the older goes first",
         source: "plor §4",
+        for_comparison: false,
     },
     Variant {
         name: "plor+dwa",
         summary: "plor, with write locks taken at commit (delayed write-lock acquisition)",
         source: "plor §4.1.4",
+        for_comparison: true,
     },
     Variant {
         name: "plor+optimistic",
         summary: "plor, whose first attempts read and write as occ does; three aborts give the right of way",
         source: "Hotrow's own",
+        for_comparison: true,
     },
     Variant {
         name: "plor+latched",
         summary: "plor, with a latch around each step of a lock: the paper's baseline",
         source: "plor §6.4",
+        for_comparison: true,
     },
     Variant {
         name: "plor+deadline",
         summary: "plor, where the nearer deadline goes first; =N: slack in µs for each record (10)",
         source: "plor §6.4",
+        for_comparison: true,
     },
 ];
 

@@ -30,16 +30,19 @@ pub(super) const VARIANTS: &[Variant] = &[
         name: "steal",
         summary: "two-phase locking with queue locks; waiters run operations of the transaction ahead (+ahead: and their own)",
         source: "stealdb §3",
+        for_comparison: false,
     },
     Variant {
         name: "steal-basic",
         summary: "steal, where all waiters take operations from one place: the paper's first solution",
         source: "stealdb §2.2",
+        for_comparison: true,
     },
     Variant {
         name: "2pl-mcs",
         summary: "two-phase locking with fair queue locks; waiters queue, and a deadlock aborts the youngest",
         source: "stealdb §3.3, §4",
+        for_comparison: false,
     },
 ];
 

@@ -17,8 +17,8 @@ macro_rules! mutants {
 
         impl Fault {
             const VARIANTS: &'static [hotrow::Variant] = &[
-                hotrow::Variant { name: crate::mutants::FAULTLESS, summary: "not broken", source: "-" },
-                $(hotrow::Variant { name: $name, summary: "broken", source: "-" },)*
+                crate::mutants::listed(crate::mutants::FAULTLESS, "not broken"),
+                $(crate::mutants::listed($name, "broken"),)*
             ];
 
             fn named(name: &str) -> Option<Self> {
@@ -58,6 +58,10 @@ use std::any::TypeId;
 
 /// The name of each mutant's variant without a fault.
 pub(crate) const FAULTLESS: &str = "mutant";
+
+const fn listed(name: &'static str, summary: &'static str) -> hotrow::Variant {
+    hotrow::Variant { name, summary, source: "-", for_comparison: true }
+}
 
 /// True if a protocol's commits have stamps that snapshots can go by. The mutants with lines and with timestamps draw none. One has
 /// locked nothing when it draws its stamp, so that a replaced box would be freed twice.
