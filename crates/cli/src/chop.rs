@@ -57,7 +57,7 @@ pub(crate) fn command() -> Command {
         .about("Cuts a workload's procedures into pieces that are atomic by themselves (transaction chopping)")
         .after_help(
             "Pieces that conflict with others are marked with a star. A procedure has one of them at most. Behind them come the pieces \
-             by ranks, as ic3 and ic3+cascading execute them.\n\n\
+             by ranks, as ic3 executes them.\n\n\
              Example:\n  hotrow chop tpcc --refine default --svg graph.svg",
         )
         .subcommand_value_name("WORKLOAD")
@@ -96,14 +96,13 @@ pub(crate) fn run(plan: &ChopPlan) -> Result<(), CommandError> {
     let verdict = |error: ChoppingError| CommandError::Verdict(error.to_string());
     let graph = chopping.analyse().map_err(verdict)?;
     let ranked = chopping.rank().map_err(verdict)?;
-    let late = chopping.rank_deciding_late().map_err(verdict)?;
     if let Some(file) = file {
         let drawn = drawing::draw(name, &graph).map_err(CommandError::File)?;
         file.write(|out| out.write_all(drawn.as_bytes()))?;
     }
     text::print(&match plan.arguments.format {
-        Format::Table => in_words(&graph, &ranked, &late),
-        Format::Json => format!("{}\n", in_json(&graph, &ranked, &late)),
+        Format::Table => in_words(&graph, &ranked),
+        Format::Json => format!("{}\n", in_json(&graph, &ranked)),
     })?;
     Ok(())
 }
@@ -126,7 +125,7 @@ fn ranks(piece: &RankedPiece) -> Option<String> {
     })
 }
 
-fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> String {
+fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph) -> String {
     let mut out = String::new();
     for procedure in &graph.procedures {
         let pieces = procedure.pieces.len();
@@ -141,12 +140,7 @@ fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> 
             let _ = writeln!(out, "  {} {star} {}", at + 1, words(procedure, &piece.classes).join("; "));
         }
     }
-    let is_the_same = late.procedures == ranked.procedures;
-    let title = if is_the_same { "by ranks (ic3, ic3+cascading)" } else { "by ranks (ic3)" };
-    print_ranked(&mut out, title, ranked);
-    if !is_the_same {
-        print_ranked(&mut out, "by ranks (ic3+cascading)", late);
-    }
+    print_ranked(&mut out, ranked);
     let _ = writeln!(out, "\nconflicts");
     for edge in &graph.edges {
         let end = |(procedure, class): (usize, usize)| {
@@ -159,8 +153,8 @@ fn in_words(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> 
     out
 }
 
-fn print_ranked(out: &mut String, title: &str, ranked: &RankedGraph) {
-    let _ = writeln!(out, "\n{title}");
+fn print_ranked(out: &mut String, ranked: &RankedGraph) {
+    let _ = writeln!(out, "\nby ranks (ic3)");
     for procedure in ranked.procedures.iter().filter(|procedure| !procedure.on_snapshot) {
         let _ = writeln!(out, "{}", procedure.name);
         for piece in &procedure.pieces {
@@ -180,7 +174,7 @@ fn ranked_in_json(ranked: &RankedGraph) -> Value {
     Value::Array(ranked.collect())
 }
 
-fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> Value {
+fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph) -> Value {
     let procedures = graph.procedures.iter().map(|procedure| {
         let pieces = procedure.pieces.iter().map(|piece| {
             json!({
@@ -205,7 +199,6 @@ fn in_json(graph: &ChoppingGraph, ranked: &RankedGraph, late: &RankedGraph) -> V
     json!({
         "procedures": procedures.collect::<Vec<_>>(),
         "by_ranks": ranked_in_json(ranked),
-        "by_ranks_deciding_late": ranked_in_json(late),
         "conflicts": edges.collect::<Vec<_>>(),
     })
 }

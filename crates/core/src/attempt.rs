@@ -147,10 +147,6 @@ pub struct Attempt<P: Protocol> {
     pub(crate) piece_ranks: Option<PieceRanks>,
     /// True if its transaction ends some time after its last piece.
     pub(crate) ends_later: bool,
-    /// True if the pieces of its transaction that have committed must be taken back: no other piece begins.
-    pub(crate) must_take_back: bool,
-    /// True if its piece cannot be taken back.
-    pub(crate) is_for_good: bool,
     /// The list of what its region retires and makes.
     pub(crate) held_back: HeldBack,
     /// The history learns of its commit only when its region has ended.
@@ -258,8 +254,6 @@ impl<P: Protocol> Attempt<P> {
             piece: Piece::Whole,
             piece_ranks: None,
             ends_later: false,
-            must_take_back: false,
-            is_for_good: false,
             held_back: HeldBack::default(),
             records_later: false,
             kept: KeptWrites::default(),
@@ -313,27 +307,11 @@ impl<P: Protocol> Attempt<P> {
         self.is_last
     }
 
-    /// The ranks of the attempt's piece, if its protocol [orders](crate::Variants::orders_pieces) pieces and this one may conflict with
+    /// The ranks of the attempt's piece, if its protocol [orders](crate::PieceOrder) pieces and this one may conflict with
     /// those of other transactions.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn piece_ranks(&self) -> Option<PieceRanks> {
         self.piece_ranks
-    }
-
-    /// True if the piece cannot be taken back: it commits when no transaction before it is in progress.
-    pub fn is_for_good(&self) -> bool {
-        self.is_for_good
-    }
-
-    /// True if it takes back what the transaction's pieces have written.
-    #[inline(always)]
-    pub fn takes_back(&self) -> bool {
-        self.piece == Piece::TakesBack
-    }
-
-    /// Has the transaction's pieces taken back, because those of one before it are, instead of beginning another one.
-    pub fn require_taking_back(&mut self) {
-        self.must_take_back = true;
     }
 
     /// The facts that the transaction has declared about itself.

@@ -7,6 +7,7 @@
 //! Each worker has an array of counts. The place of a counter there is a constant, so counting is an addition to one
 //! word, which only this worker writes.
 
+use crate::pieces::PieceOrder;
 use crate::protocol::Protocol;
 use crate::statistics::{add, bump};
 use crate::{Deferral as _, Stealing as _, deferred, graph, pieces, region};
@@ -132,7 +133,7 @@ pub(crate) type Named = [Option<&'static Counter>; COUNTERS_MAX];
 pub(crate) fn named<P: Protocol>(protocol: &P) -> Named {
     let chops = P::ALLOWS_CHOPPING && protocol.chops();
     let uses_regions = P::ALLOWS_REGIONS && protocol.uses_regions();
-    let orders = P::ALLOWS_CHOPPING && protocol.orders_pieces();
+    let orders = P::PieceOrder::of(protocol).is_some();
     let (defers, steals) = (P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some());
     let has = [defers, steals, chops, orders, uses_regions, true];
     let mut named = [None; COUNTERS_MAX];

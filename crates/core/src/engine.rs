@@ -11,6 +11,7 @@ use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::ObjectMeta;
 use crate::operations::Deferred;
+use crate::pieces::PieceOrder;
 use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
@@ -310,12 +311,7 @@ impl<P: Protocol> Engine<P> {
 
     /// True if its variant of the protocol orders pieces by [ranks](crate::PieceRanks).
     pub fn orders_pieces(&self) -> bool {
-        self.allows_chopping() && self.shared.protocol.orders_pieces()
-    }
-
-    /// True if it executes procedures in pieces that can be [taken back](crate::Variants::takes_back_pieces).
-    pub fn takes_back_pieces(&self) -> bool {
-        self.allows_chopping() && self.shared.protocol.takes_back_pieces()
+        self.allows_chopping() && P::PieceOrder::of(&self.shared.protocol).is_some()
     }
 
     /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
@@ -560,7 +556,7 @@ impl<P: Protocol> Engine<P> {
     /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
     /// that ran it. At first they do not.
     ///
-    /// The protocol tells the winner's worker ([`Protocol::rival`]), or does not know. If it tells the commit, too, the transaction is
+    /// The protocol tells the winner's worker ([`Reports::rival`](crate::Reports::rival)), or does not know. If it tells the commit, too, the transaction is
     /// known exactly; otherwise it is the one that the worker runs when the loser looks, which may be one after the true one.
     pub fn report_both_sides(&self, on: bool) {
         self.shared.origins.turn(on);

@@ -76,7 +76,7 @@ pub use commit_time::{
     Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, OutOfRange, Overflow,
 };
 pub use commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
-pub use conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin, Rival, Rivalry};
+pub use conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin, Reports, Rival, Rivalry};
 pub use counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
@@ -86,7 +86,7 @@ pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use object::{Object, ObjectMeta};
 pub use operations::{Deferred, Expression, Input};
-pub use pieces::{PieceRanks, Pieces};
+pub use pieces::{PieceOrder, PieceRanks, Pieces};
 pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
@@ -95,6 +95,7 @@ pub use protocol::{
 };
 pub use range::{RangeId, RangeLocks, RangeUse};
 pub use read_log::{LoggedRead, LoggedReads, ReadLog};
+pub use region::Elision;
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use savepoint::{SavedWrite, Saver};
 pub use segment::{Presence, Segment};

@@ -10,15 +10,6 @@
 //! - *The end.* Once the first piece has committed, the transaction must get to its end: its later pieces heed no limit of the
 //!   retry policy, no deadline and no memory limit, and do not wait at the gate of the oldest.
 //!
-//! # Taking back
-//!
-//! A protocol may [take pieces back](crate::Variants::takes_back_pieces) that have committed. The last piece of such a transaction is one
-//! that writes again what was there before ([`Pieces::take_back`]). It comes after those who have seen what is taken back have
-//! done so themselves, so nobody who has seen it has ended. It has the transaction's stamp. All that may have overwritten what it writes have
-//! the same one (the protocol sees to that), and have taken it back: so no version that was kept for a snapshot has a value that was
-//! taken back, but such as no snapshot can see. In the history the keys have their former versions again, and the
-//! transaction is an attempt that has rolled back: what it has written is of no effect, and who has read it must not commit.
-//!
 //! # Others
 //!
 //! A transaction that is not known to the analysis may see what no serial order explains, if it runs beside one between two
@@ -33,7 +24,7 @@ use crate::attempt::Attempt;
 use crate::conflicts::ConflictReport;
 use crate::counter::Counter;
 use crate::profile::Profile;
-use crate::protocol::Protocol;
+use crate::protocol::{Absent, Protocol};
 use crate::snapshot::Snapshots;
 use crate::transaction::{ObjectAccess, Stop, Transaction};
 use crate::worker::Worker;
@@ -60,16 +51,10 @@ impl Counter {
     /// Waits of pieces.
     pub const PIECE_WAITS: Counter =
         Counter::count("piece_waits", "waits of a transaction in pieces for one before it");
-    /// Transactions that were taken back.
-    pub const TAKEN_BACK: Counter = Counter::count(
-        "taken_back",
-        "transactions in pieces that were taken back after a piece had committed",
-    );
 }
 
 /// The counters of pieces that are ordered by ranks.
-pub(crate) const ORDER_COUNTERS: &[Counter] =
-    &[Counter::DEPENDENCIES, Counter::PIECE_WAITS, Counter::TAKEN_BACK];
+pub(crate) const ORDER_COUNTERS: &[Counter] = &[Counter::DEPENDENCIES, Counter::PIECE_WAITS];
 
 /// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The
 /// pieces of a transaction come in the order of ranks, and have none in common.
@@ -89,6 +74,35 @@ impl PieceRanks {
     }
 }
 
+/// A protocol that orders the pieces of different transactions by [ranks](PieceRanks), so that pieces may conflict with others than each
+/// transaction's first ([`Protocol::PieceOrder`]).
+pub trait PieceOrder<P: Protocol>: Sized {
+    /// The order of pieces of this protocol; `None` if its variant has none.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Called before each attempt at a piece: waits until the piece may begin. Nothing is held, and no epoch pinned.
+    fn before_piece(&self, attempt: &mut Attempt<P>);
+
+    /// Called at the end of a transaction in pieces: waits until those before it have ended. Nothing is held. No other piece follows, even
+    /// if the last one has not committed.
+    fn end_pieces(&self, attempt: &mut Attempt<P>);
+}
+
+impl<P: Protocol> PieceOrder<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn before_piece(&self, _attempt: &mut Attempt<P>) {
+        match *self {}
+    }
+
+    fn end_pieces(&self, _attempt: &mut Attempt<P>) {
+        match *self {}
+    }
+}
+
 /// The place of an attempt's piece in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Piece {
@@ -101,15 +115,13 @@ pub(crate) enum Piece {
     /// Neither the first nor the last.
     Middle,
     Last,
-    /// The pieces that have committed are taken back.
-    TakesBack,
 }
 
 impl Piece {
     /// True if a piece of the transaction has committed.
     #[inline(always)]
     pub(crate) fn is_later(self) -> bool {
-        matches!(self, Self::Middle | Self::Last | Self::TakesBack)
+        matches!(self, Self::Middle | Self::Last)
     }
 
     /// True if other pieces follow.
@@ -143,8 +155,6 @@ pub struct Pieces<'w, P: Protocol> {
     has_committed: bool,
     /// True if the protocol orders pieces, and must learn of the end.
     is_ordered: bool,
-    /// See [`is_void`](Self::is_void).
-    is_void: bool,
 }
 
 impl<P: Protocol> std::fmt::Debug for Pieces<'_, P> {
@@ -158,7 +168,7 @@ impl<P: Protocol> Worker<P> {
     pub fn in_pieces<R>(&mut self, run: impl FnOnce(&mut Pieces<'_, P>) -> R) -> R {
         // Not given away, so that it cannot be leaked.
         let is_ordered = self.orders_pieces();
-        let mut pieces = Pieces { worker: self, has_committed: false, is_ordered, is_void: false };
+        let mut pieces = Pieces { worker: self, has_committed: false, is_ordered };
         run(&mut pieces)
     }
 }
@@ -166,7 +176,7 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> Pieces<'_, P> {
     /// Runs a piece: as [`Worker::try_transact_as`]. The first one may fail like any transaction. Those after it are repeated until
     /// they commit; their bodies must not roll back. `is_last`: no other follows. Whatever conflicts with others is in the first
-    /// piece; or the protocol [orders](crate::Variants::orders_pieces) pieces, and each that conflicts has `ranks`, above those of the
+    /// piece; or the protocol [orders](PieceOrder) pieces, and each that conflicts has `ranks`, above those of the
     /// pieces before it. Then the first one that writes has some, if any has.
     ///
     /// # Errors
@@ -180,9 +190,6 @@ impl<P: Protocol> Pieces<'_, P> {
         is_last: bool,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        if !self.has_committed {
-            self.is_void = false;
-        }
         self.worker.attempt.piece = match (self.has_committed, is_last) {
             (false, true) => Piece::Only,
             (false, false) => Piece::First,
@@ -197,59 +204,16 @@ impl<P: Protocol> Pieces<'_, P> {
         if result.is_ok() {
             self.has_committed = self.is_ordered || !is_last;
         } else if self.is_ordered && !self.has_committed {
-            self.settle();
             // Another one that follows would be the first of another transaction.
             self.worker.end_ordered_pieces();
         }
         result
-    }
-
-    /// The next piece, the only one, cannot be taken back: it commits when no transaction before it is in progress.
-    pub fn begin_for_good(&mut self) {
-        self.worker.attempt.is_for_good = true;
-    }
-
-    /// Under a protocol that [takes pieces back](crate::Variants::takes_back_pieces): waits until all transactions before this one have
-    /// ended. From then on nobody else's rollback concerns it, unless it [is void](Self::is_void). Called before the result is told, and
-    /// before pieces without ranks that are not the first. (If the first piece has failed, that has been done.)
-    pub fn settle(&mut self) {
-        let Worker { shared, attempt, .. } = &mut *self.worker;
-        self.is_void |= !shared.protocol.settle_pieces(attempt);
-    }
-
-    /// True if those before it, or some of them, were taken back. What was to be told is void: the pieces that have
-    /// committed are to be [taken back](Self::take_back), and the transaction is to be made again.
-    #[inline]
-    pub fn is_void(&self) -> bool {
-        self.is_void || self.worker.attempt.must_take_back
-    }
-
-    /// Takes the pieces back that have committed, when those have taken theirs back who have seen them. `body` writes what was there
-    /// before, and is called again until that has committed; it does not fail.
-    pub fn take_back(
-        &mut self,
-        profile: Profile,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
-    ) {
-        if !self.has_committed {
-            return;
-        }
-        let attempt = &mut self.worker.attempt;
-        self.is_void |= std::mem::take(&mut attempt.must_take_back);
-        self.worker.shared.protocol.take_pieces_back(attempt);
-        attempt.piece = Piece::TakesBack;
-        attempt.piece_ranks = None;
-        attempt.ends_later = false;
-        let ended = self.worker.try_transact_as(profile, body);
-        assert!(ended.is_ok(), "what was there before can be written again: {ended:?}");
-        self.has_committed = false;
     }
 }
 
 impl<P: Protocol> Drop for Pieces<'_, P> {
     fn drop(&mut self) {
         self.worker.attempt.piece = Piece::Whole;
-        self.worker.attempt.is_for_good = false;
         if self.is_ordered {
             self.worker.end_ordered_pieces();
             if self.has_committed {
@@ -289,7 +253,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Draws the stamp of a piece that others follow and that only reads: the transaction's place in the order is this piece's. For a
-    /// protocol that does not [order](crate::Variants::orders_pieces) pieces, after predicates are checked and before reads are
+    /// protocol that does not [order](PieceOrder) pieces, after predicates are checked and before reads are
     /// validated.
     #[inline(always)]
     pub fn draw_stamp_of_reads(&mut self) {

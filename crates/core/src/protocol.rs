@@ -3,14 +3,16 @@
 use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
-use crate::conflicts::Rival;
+use crate::conflicts::Reports;
 use crate::counter::Counter;
 use crate::deferred::Deferral;
 use crate::graph::Stealing;
 use crate::item::ItemId;
 use crate::object::ObjectMeta;
+use crate::pieces::PieceOrder;
 use crate::range::RangeLocks;
 use crate::read_log::LoggedReads;
+use crate::region::Elision;
 use std::fmt;
 
 /// A lost conflict, as a protocol reports it.
@@ -85,6 +87,14 @@ pub trait Variants: Sized + 'static {
     /// protocol counts with [`Attempt::count`].
     const COUNTERS: &'static [Counter] = &[];
 
+    /// The maximum number of workers of an engine at a time.
+    const WORKERS_MAX: u32;
+
+    /// The maximum number of workers under the variant with these options, where it admits fewer than the others.
+    fn workers_max(_options: &Self::Options) -> u32 {
+        Self::WORKERS_MAX
+    }
+
     /// True if some variant executes procedures [in pieces](crate::Pieces).
     const ALLOWS_CHOPPING: bool = false;
 
@@ -121,18 +131,6 @@ pub trait Variants: Sized + 'static {
 
     /// True if this variant executes procedures in pieces.
     fn chops(&self) -> bool {
-        false
-    }
-
-    /// True if it orders the pieces of different transactions by [ranks](crate::PieceRanks), so that pieces may conflict with
-    /// others than each transaction's first.
-    fn orders_pieces(&self) -> bool {
-        false
-    }
-
-    /// True if it orders pieces, and those that have committed can be taken back, with all that have seen them: then procedures may
-    /// decide, and roll back, in every piece.
-    fn takes_back_pieces(&self) -> bool {
         false
     }
 
@@ -210,7 +208,8 @@ impl Abilities {
 ///   `P::validate_before_rollback` comes before it.
 ///
 /// Abilities of only some protocols are capabilities: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
-/// [`RangeLocks`](Self::RangeLocks), [`LoggedReads`](Self::LoggedReads).
+/// [`RangeLocks`](Self::RangeLocks), [`LoggedReads`](Self::LoggedReads), [`PieceOrder`](Self::PieceOrder), [`Elision`](Self::Elision),
+/// [`Reports`](Self::Reports).
 ///
 /// A protocol never sees a datatype: it handles headers, marks and items. It must never touch a value itself; it only
 /// runs the `load` that it is given, until the result is stable.
@@ -244,14 +243,6 @@ impl Abilities {
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
 pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
-    /// The maximum number of workers of an engine at a time.
-    const WORKERS_MAX: u32;
-
-    /// The maximum number of workers under the variant with these options, where it admits fewer than the others.
-    fn workers_max(_options: &Self::Options) -> u32 {
-        Self::WORKERS_MAX
-    }
-
     /// True if others may load a segment's old value after [`prepare`](Self::prepare) has returned `Ok`, until
     /// [`finish`](Self::finish) installs the new one: by [`read`](Self::read), [`read_for_update`](Self::read_for_update) or
     /// [`peek`](Self::peek). A commit then executes a fence more, so that no transaction misses it that waits for a change.
@@ -284,6 +275,12 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// Reads that leave two words in a log instead of an item; [`Absent`] if the protocol does more with them than to
     /// check them at commit.
     type LoggedReads: LoggedReads<Self>;
+    /// The order of pieces of different transactions (ic3); [`Absent`] if the protocol orders none.
+    type PieceOrder: PieceOrder<Self>;
+    /// Attempts that are one region, without the protocol's lock (dbx-tc §2.2); [`Absent`] if the lock is always taken.
+    type Elision: Elision<Self>;
+    /// Names of winners, for [reports](crate::Engine::report_both_sides) of lost conflicts; [`Absent`] if the protocol cannot tell, or loses none.
+    type Reports: Reports<Self>;
 
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
     /// itself is in [`Attempt::profile`].
@@ -333,19 +330,6 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause>;
 
-    /// Returns the worker over which an attempt loses that meets this header, as far as the header tells: the one that has the
-    /// segment locked, or the one that has changed it last. For [reports](crate::Engine::report_both_sides).
-    fn rival(&self, _attempt: &Attempt<Self>, _header: &Self::Header) -> Option<Rival> {
-        None
-    }
-
-    /// Returns a number that tells a worker's commits apart, by which [`rival`](Self::rival) names one of them. Known once
-    /// [`prepare`](Self::prepare) has returned `Ok`.
-    #[inline(always)]
-    fn commit_number(&self, _attempt: &Attempt<Self>) -> u64 {
-        0
-    }
-
     /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
 
@@ -382,48 +366,6 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
 
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
-
-    /// Called before each attempt at a piece, under a protocol that [orders](Variants::orders_pieces) them: waits until the piece may
-    /// begin, or finds that none may any more ([`Attempt::require_taking_back`]). Nothing is held, and no epoch pinned.
-    #[inline(always)]
-    fn before_piece(&self, _attempt: &mut Attempt<Self>) {}
-
-    /// Waits until all transactions before one in pieces have ended, under a protocol that [takes pieces
-    /// back](Variants::takes_back_pieces). False if one of them was taken back. Nothing is held.
-    fn settle_pieces(&self, _attempt: &mut Attempt<Self>) -> bool {
-        true
-    }
-
-    /// Tells all that have seen the pieces of a transaction that they are taken back, and waits until those have taken back their own.
-    /// Nothing is held.
-    fn take_pieces_back(&self, _attempt: &mut Attempt<Self>) {}
-
-    /// Called at the end of a transaction in pieces, under a protocol that [orders](Variants::orders_pieces) them: waits until those
-    /// before it have ended. Nothing is held. No other piece follows, even if the last one has not committed.
-    #[inline(always)]
-    fn end_pieces(&self, _attempt: &mut Attempt<Self>) {}
-
-    /// True if attempts may run [whole in a region](crate::region), without the lock that [`enter`](Self::enter) would take: then
-    /// the next two are called before a body runs.
-    #[inline(always)]
-    fn elides_locks(&self) -> bool {
-        false
-    }
-
-    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
-    #[inline(always)]
-    fn wait_to_elide(&self, _attempt: &mut Attempt<Self>) -> bool {
-        false
-    }
-
-    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
-    /// attempt enter objects without it. False if somebody has it.
-    ///
-    /// If the region is aborted, [`begin`](Self::begin) is called once more.
-    #[inline(always)]
-    fn enter_region(&self, _attempt: &mut Attempt<Self>) -> bool {
-        false
-    }
 
     /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
     /// run, or a panic has cut it short.

@@ -45,6 +45,8 @@ use std::ptr::{NonNull, null_mut};
 
 mod whole;
 
+pub use whole::Elision;
+
 /// Counters of regions.
 impl Counter {
     /// Regions that committed.

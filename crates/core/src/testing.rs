@@ -15,6 +15,7 @@ impl Variants for Unprotected {
     const VARIANTS: &'static [Variant] =
         &[Variant { name: "unprotected", summary: "for tests", source: "", for_comparison: false }];
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = 2;
     type Options = ();
 
     fn options(_: &str) -> Option<()> {
@@ -28,7 +29,6 @@ impl Variants for Unprotected {
 // SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after everything that can
 // fail.
 unsafe impl Protocol for Unprotected {
-    const WORKERS_MAX: u32 = 2;
     type Header = u64;
     type Mark = u64;
     type Local = u64;
@@ -36,6 +36,9 @@ unsafe impl Protocol for Unprotected {
     type Stealing = Absent;
     type RangeLocks = Absent;
     type LoggedReads = Absent;
+    type PieceOrder = Absent;
+    type Elision = Absent;
+    type Reports = Absent;
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }

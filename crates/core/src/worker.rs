@@ -12,7 +12,7 @@ use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::events::Events;
 use crate::hide_closure;
 use crate::operations::Deferred;
-use crate::pieces::{Piece, WholeGuard};
+use crate::pieces::{Piece, PieceOrder, WholeGuard};
 use crate::policy::{Elder, RetryPolicy};
 use crate::profile::{Isolation, Profile};
 use crate::protocol::Protocol;
@@ -363,17 +363,16 @@ impl<P: Protocol> Worker<P> {
 
     /// True if the protocol orders pieces.
     pub(crate) fn orders_pieces(&self) -> bool {
-        P::ALLOWS_CHOPPING && self.shared.protocol.orders_pieces()
+        P::PieceOrder::of(&self.shared.protocol).is_some()
     }
 
-    /// Waits until a piece may begin, where the protocol orders them. False if those before it must be taken back instead.
+    /// Waits until a piece may begin, where the protocol orders them.
     #[cold]
-    fn may_begin_piece(&mut self) -> bool {
+    fn await_piece(&mut self) {
         let Self { shared, attempt, .. } = self;
-        if shared.protocol.orders_pieces() {
-            shared.protocol.before_piece(attempt);
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.before_piece(attempt);
         }
-        !attempt.must_take_back
     }
 
     /// Ends a transaction in pieces under a protocol that orders them.
@@ -381,8 +380,9 @@ impl<P: Protocol> Worker<P> {
         let Self { shared, attempt, .. } = self;
         attempt.piece_ranks = None;
         attempt.ends_later = false;
-        attempt.must_take_back = false;
-        shared.protocol.end_pieces(attempt);
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.end_pieces(attempt);
+        }
     }
 
     /// Opens the snapshot on which a transaction will read, unless it has one.
@@ -621,8 +621,8 @@ impl<P: Protocol> Worker<P> {
         let policy = &self.shared.policy;
         let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let describe = may_give_up || Events::want_losses();
-        if P::ALLOWS_CHOPPING && self.attempt.piece != Piece::Whole && !self.may_begin_piece() {
-            return Attempted::RolledBack(Error::Rollback(Abort::INTERNAL.into()));
+        if P::ALLOWS_CHOPPING && self.attempt.piece != Piece::Whole {
+            self.await_piece();
         }
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {

@@ -9,9 +9,11 @@
 //! the knowledge of its engine.
 
 use crate::host::{Algorithm, Host};
-use crate::{Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+use crate::{
+    Chop, Drp, Ic3, McsLocking, Mocc, NaiveHtm, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking, Uncontrolled,
+};
 use hotrow_core::{
-    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Rival,
+    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reports, Rival,
     TouchedSegment, Variant, Variants,
 };
 use std::fmt;
@@ -108,6 +110,7 @@ macro_rules! hosts {
         impl Variants for Any {
             const VARIANTS: &'static [Variant] = &ALL;
             const OPAQUE: bool = false;
+            const WORKERS_MAX: u32 = u32::MAX;
             const ALLOWS_CHOPPING: bool = true;
             const ALLOWS_REGIONS: bool = true;
 
@@ -132,6 +135,12 @@ macro_rules! hosts {
                 }
             }
 
+            fn workers_max(options: &AnyOptions) -> u32 {
+                match &options.0 {
+                    $(ChosenOptions::$name(options) => <$name as Variants>::workers_max(options)),*
+                }
+            }
+
             fn is_strict(&self) -> bool {
                 each!(self, it => Variants::is_strict(it))
             }
@@ -142,14 +151,6 @@ macro_rules! hosts {
 
             fn chops(&self) -> bool {
                 each!(self, it => Variants::chops(it))
-            }
-
-            fn orders_pieces(&self) -> bool {
-                each!(self, it => Variants::orders_pieces(it))
-            }
-
-            fn takes_back_pieces(&self) -> bool {
-                each!(self, it => Variants::takes_back_pieces(it))
             }
 
             fn uses_regions(&self) -> bool {
@@ -163,16 +164,9 @@ macro_rules! hosts {
             }
         }
 
-        #[cfg(test)]
+        #[cfg(all(test, not(loom)))]
         fn are_zero_bytes_the_defaults_of_all() -> bool {
             true $(&& tests::is_zero::<$name>())*
-        }
-
-        /// The maximum number of workers under the variant with these options.
-        fn workers_max(options: &AnyOptions) -> u32 {
-            match &options.0 {
-                $(ChosenOptions::$name(options) => <$name as Algorithm>::workers_max(options)),*
-            }
         }
 
         impl Any {
@@ -241,6 +235,9 @@ macro_rules! hosts {
 
                 #[inline(always)]
                 fn local_mut(local: &mut AnyLocal) -> &mut <$name as Algorithm>::Local {
+                    if let Local::Unused = local.0 {
+                        local.0 = Local::$name(Default::default());
+                    }
                     match &mut local.0 {
                         Local::$name(local) => local,
                         _ => no_local(),
@@ -256,7 +253,9 @@ macro_rules! hosts {
     };
 }
 
-hosts![$ Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial];
+hosts![
+    $ Occ, Chop, Ic3, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial, Uncontrolled, NaiveHtm
+];
 
 #[cold]
 fn no_local() -> ! {
@@ -343,22 +342,6 @@ impl Any {
     ) -> Result<(), ConflictCause> {
         each!(self, it => Algorithm::peek(it, attempt, item, load))
     }
-
-    #[inline(never)]
-    fn read_any_logged(
-        &self,
-        attempt: &mut Attempt<Self>,
-        segment: TouchedSegment<Self>,
-        load: &mut dyn FnMut(),
-    ) -> Result<(), ConflictCause> {
-        match &self.0 {
-            Chosen::Occ(it) => LoggedReads::read(it, attempt, segment, load),
-            Chosen::Drp(it) => LoggedReads::read(it, attempt, segment, load),
-            Chosen::TicToc(it) => LoggedReads::read(it, attempt, segment, load),
-            Chosen::Tl2(it) => LoggedReads::read(it, attempt, segment, load),
-            _ => unreachable!("it logs no reads"),
-        }
-    }
 }
 
 /// Calls a function that takes what loads a value by a pointer, and returns the value of the last load.
@@ -374,7 +357,6 @@ fn keep_last<V>(
 
 // SAFETY: the protocol that it is promises the same under every host. The value of a read is that of the last call of `load`.
 unsafe impl Protocol for Any {
-    const WORKERS_MAX: u32 = u32::MAX;
     const READS_PASS_PREPARED: bool = true;
 
     type Header = AnyHeader;
@@ -384,10 +366,9 @@ unsafe impl Protocol for Any {
     type Stealing = McsLocking;
     type RangeLocks = McsLocking;
     type LoggedReads = Self;
-
-    fn workers_max(options: &AnyOptions) -> u32 {
-        workers_max(options)
-    }
+    type PieceOrder = Ic3;
+    type Elision = NaiveHtm;
+    type Reports = Self;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         self.prepare_local(&mut attempt.local);
@@ -432,14 +413,6 @@ unsafe impl Protocol for Any {
         keep_last(load, |load| self.peek_any(attempt, item, load))
     }
 
-    fn rival(&self, attempt: &Attempt<Self>, header: &AnyHeader) -> Option<Rival> {
-        each!(self, it => rival_of(it, attempt, header))
-    }
-
-    fn commit_number(&self, attempt: &Attempt<Self>) -> u64 {
-        each!(self, it => Algorithm::commit_number(it, attempt))
-    }
-
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> AnyHeader {
         each!(self, it => new_locked_header_of(it, attempt))
     }
@@ -469,46 +442,9 @@ unsafe impl Protocol for Any {
         each!(self, it => Algorithm::abort(it, attempt));
     }
 
-    fn before_piece(&self, attempt: &mut Attempt<Self>) {
-        self.prepare_local(&mut attempt.local);
-        each!(self, it => Algorithm::before_piece(it, attempt));
-    }
-
-    fn settle_pieces(&self, attempt: &mut Attempt<Self>) -> bool {
-        each!(self, it => Algorithm::settle_pieces(it, attempt))
-    }
-
-    fn take_pieces_back(&self, attempt: &mut Attempt<Self>) {
-        each!(self, it => Algorithm::take_pieces_back(it, attempt));
-    }
-
-    fn end_pieces(&self, attempt: &mut Attempt<Self>) {
-        each!(self, it => Algorithm::end_pieces(it, attempt));
-    }
-
-    fn elides_locks(&self) -> bool {
-        each!(self, it => Algorithm::elides_locks(it))
-    }
-
-    fn wait_to_elide(&self, attempt: &mut Attempt<Self>) -> bool {
-        self.prepare_local(&mut attempt.local);
-        each!(self, it => Algorithm::wait_to_elide(it, attempt))
-    }
-
-    fn enter_region(&self, attempt: &mut Attempt<Self>) -> bool {
-        each!(self, it => Algorithm::enter_region(it, attempt))
-    }
-
     fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
         each!(self, it => Algorithm::after_cleanup(it, attempt));
     }
-}
-
-fn rival_of<A: Algorithm>(algorithm: &A, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival>
-where
-    Any: Host<A>,
-{
-    algorithm.rival(attempt, <Any as Host<A>>::header(header))
 }
 
 fn new_locked_header_of<A: Algorithm>(algorithm: &A, attempt: &Attempt<Any>) -> AnyHeader
@@ -518,25 +454,58 @@ where
     <Any as Host<A>>::new_header(algorithm.new_locked_header(attempt))
 }
 
-impl LoggedReads<Any> for Any {
-    #[inline(always)]
+impl Reports<Any> for Any {
     fn of(protocol: &Any) -> Option<&Self> {
-        match &protocol.0 {
-            Chosen::Occ(_) | Chosen::Drp(_) | Chosen::TicToc(_) | Chosen::Tl2(_) => Some(protocol),
-            _ => None,
-        }
+        Some(protocol)
     }
 
-    #[inline(always)]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<Any>,
-        segment: TouchedSegment<Any>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        keep_last(load, |load| self.read_any_logged(attempt, segment, load))
+    fn rival(&self, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival> {
+        each!(self, it => Reports::<Any>::rival(it, attempt, header))
+    }
+
+    fn commit_number(&self, attempt: &Attempt<Any>) -> u64 {
+        each!(self, it => Reports::<Any>::commit_number(it, attempt))
     }
 }
+
+/// Names the protocols that log reads.
+macro_rules! logs_reads {
+    ($($name:ident),*) => {
+        impl LoggedReads<Any> for Any {
+            #[inline(always)]
+            fn of(protocol: &Any) -> Option<&Self> {
+                matches!(&protocol.0, $(Chosen::$name(_))|*).then_some(protocol)
+            }
+
+            #[inline(always)]
+            fn read<V>(
+                &self,
+                attempt: &mut Attempt<Any>,
+                segment: TouchedSegment<Any>,
+                load: impl FnMut() -> V,
+            ) -> Result<V, ConflictCause> {
+                keep_last(load, |load| self.read_any_logged(attempt, segment, load))
+            }
+        }
+
+        impl Any {
+            #[inline(never)]
+            fn read_any_logged(
+                &self,
+                attempt: &mut Attempt<Self>,
+                segment: TouchedSegment<Self>,
+                load: &mut dyn FnMut(),
+            ) -> Result<(), ConflictCause> {
+                match &self.0 {
+                    $(Chosen::$name(it) => LoggedReads::read(it, attempt, segment, load),)*
+                    _ => unreachable!("it logs no reads"),
+                }
+            }
+        }
+    };
+}
+
+logs_reads![Occ, Chop, Ic3, Drp, TicToc, Tl2];
 
 #[cfg(all(test, not(loom)))]
 mod tests {

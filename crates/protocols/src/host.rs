@@ -4,9 +4,7 @@
 //! is an [`Algorithm`]: it has types for the same three places, and reaches them through its [`Host`]. So the same text runs as a type of its
 //! own, as fast as the compiler can make it ([`hosts_itself!`]), and as one of all that [`Any`](crate::Any) can be at run time.
 
-use hotrow_core::{
-    Attempt, ConflictCause, EnterError, ItemId, ObjectMeta, Prepared, Protocol, Rival, Variants,
-};
+use hotrow_core::{Attempt, ConflictCause, EnterError, ItemId, ObjectMeta, Prepared, Protocol, Variants};
 
 /// A protocol, over the type that hosts it. Its functions are those of [`Protocol`], and mean the same.
 ///
@@ -14,8 +12,6 @@ use hotrow_core::{
 ///
 /// As for [`Protocol`], under every host.
 pub unsafe trait Algorithm: Variants + Send + Sync {
-    /// See [`Protocol::WORKERS_MAX`].
-    const WORKERS_MAX: u32;
     /// See [`Protocol::READS_PASS_PREPARED`].
     const READS_PASS_PREPARED: bool = false;
     /// See [`Protocol::TRACKS_READS`]. Where it is false, a host may track reads all the same.
@@ -27,11 +23,6 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     type Mark: Copy + Default + Send + 'static;
     /// See [`Protocol::Local`].
     type Local: Default + Send + 'static;
-
-    /// See [`Protocol::workers_max`].
-    fn workers_max(_options: &Self::Options) -> u32 {
-        Self::WORKERS_MAX
-    }
 
     /// See [`Protocol::begin`].
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
@@ -74,17 +65,6 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause>;
 
-    /// See [`Protocol::rival`].
-    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, _header: &Self::Header) -> Option<Rival> {
-        None
-    }
-
-    /// See [`Protocol::commit_number`].
-    #[inline(always)]
-    fn commit_number<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> u64 {
-        0
-    }
-
     /// See [`Protocol::new_locked_header`].
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Self::Header;
 
@@ -112,40 +92,6 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
 
     /// See [`Protocol::abort`].
     fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
-
-    /// See [`Protocol::before_piece`].
-    #[inline(always)]
-    fn before_piece<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    /// See [`Protocol::settle_pieces`].
-    fn settle_pieces<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
-        true
-    }
-
-    /// See [`Protocol::take_pieces_back`].
-    fn take_pieces_back<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    /// See [`Protocol::end_pieces`].
-    #[inline(always)]
-    fn end_pieces<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    /// See [`Protocol::elides_locks`].
-    #[inline(always)]
-    fn elides_locks(&self) -> bool {
-        false
-    }
-
-    /// See [`Protocol::wait_to_elide`].
-    #[inline(always)]
-    fn wait_to_elide<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
-        false
-    }
-
-    /// See [`Protocol::enter_region`].
-    #[inline(always)]
-    fn enter_region<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> bool {
-        false
-    }
 
     /// See [`Protocol::after_cleanup`].
     #[inline(always)]
@@ -240,17 +186,12 @@ macro_rules! hosts_itself {
 
         // SAFETY: the algorithm promises the same of every host.
         unsafe impl hotrow_core::Protocol for $algorithm {
-            const WORKERS_MAX: u32 = <$algorithm as $crate::host::Algorithm>::WORKERS_MAX;
             const READS_PASS_PREPARED: bool = <$algorithm as $crate::host::Algorithm>::READS_PASS_PREPARED;
             const TRACKS_READS: bool = <$algorithm as $crate::host::Algorithm>::TRACKS_READS;
             type Header = <$algorithm as $crate::host::Algorithm>::Header;
             type Mark = <$algorithm as $crate::host::Algorithm>::Mark;
             type Local = <$algorithm as $crate::host::Algorithm>::Local;
             $(type $capability = $type;)*
-
-            fn workers_max(options: &<$algorithm as hotrow_core::Variants>::Options) -> u32 {
-                <$algorithm as $crate::host::Algorithm>::workers_max(options)
-            }
 
             #[inline(always)]
             fn begin(&self, attempt: &mut hotrow_core::Attempt<Self>) {
@@ -301,19 +242,6 @@ macro_rules! hosts_itself {
                 $crate::host::Algorithm::peek(self, attempt, item, load)
             }
 
-            fn rival(
-                &self,
-                attempt: &hotrow_core::Attempt<Self>,
-                header: &Self::Header,
-            ) -> Option<hotrow_core::Rival> {
-                $crate::host::Algorithm::rival(self, attempt, header)
-            }
-
-            #[inline(always)]
-            fn commit_number(&self, attempt: &hotrow_core::Attempt<Self>) -> u64 {
-                $crate::host::Algorithm::commit_number(self, attempt)
-            }
-
             #[inline(always)]
             fn new_locked_header(&self, attempt: &hotrow_core::Attempt<Self>) -> Self::Header {
                 $crate::host::Algorithm::new_locked_header(self, attempt)
@@ -352,39 +280,6 @@ macro_rules! hosts_itself {
             #[inline(always)]
             fn abort(&self, attempt: &mut hotrow_core::Attempt<Self>) {
                 $crate::host::Algorithm::abort(self, attempt);
-            }
-
-            #[inline(always)]
-            fn before_piece(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::before_piece(self, attempt);
-            }
-
-            fn settle_pieces(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
-                $crate::host::Algorithm::settle_pieces(self, attempt)
-            }
-
-            fn take_pieces_back(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::take_pieces_back(self, attempt);
-            }
-
-            #[inline(always)]
-            fn end_pieces(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::end_pieces(self, attempt);
-            }
-
-            #[inline(always)]
-            fn elides_locks(&self) -> bool {
-                $crate::host::Algorithm::elides_locks(self)
-            }
-
-            #[inline(always)]
-            fn wait_to_elide(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
-                $crate::host::Algorithm::wait_to_elide(self, attempt)
-            }
-
-            #[inline(always)]
-            fn enter_region(&self, attempt: &mut hotrow_core::Attempt<Self>) -> bool {
-                $crate::host::Algorithm::enter_region(self, attempt)
             }
 
             #[inline(always)]

@@ -5,12 +5,17 @@
 
 #[cfg(not(loom))]
 mod any;
+mod chop;
 mod crowd;
 mod drp;
 mod host;
+mod ic3;
+mod latch;
 mod lock_wait;
 mod locking;
 mod mocc;
+mod naive_htm;
+mod none;
 mod occ;
 mod per_worker;
 mod plor;
@@ -29,19 +34,23 @@ mod worker_states;
 
 #[cfg(not(loom))]
 pub use any::{Any, AnyHeader, AnyLocal, AnyMark, AnyOptions};
+pub use chop::{Chop, ChopLocal, ChopOptions, FallbackLocks};
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
+pub use ic3::{Ic3, Ic3Local};
 pub use locking::{LockWords, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 /// In models, whose words cannot be made of zero bytes, the first protocol stands for all.
 #[cfg(loom)]
 pub use occ::Occ as Any;
-pub use occ::{FallbackLocks, Occ, OccLocal, OccOptions};
+pub use occ::{Occ, OccLocal};
+pub use naive_htm::NaiveHtm;
+pub use none::Uncontrolled;
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol, for_each_protocol,
     names, with_protocol,
 };
-pub use serial::{Serial, SerialLocal, SerialOptions};
+pub use serial::{Serial, SerialLocal};
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};

@@ -50,7 +50,8 @@ pub use word::{HeatedVersion, HeatedWord};
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant,
+    Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
@@ -234,6 +235,7 @@ impl Variants for Mocc {
         for_comparison: false,
     }];
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = word::READERS_MAX;
 
     type Options = ();
 
@@ -249,7 +251,6 @@ impl Variants for Mocc {
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or they
 // hold the lock in shared mode themselves. Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for Mocc {
-    const WORKERS_MAX: u32 = word::READERS_MAX;
     type Header = HeatedWord;
     type Mark = MoccMark;
     type Local = MoccLocal;
@@ -358,7 +359,17 @@ unsafe impl Algorithm for Mocc {
     }
 }
 
-hosts_itself!(Mocc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
+impl<H: Host<Mocc>> Reports<H> for Mocc {
+    fn of(_protocol: &H) -> Option<&Self> {
+        None
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
+        None
+    }
+}
+
+hosts_itself!(Mocc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

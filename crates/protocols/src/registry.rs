@@ -219,7 +219,7 @@ mod tests {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown protocol \"ocm\"; there are: occ, chop, chop-htm, ic3, ic3+cascading, dbx, plor, plor+dwa, plor+optimistic, \
+            "unknown protocol \"ocm\"; there are: occ, chop, chop-htm, dbx, ic3, plor, plor+dwa, plor+optimistic, \
              plor+latched, plor+deadline, drp, drp+tame, drp+opaque, drp+exclusive, deferred-2pl, deferred-2pl+exclusive, tictoc, \
              mocc, wound-wait, wait-die, no-wait, steal, steal-basic, 2pl-mcs, tl2, serial, none, naive-htm"
         );

@@ -11,12 +11,6 @@
 //! without a deadline for a transaction of its own (two that [`Worker::begin`](hotrow_core::Worker::begin) holds open, or one
 //! that was leaked) gets [`Misuse::Nested`](hotrow_core::Misuse::Nested) instead.
 //!
-//! # Without the lock
-//!
-//! `none` leaves the lock out. It admits one worker at a time, so there is nothing to control: it is the limit that
-//! protocols are measured against, not a protocol. A transaction still does what it must do under any protocol: it finds
-//! its own pending writes, keeps them until it commits, and drops them if it rolls back.
-//!
 //! # Why it is serializable
 //!
 //! Transactions follow each other in the order in which they take the lock. Each sees the state that the one before
@@ -37,229 +31,222 @@
 mod lock;
 
 use crate::host::{Algorithm, Host, hosts_itself};
+use crate::registry::only;
 use crate::worker_states::{self, AttemptStamp};
-use hotrow_core::region::UNFIT;
-use hotrow_core::{Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Reason, Variant, Variants};
+use hotrow_core::{Absent, Attempt, EnterError, Reason, Reports, Rival, Variant, Variants};
 use hotrow_sync::profile::waiting;
-use hotrow_sync::region;
-use lock::{EngineLock, Holder};
+pub(crate) use lock::{EngineLock, Holder};
 
 /// One lock around all transactions of an engine: H-Store, VLDB 2008.
 #[derive(Debug)]
 pub struct Serial {
     lock: EngineLock,
-    options: SerialOptions,
-}
-
-/// The difference between `serial` and `none`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SerialOptions {
-    /// Transactions of all workers follow each other: `serial`.
-    Locked,
-    /// There is one worker, and no lock: `none`.
-    OneWorker,
-    /// As `Locked`, but transactions first try to do without the lock, as one hardware transaction each: `naive-htm`.
-    Elided,
 }
 
 /// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct SerialLocal {
-    /// The worker's attempt as the holder of the engine's lock, if it is that; without a lock each attempt is.
-    holds: Option<Holder>,
+    /// The worker's attempt as the holder of the engine's lock, if it is that.
+    pub(crate) holds: Option<Holder>,
     /// The identity under which the worker waits.
     stamp: AttemptStamp,
 }
 
-impl Serial {
-    #[cold]
-    #[inline(never)]
-    fn wait<H: Host<Self>>(&self, attempt: &mut Attempt<H>, holder: Holder) -> Result<(), EnterError> {
-        if self.lock.is_held_by(holder) && attempt.wait_max().time().is_none() {
-            return Err(EnterError::Nested);
-        }
-        let _waiting = waiting("the lock of all objects", 0);
-        H::local_mut(&mut attempt.local).stamp =
-            self.lock.begin_wait(attempt, H::local(&attempt.local).stamp);
-        if !self.lock.wait(H::local(&attempt.local).stamp, holder, || attempt.wait_max()) {
-            return Err(EnterError::Lost(Reason::WriteLocked));
-        }
-        H::local_mut(&mut attempt.local).holds = Some(holder);
-        Ok(())
-    }
+/// A protocol that runs one transaction at a time, under the engine's lock.
+pub(crate) trait Locked: Algorithm<Local = SerialLocal> {
+    /// Returns the lock.
+    fn lock(&self) -> &EngineLock;
+}
 
-    #[inline(always)]
-    fn release<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        if let Some(holder) = H::local_mut(&mut attempt.local).holds.take()
-            && self.options != SerialOptions::OneWorker
-            && holder != Holder::ELIDED
-        {
-            self.lock.unlock(holder);
-        }
+/// Takes the lock for an attempt, unless it holds it.
+#[inline(always)]
+pub(crate) fn enter<A: Locked, H: Host<A>>(
+    algorithm: &A,
+    attempt: &mut Attempt<H>,
+) -> Result<(), EnterError> {
+    if H::local(&attempt.local).holds.is_some() {
+        return Ok(());
+    }
+    let holder = Holder::on_thread(attempt.thread());
+    if !algorithm.lock().try_lock(holder) {
+        return wait(algorithm, attempt, holder);
+    }
+    H::local_mut(&mut attempt.local).holds = Some(holder);
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn wait<A: Locked, H: Host<A>>(
+    algorithm: &A,
+    attempt: &mut Attempt<H>,
+    holder: Holder,
+) -> Result<(), EnterError> {
+    let lock = algorithm.lock();
+    if lock.is_held_by(holder) && attempt.wait_max().time().is_none() {
+        return Err(EnterError::Nested);
+    }
+    let _waiting = waiting("the lock of all objects", 0);
+    let stamp = lock.begin_wait(attempt, H::local(&attempt.local).stamp);
+    H::local_mut(&mut attempt.local).stamp = stamp;
+    if !lock.wait(stamp, holder, || attempt.wait_max()) {
+        return Err(EnterError::Lost(Reason::WriteLocked));
+    }
+    H::local_mut(&mut attempt.local).holds = Some(holder);
+    Ok(())
+}
+
+/// Releases the lock, if the attempt, or one that was leaked, holds it.
+#[inline(always)]
+pub(crate) fn release<A: Locked, H: Host<A>>(algorithm: &A, attempt: &mut Attempt<H>) {
+    if let Some(holder) = H::local_mut(&mut attempt.local).holds.take()
+        && holder != Holder::ELIDED
+    {
+        algorithm.lock().unlock(holder);
     }
 }
 
+/// The functions of a protocol under which nothing changes while an attempt runs: reads leave no items, nothing is validated, and a commit
+/// only installs. Headers and marks are empty.
+macro_rules! runs_alone {
+    () => {
+        const TRACKS_READS: bool = false;
+        type Header = ();
+        type Mark = ();
+
+        #[inline(always)]
+        fn read<H: $crate::host::Host<Self>, V>(
+            &self,
+            _: &mut hotrow_core::Attempt<H>,
+            _: hotrow_core::ItemId,
+            mut load: impl FnMut() -> V,
+        ) -> Result<V, hotrow_core::ConflictCause> {
+            Ok(load())
+        }
+
+        #[inline(always)]
+        fn write<H: $crate::host::Host<Self>>(
+            &self,
+            _: &mut hotrow_core::Attempt<H>,
+            _: hotrow_core::ItemId,
+        ) -> Result<(), hotrow_core::ConflictCause> {
+            Ok(())
+        }
+
+        #[inline(always)]
+        fn peek<H: $crate::host::Host<Self>, V>(
+            &self,
+            _: &mut hotrow_core::Attempt<H>,
+            _: hotrow_core::ItemId,
+            mut load: impl FnMut() -> V,
+        ) -> Result<V, hotrow_core::ConflictCause> {
+            Ok(load())
+        }
+
+        #[inline(always)]
+        fn new_locked_header<H: $crate::host::Host<Self>>(&self, _: &hotrow_core::Attempt<H>) {}
+
+        #[inline]
+        fn prepare<H: $crate::host::Host<Self>>(
+            &self,
+            attempt: &mut hotrow_core::Attempt<H>,
+        ) -> Result<(), hotrow_core::ConflictCause> {
+            // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
+            attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))?;
+            self.draw_stamp(attempt);
+            Ok(())
+        }
+
+        #[inline]
+        fn finish<H: $crate::host::Host<Self>>(&self, prepared: hotrow_core::Prepared<'_, H>) {
+            prepared.install_all(|_| (), |_| ());
+        }
+
+        #[inline]
+        fn abort<H: $crate::host::Host<Self>>(&self, _: &mut hotrow_core::Attempt<H>) {}
+    };
+}
+pub(crate) use runs_alone;
+
 impl Variants for Serial {
-    const VARIANTS: &'static [Variant] = &[
-        Variant {
-            name: "serial",
-            summary: "one lock around the database: one transaction at a time, without concurrency control",
-            source: "H-Store, VLDB 2008",
-            for_comparison: false,
-        },
-        Variant {
-            name: "none",
-            summary: "no concurrency control, one worker only: the limit for all others",
-            source: "-",
-            for_comparison: false,
-        },
-        Variant {
-            name: "naive-htm",
-            summary: "serial, each transaction whole in one hardware transaction; where there are none, as on most machines, it is serial",
-            source: "dbx-tc §2.2",
-            for_comparison: true,
-        },
-    ];
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "serial",
+        summary: "one lock around the database: one transaction at a time, without concurrency control",
+        source: "H-Store, VLDB 2008",
+        for_comparison: false,
+    }];
     // Other transactions have ended when an attempt sees its first value.
     const OPAQUE: bool = true;
     const CONCURRENT: bool = false;
-    const ALLOWS_REGIONS: bool = true;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
-    type Options = SerialOptions;
+    type Options = ();
 
-    fn options(name: &str) -> Option<SerialOptions> {
-        match name {
-            "serial" => Some(SerialOptions::Locked),
-            "none" => Some(SerialOptions::OneWorker),
-            "naive-htm" => Some(SerialOptions::Elided),
-            _ => None,
-        }
+    fn options(name: &str) -> Option<()> {
+        only(Self::VARIANTS, name)
     }
 
-    fn name(options: &SerialOptions) -> String {
-        match options {
-            SerialOptions::Locked => String::from("serial"),
-            SerialOptions::OneWorker => String::from("none"),
-            SerialOptions::Elided => String::from("naive-htm"),
-        }
+    fn new((): &()) -> Self {
+        Self { lock: EngineLock::new() }
     }
+}
 
-    fn uses_regions(&self) -> bool {
-        self.options == SerialOptions::Elided
+impl Serial {
+    #[inline(always)]
+    fn draw_stamp<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        attempt.draw_stamp();
     }
+}
 
-    fn new(options: &SerialOptions) -> Self {
-        Self { lock: EngineLock::new(), options: *options }
+impl Locked for Serial {
+    #[inline(always)]
+    fn lock(&self) -> &EngineLock {
+        &self.lock
     }
 }
 
 // SAFETY: an attempt that has entered an object holds the engine's lock until after its cleanup, and there is one
-// holder at a time. Without the lock there is one worker, and so one attempt. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
+// holder at a time. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
 unsafe impl Algorithm for Serial {
-    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
-
-    fn workers_max(options: &SerialOptions) -> u32 {
-        match options {
-            SerialOptions::OneWorker => 1,
-            SerialOptions::Locked | SerialOptions::Elided => <Self as Algorithm>::WORKERS_MAX,
-        }
-    }
-
-    const TRACKS_READS: bool = false;
-    type Header = ();
-    type Mark = ();
     type Local = SerialLocal;
+
+    runs_alone!();
 
     #[inline(always)]
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         // Held only if the worker's previous transaction was leaked.
-        self.release(attempt);
-        if self.options == SerialOptions::OneWorker {
-            H::local_mut(&mut attempt.local).holds = Some(Holder::on_thread(0));
-        }
+        release(self, attempt);
     }
 
     #[inline(always)]
     fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), EnterError> {
-        if H::local(&attempt.local).holds.is_some() {
-            return Ok(());
-        }
-        let holder = Holder::on_thread(attempt.thread());
-        if !self.lock.try_lock(holder) {
-            return self.wait(attempt, holder);
-        }
-        H::local_mut(&mut attempt.local).holds = Some(holder);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn read<H: Host<Self>, V>(
-        &self,
-        _: &mut Attempt<H>,
-        _: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        Ok(load())
-    }
-
-    #[inline(always)]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        _: &mut Attempt<H>,
-        _: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        Ok(load())
-    }
-
-    #[inline(always)]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) {}
-
-    #[inline]
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
-        // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
-        attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))?;
-        if attempt.draw_stamp() && H::local(&attempt.local).holds == Some(Holder::ELIDED) {
-            // What it replaces must be kept for snapshots, which a region does not do.
-            region::abort::<UNFIT>();
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
-        prepared.install_all(|_| (), |_| ());
-    }
-
-    #[inline]
-    fn abort<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    #[inline(always)]
-    fn elides_locks(&self) -> bool {
-        self.options == SerialOptions::Elided && region::is_available()
-    }
-
-    fn wait_to_elide<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> bool {
-        self.lock.wait_until_free(|| attempt.wait_max())
-    }
-
-    #[inline]
-    fn enter_region<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> bool {
-        H::local_mut(&mut attempt.local).holds = Some(Holder::ELIDED);
-        self.lock.is_free()
+        enter(self, attempt)
     }
 
     #[inline(always)]
     fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        self.release(attempt);
+        release(self, attempt);
     }
 }
 
-hosts_itself!(Serial { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
+impl<H: Host<Serial>> Reports<H> for Serial {
+    fn of(_protocol: &H) -> Option<&Self> {
+        None
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
+        None
+    }
+}
+
+hosts_itself!(Serial {
+    Deferral = Absent,
+    Stealing = Absent,
+    RangeLocks = Absent,
+    LoggedReads = Absent,
+    PieceOrder = Absent,
+    Elision = Absent,
+    Reports = Absent,
+});

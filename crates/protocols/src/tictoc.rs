@@ -90,8 +90,8 @@ use crate::host::{Algorithm, Host, hosts_itself};
 use crate::reads;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, TouchedSegment,
-    Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, Reports, Rival,
+    TouchedSegment, Variant, Variants,
 };
 use late_reads::LateReads;
 
@@ -239,6 +239,7 @@ impl Variants for TicToc {
         for_comparison: false,
     }];
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = u32::MAX;
     const STRICT: bool = false;
 
     type Options = ();
@@ -255,7 +256,6 @@ impl Variants for TicToc {
 // SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
 // (`TimestampWord::stable`, `lock`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for TicToc {
-    const WORKERS_MAX: u32 = u32::MAX;
     type Header = TimestampWord;
     type Mark = Timestamps;
     type Local = TicTocLocal;
@@ -363,7 +363,17 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
     }
 }
 
-hosts_itself!(TicToc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = TicToc });
+impl<H: Host<TicToc>> Reports<H> for TicToc {
+    fn of(_protocol: &H) -> Option<&Self> {
+        None
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
+        None
+    }
+}
+
+hosts_itself!(TicToc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = TicToc, PieceOrder = Absent, Elision = Absent, Reports = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -36,7 +36,7 @@ use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord, Versioned};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Rival,
+    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Reports, Rival,
     TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -127,6 +127,7 @@ impl Variants for Tl2 {
         for_comparison: false,
     }];
     const OPAQUE: bool = true;
+    const WORKERS_MAX: u32 = version::WORKERS_MAX;
 
     type Options = ();
 
@@ -142,7 +143,6 @@ impl Variants for Tl2 {
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
 // (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for Tl2 {
-    const WORKERS_MAX: u32 = version::WORKERS_MAX;
     type Header = VersionWord;
     type Mark = Version;
     type Local = Tl2Local;
@@ -190,15 +190,6 @@ unsafe impl Algorithm for Tl2 {
             self.extend(attempt)?;
         }
         Err(ConflictCause::item(Reason::ReadChanged, item))
-    }
-
-    fn rival<H: Host<Self>>(&self, attempt: &Attempt<H>, header: &VersionWord) -> Option<Rival> {
-        version::rival::<Self, H>(attempt, header)
-    }
-
-    #[inline]
-    fn commit_number<H: Host<Self>>(&self, attempt: &Attempt<H>) -> u64 {
-        H::local(&attempt.local).commit
     }
 
     #[inline]
@@ -274,7 +265,23 @@ impl<H: Host<Tl2>> LoggedReads<H> for Tl2 {
 
 impl Versioned for Tl2 {}
 
-hosts_itself!(Tl2 { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Tl2 });
+impl<H: Host<Tl2>> Reports<H> for Tl2 {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        version::rival::<Tl2, H>(attempt, H::header(header))
+    }
+
+    #[inline]
+    fn commit_number(&self, attempt: &Attempt<H>) -> u64 {
+        H::local(&attempt.local).commit
+    }
+}
+
+hosts_itself!(Tl2 { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Tl2, PieceOrder = Absent, Elision = Absent, Reports = Tl2 });
 
 #[cfg(all(test, loom))]
 mod models;

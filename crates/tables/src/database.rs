@@ -258,7 +258,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
     /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
-    /// stays (but `ic3+cascading` takes it back). An insertion whose result the procedure does not use must have a key of its own.
+    /// stays. An insertion whose result the procedure does not use must have a key of its own.
     /// Changes that are [published later](Chopping::publish) are made in the last piece; procedures that read them in between are
     /// aborted and made again.
     ///
@@ -266,11 +266,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = if self.orders_pieces() {
-            chopping.ranked_plan(self.takes_back_pieces())?
-        } else {
-            chopping.plan()?
-        };
+        let plan = if self.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
         if plan.publishes() {
             let _ = self.shared.marks.set(Marks::new(self.id()));
         }

@@ -49,11 +49,6 @@ impl<P: Protocol> Attempt<P> {
             return;
         };
         *log_goes_on = false;
-        if outcome == Ended::Committed && *piece == Piece::TakesBack {
-            log.undo_piece();
-            log.end(Ended::RolledBack);
-            return;
-        }
         if outcome == Ended::Committed {
             log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
             if piece.goes_on() || *ends_later {
@@ -127,7 +122,7 @@ impl<P: Protocol> Attempt<P> {
                 log.will_write(*id, recorded, effect);
             }
         }
-        log.sort_writes(self.piece == Piece::TakesBack);
+        log.sort_writes();
     }
 
     #[cold]

@@ -31,7 +31,7 @@ pub struct Rivalry {
     /// The transaction that lost. `None` if it has no name: it was stepped by hand, or there are too many names.
     pub loser: Option<Origin>,
     /// The transaction that had the value, or had changed it. `None` if the protocol does not know: see
-    /// [`Protocol::rival`](crate::Protocol::rival).
+    /// [`Reports::rival`](crate::Reports::rival).
     pub winner: Option<Origin>,
     /// Attempts lost.
     pub conflicts: u64,

@@ -189,10 +189,6 @@ pub(crate) struct Log {
     used: usize,
     /// Bytes of the worker's events when the attempt's current piece began.
     piece_begins: usize,
-    /// The keys written so far, with the versions that they had before.
-    replaced: Vec<(u32, u64)>,
-    /// True if the pending writes take back what was written in earlier pieces.
-    takes_back: bool,
     /// Bytes of the last read.
     last_read: usize,
     /// The key and version of the last read.
@@ -220,8 +216,6 @@ impl Log {
             reads_count: true,
             used: 0,
             piece_begins: 0,
-            replaced: Vec::new(),
-            takes_back: false,
             last_read: 0,
             last_found: (0, 0),
             place: 0,
@@ -276,7 +270,6 @@ impl Log {
         self.place = 0;
         let stamp = begun.unwrap_or_else(|| self.recorder.stamp());
         self.add(Event::Begin { attempt, stamp });
-        self.replaced.clear();
     }
 
     pub(crate) fn end(&mut self, outcome: Ended) {
@@ -395,28 +388,18 @@ impl Log {
         self.writes.push((item, recorded, kind));
     }
 
-    /// Sorts the notes, when all pending writes have been noted. `takes_back`: they take back what the attempt has written in earlier
-    /// pieces.
-    pub(crate) fn sort_writes(&mut self, takes_back: bool) {
-        self.takes_back = takes_back;
+    /// Sorts the notes, when all pending writes have been noted.
+    pub(crate) fn sort_writes(&mut self) {
         self.writes.sort_unstable_by_key(|(item, ..)| *item);
     }
 
-    /// Gives a key a new version, right after its pending write was installed; or the one that it had before the attempt, if the
-    /// write takes back what an earlier piece has written.
+    /// Gives a key a new version, right after its pending write was installed.
     pub(crate) fn installed(&mut self, item: ItemId) {
         let Ok(at) = self.writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
         let (_, recorded, kind) = &self.writes[at];
         region::note(&raw const recorded.version, true);
-        if self.takes_back {
-            let former = self.replaced.iter().find(|(key, _)| *key == recorded.key);
-            let (_, former) = former.expect("the attempt has written the key before");
-            recorded.version.store(*former, Ordering::Release);
-            return;
-        }
         let version = self.recorder.next();
         let replaced = recorded.version.swap(version, Ordering::AcqRel);
-        self.replaced.push((recorded.key, replaced));
         let write = Event::Write { key: recorded.key, replaced, version, kind: *kind };
         self.add(write);
     }

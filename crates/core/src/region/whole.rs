@@ -1,7 +1,7 @@
 //! Attempts that are one region from the first operation to the last change: lock elision (dbx-tc §2.2).
 //!
 //! The body and its commit, cleanup included, run in a region that has read the word of the lock which the protocol would take
-//! ([`Protocol::enter_region`]). If the region commits, it is as if the attempt had held the lock at that moment.
+//! ([`Elision`]). If the region commits, it is as if the attempt had held the lock at that moment.
 //!
 //! The region is tried again within the same attempt, which forgets what it has done (`Attempt::reopen`). In the end, and if the attempt
 //! wants anything but to commit, it goes on as any other does, with the lock: so a body's error or panic comes from an attempt without a
@@ -14,12 +14,44 @@
 //! ([`made_in_region`](super::made_in_region)). Values that it has dropped or taken apart in the region are leaked.
 
 use super::{LOCKED, Tries, UNFIT};
+use crate::attempt::Attempt;
 use crate::deferred::Execution;
 use crate::history::Ended;
-use crate::protocol::Protocol;
+use crate::protocol::{Absent, Protocol};
 use crate::transaction::{ObjectAccess, Transaction};
 use crate::worker::{is_rolling_back, set_rollback};
 use hotrow_sync::region::{self, Abort};
+
+/// A protocol under which attempts may run [whole in a region](crate::region), without the lock that [`Protocol::enter`] would take
+/// ([`Protocol::Elision`]).
+pub trait Elision<P: Protocol>: Sized {
+    /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
+    fn wait_to_elide(&self, attempt: &mut Attempt<P>) -> bool;
+
+    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
+    /// attempt enter objects without it. False if somebody has it.
+    ///
+    /// If the region is aborted, [`Protocol::begin`] is called once more.
+    fn enter_region(&self, attempt: &mut Attempt<P>) -> bool;
+}
+
+impl<P: Protocol> Elision<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn wait_to_elide(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn enter_region(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+}
 
 /// The number of values that a region may retire.
 const RETIRED_MAX: usize = 1 << 10;
@@ -32,20 +64,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Option<B> {
-        if P::ALLOWS_REGIONS && self.protocol.elides_locks() && self.attempt.snapshot.is_none() {
-            self.try_regions(body)
-        } else {
-            None
+        match P::Elision::of(self.protocol) {
+            Some(elision) if self.attempt.snapshot.is_none() => self.try_regions(elision, body),
+            _ => None,
         }
     }
 
     fn try_regions<B, E>(
         &mut self,
+        elision: &P::Elision,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Option<B> {
         let mut tries = Tries::new();
-        while !self.attempt.are_commits_stamped() && self.protocol.wait_to_elide(self.attempt) {
-            let result = self.try_region(body);
+        while !self.attempt.are_commits_stamped() && elision.wait_to_elide(self.attempt) {
+            let result = self.try_region(elision, body);
             self.attempt.count_region(&result);
             match result {
                 Ok(result) => return Some(result),
@@ -59,6 +91,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     fn try_region<B, E>(
         &mut self,
+        elision: &P::Elision,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Result<B, Abort> {
         let engine = self.engine;
@@ -68,7 +101,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             log.end_piece();
         }
         let work = || {
-            if !self.protocol.enter_region(self.attempt) {
+            if !elision.enter_region(self.attempt) {
                 region::abort::<LOCKED>();
                 return None;
             }

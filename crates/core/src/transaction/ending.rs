@@ -4,10 +4,10 @@ use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::abort::Misuse;
 use crate::attempt::Attempt;
 use crate::commit::{NotLogged, Prepared};
+use crate::conflicts::Reports;
 use crate::counter::Counter;
 use crate::durability::NotDurable;
 use crate::history::Ended;
-use crate::pieces::Piece;
 use crate::protocol::Protocol;
 use crate::users_code::Panics;
 use hotrow_sync::profile;
@@ -75,7 +75,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.open = false;
             let is_watched = self.waiting().has_watchers();
             if self.slot.origins.is_on() {
-                self.slot.activity.commits(self.protocol.commit_number(self.attempt));
+                let reports = P::Reports::of(self.protocol);
+                let number = reports.map_or(0, |reports| reports.commit_number(self.attempt));
+                self.slot.activity.commits(number);
             }
             self.protocol.finish(Prepared::new(self.attempt));
             self.attempt.wakes = is_watched || P::READS_PASS_PREPARED && self.waiting().has_watchers_now();
@@ -90,7 +92,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 piece if P::ALLOWS_CHOPPING && piece.goes_on() => {
                     self.counters().count(const { Counter::PIECES.place::<P>() });
                 }
-                Piece::TakesBack => self.counters().count(const { Counter::TAKEN_BACK.place::<P>() }),
                 // Counted when it has ended.
                 _ if P::ALLOWS_CHOPPING && self.attempt.ends_later => {}
                 _ => self.slot.counters.commit(),

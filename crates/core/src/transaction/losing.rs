@@ -2,7 +2,7 @@
 
 use super::{ALL_KEYS, ObjectAccess, Stop};
 use crate::abort::{Abort, Misuse, Reason};
-use crate::conflicts::{ConflictReport, Loss, Rival};
+use crate::conflicts::{ConflictReport, Loss, Reports, Rival};
 use crate::item::{ItemId, TouchedSegment};
 use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
@@ -45,7 +45,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let is_reported = self.slot.origins.is_on();
         let identified = |touched: &'a TouchedSegment<P>| {
             let segment = touched.segment();
-            let rival = if is_reported { self.protocol.rival(self.attempt, touched.header()) } else { None };
+            let reports = P::Reports::of(self.protocol).filter(|_| is_reported);
+            let rival = reports.and_then(|reports| reports.rival(self.attempt, touched.header()));
             // SAFETY: the segment is its object's, and in memory until the attempt ends.
             let identity = contained(|| unsafe { touched.object().identify(segment) });
             (touched.object(), identity.unwrap_or_default(), Ok(segment), rival)

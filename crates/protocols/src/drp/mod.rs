@@ -100,7 +100,7 @@ use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
     Absent, Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads,
-    ObjectMeta, Prepared, Reason, Rival, TouchedSegment, Variant, Variants,
+    ObjectMeta, Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use options::DrpOptions;
@@ -333,6 +333,7 @@ impl KeepsVersions for Drp {
 impl Variants for Drp {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = ticket_lock::WORKERS_MAX;
 
     type Options = DrpOptions;
 
@@ -358,7 +359,6 @@ impl Variants for Drp {
 // exclusive turns, each once, after everything that can fail. (A line that has been left is passed over, and rows
 // that the attempt has made have no ticket.)
 unsafe impl Algorithm for Drp {
-    const WORKERS_MAX: u32 = ticket_lock::WORKERS_MAX;
     type Header = TicketLock;
     type Mark = DrpMark;
     type Local = DrpLocal;
@@ -452,10 +452,6 @@ unsafe impl Algorithm for Drp {
             // The value is not kept, so it cannot be checked: read again.
         }
         Err(ConflictCause::item(Reason::ReadChanged, id))
-    }
-
-    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &TicketLock) -> Option<Rival> {
-        header.last_writer()
     }
 
     #[inline]
@@ -632,4 +628,15 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
     }
 }
 
-hosts_itself!(Drp { Deferral = Drp, Stealing = Absent, RangeLocks = Absent, LoggedReads = Drp });
+impl<H: Host<Drp>> Reports<H> for Drp {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        H::header(header).last_writer()
+    }
+}
+
+hosts_itself!(Drp { Deferral = Drp, Stealing = Absent, RangeLocks = Absent, LoggedReads = Drp, PieceOrder = Absent, Elision = Absent, Reports = Drp });

@@ -62,13 +62,6 @@ pub(crate) struct Predecessor {
     serial: u64,
 }
 
-impl Predecessor {
-    /// Its number among the commits of its worker.
-    pub(crate) fn serial(self) -> u64 {
-        self.serial
-    }
-}
-
 /// Number of places to wait at. Each awaited condition has a number; several numbers share a place.
 const PLACES: usize = if cfg!(test) { 2 } else { 64 };
 

@@ -34,7 +34,7 @@ pub use lock::LockWords;
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Rival, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -201,6 +201,7 @@ impl Variants for TwoPhaseLocking {
         &[Policy::WoundWait.variant(), Policy::WaitDie.variant(), Policy::NoWait.variant()];
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
     type Options = Policy;
 
@@ -226,7 +227,6 @@ impl Variants for TwoPhaseLocking {
 // locks, which nobody takes from an attempt that has passed its commit point. Each is installed once, after
 // everything that can fail.
 unsafe impl Algorithm for TwoPhaseLocking {
-    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = LockWords;
     type Mark = ();
     type Local = LockingLocal;
@@ -286,10 +286,6 @@ unsafe impl Algorithm for TwoPhaseLocking {
         seen
     }
 
-    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &LockWords) -> Option<Rival> {
-        header.holders().workers().next().map(|(worker, _)| Rival::holder(worker))
-    }
-
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> LockWords {
         LockWords::new_locked(attempt.worker().number())
     }
@@ -320,4 +316,15 @@ unsafe impl Algorithm for TwoPhaseLocking {
     }
 }
 
-hosts_itself!(TwoPhaseLocking { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
+impl<H: Host<TwoPhaseLocking>> Reports<H> for TwoPhaseLocking {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        H::header(header).holders().workers().next().map(|(worker, _)| Rival::holder(worker))
+    }
+}
+
+hosts_itself!(TwoPhaseLocking { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = TwoPhaseLocking });

@@ -69,7 +69,7 @@ pub use options::PlorOptions;
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Rival, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -239,6 +239,7 @@ impl Variants for Plor {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only, and so are the first reads of a read-only transaction.
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
     type Options = PlorOptions;
 
@@ -261,7 +262,6 @@ impl Variants for Plor {
 // nobody takes from an attempt that has passed its commit point. Each is installed once, after everything that can
 // fail.
 unsafe impl Algorithm for Plor {
-    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     // Those that read by versions, or peek, look at what is installed and not at rights to write.
     const READS_PASS_PREPARED: bool = true;
     type Header = Locker;
@@ -330,10 +330,6 @@ unsafe impl Algorithm for Plor {
             Some((_, value)) => Ok(value),
             None => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
-    }
-
-    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &Locker) -> Option<Rival> {
-        header.writer().holder().map(|holder| Rival::holder(holder.worker()))
     }
 
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Locker {
@@ -422,7 +418,18 @@ unsafe impl Algorithm for Plor {
     }
 }
 
-hosts_itself!(Plor { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent });
+impl<H: Host<Plor>> Reports<H> for Plor {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        H::header(header).writer().holder().map(|holder| Rival::holder(holder.worker()))
+    }
+}
+
+hosts_itself!(Plor { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = Plor });
 
 #[cfg(all(test, loom))]
 mod models;

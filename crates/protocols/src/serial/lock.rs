@@ -49,20 +49,20 @@ const NOBODY: u32 = u32::MAX;
 
 /// A holder of the lock: [`HELD`], and the thread's number. It is added to the word, and subtracted at the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Holder(u64);
+pub(crate) struct Holder(u64);
 
 impl Holder {
     /// An attempt that does without the lock, in a region.
-    pub(super) const ELIDED: Self = Self(0);
+    pub(crate) const ELIDED: Self = Self(0);
 
     #[inline(always)]
-    pub(super) fn on_thread(number: u64) -> Self {
+    pub(crate) fn on_thread(number: u64) -> Self {
         Self(number << THREAD_SHIFT | HELD)
     }
 }
 
 #[derive(Debug)]
-pub(super) struct EngineLock {
+pub(crate) struct EngineLock {
     word: CachePadded<AtomicU64>,
     queue: Queue,
 }
@@ -78,7 +78,7 @@ struct Queue {
 }
 
 impl EngineLock {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let states = WorkerStates::new(SpinPolicy::SPINNING);
         let queue = Queue { head: AtomicU32::new(NOBODY), workers: Mutex::new(VecDeque::new()), states };
         Self { word: CachePadded::default(), queue }
@@ -86,7 +86,7 @@ impl EngineLock {
 
     /// Takes the lock if it is free, unless it is reserved for the head of the queue.
     #[inline(always)]
-    pub(super) fn try_lock(&self, holder: Holder) -> bool {
+    pub(crate) fn try_lock(&self, holder: Holder) -> bool {
         // Acquire: pairs with the release in `unlock`; the installations of all earlier holders happen before.
         self.word.compare_exchange(0, holder.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
             || self.take_past_queue(holder)
@@ -94,13 +94,13 @@ impl EngineLock {
 
     /// True if nobody has the lock, and it is reserved for nobody. A region that has looked is aborted when somebody takes it.
     #[inline]
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         // Acquire: as in `try_lock`, for what earlier holders have installed. (The region's beginning is a full fence besides.)
         self.word.load(Ordering::Acquire) & (HELD | RESERVED) == 0
     }
 
     /// Waits, without a place in the queue, until the lock is free. False if that takes too long.
-    pub(super) fn wait_until_free(&self, mut wait_max: impl FnMut() -> WaitLimit) -> bool {
+    pub(crate) fn wait_until_free(&self, mut wait_max: impl FnMut() -> WaitLimit) -> bool {
         let mut spin = Spin::new();
         while !self.is_free() {
             if !spin.turn() {
@@ -116,7 +116,7 @@ impl EngineLock {
 
     /// Releases the lock. Only its holder may call it.
     #[inline(always)]
-    pub(super) fn unlock(&self, holder: Holder) {
+    pub(crate) fn unlock(&self, holder: Holder) {
         // Release: pairs with the acquire in `try_lock` and `take`.
         let before = self.word.fetch_sub(holder.0, Ordering::Release);
         debug_assert_eq!(Self::holder(before), holder, "released by its holder, once");
@@ -126,7 +126,7 @@ impl EngineLock {
     }
 
     /// True if this holder has the lock.
-    pub(super) fn is_held_by(&self, holder: Holder) -> bool {
+    pub(crate) fn is_held_by(&self, holder: Holder) -> bool {
         // Relaxed: it is in the word from when the thread takes the lock until it releases it, so the thread itself, which
         // alone asks, sees it then and only then.
         Self::holder(self.word.load(Ordering::Relaxed)) == holder
@@ -137,12 +137,12 @@ impl EngineLock {
     }
 
     /// Gives a worker's attempt the identity under which it waits.
-    pub(super) fn begin_wait<P: Protocol>(&self, attempt: &Attempt<P>, last: AttemptStamp) -> AttemptStamp {
+    pub(crate) fn begin_wait<P: Protocol>(&self, attempt: &Attempt<P>, last: AttemptStamp) -> AttemptStamp {
         self.queue.states.begin(attempt, last, || 0)
     }
 
     /// Waits for the lock and takes it. `wait_max` tells how long it may wait from now on. False if that has passed.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &self,
         stamp: AttemptStamp,
         holder: Holder,

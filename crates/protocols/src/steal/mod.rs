@@ -53,7 +53,7 @@ use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, RangeId, RangeLocks,
-    RangeUse, Reason, Rival, Stealing, Variant, Variants, WorkerId,
+    RangeUse, Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -301,6 +301,7 @@ impl Variants for McsLocking {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
 
     type Options = McsLockingOptions;
 
@@ -328,7 +329,6 @@ impl Variants for McsLocking {
 // Those whose locks others wait for come first, and their locks are released, so that the item no longer says
 // `LOCKED`.
 unsafe impl Algorithm for McsLocking {
-    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = QueueLock;
     type Mark = ();
     type Local = McsLockingLocal;
@@ -387,13 +387,6 @@ unsafe impl Algorithm for McsLocking {
             attempt.items.get_mut(id).clear(if self.exclusive { Flags::LOCKED } else { Flags::READ });
         }
         Ok(value)
-    }
-
-    fn rival<H: Host<Self>>(&self, _attempt: &Attempt<H>, header: &QueueLock) -> Option<Rival> {
-        match header.blocker(false)? {
-            Blocker::Owner(worker) => Some(Rival::holder(worker)),
-            Blocker::Readers => None,
-        }
     }
 
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> QueueLock {
@@ -517,4 +510,18 @@ impl<H: Host<McsLocking>> RangeLocks<H> for McsLocking {
     }
 }
 
-hosts_itself!(McsLocking { Deferral = Absent, Stealing = McsLocking, RangeLocks = McsLocking, LoggedReads = Absent });
+impl<H: Host<McsLocking>> Reports<H> for McsLocking {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        match H::header(header).blocker(false)? {
+            Blocker::Owner(worker) => Some(Rival::holder(worker)),
+            Blocker::Readers => None,
+        }
+    }
+}
+
+hosts_itself!(McsLocking { Deferral = Absent, Stealing = McsLocking, RangeLocks = McsLocking, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = McsLocking });

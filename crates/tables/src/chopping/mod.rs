@@ -215,9 +215,9 @@ impl Chopping {
         }
     }
 
-    /// Cuts the procedures to be executed into pieces by ranks. `decides_late`: they may decide in every piece.
-    pub(crate) fn ranked_plan(&self, decides_late: bool) -> Result<ChoppingPlan, ChoppingError> {
-        let graph = if decides_late { self.rank_deciding_late()? } else { self.rank()? };
+    /// Cuts the procedures to be executed into pieces by ranks.
+    pub(crate) fn ranked_plan(&self) -> Result<ChoppingPlan, ChoppingError> {
+        let graph = self.rank()?;
         Ok(ChoppingPlan::ranked(&graph, self.commutes()))
     }
 
@@ -246,18 +246,7 @@ impl Chopping {
     /// As [`analyse`](Self::analyse), but published changes may conflict.
     pub fn rank(&self) -> Result<RankedGraph, ChoppingError> {
         self.check()?;
-        Ok(ranks::rank(&self.shapes, &self.without_publishing().declared, false))
-    }
-
-    /// As [`rank`](Self::rank), for pieces that can be taken back when they have committed (`ic3+cascading`): procedures decide, and roll
-    /// back, in the pieces that know enough for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`rank`](Self::rank).
-    pub fn rank_deciding_late(&self) -> Result<RankedGraph, ChoppingError> {
-        self.check()?;
-        Ok(ranks::rank(&self.shapes, &self.without_publishing().declared, true))
+        Ok(ranks::rank(&self.shapes, &self.without_publishing().declared))
     }
 
     /// Checks that declarations fit to the procedures.

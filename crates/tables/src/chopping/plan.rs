@@ -23,8 +23,6 @@ pub(crate) struct ProcedurePlan {
     pub(crate) commutes: bool,
     /// True if a class publishes or subscribes.
     pub(crate) has_marks: bool,
-    /// True if it may decide upon results of every piece, and not of the first one only.
-    pub(crate) decides_late: bool,
     /// The ranks of each piece.
     pieces: Vec<Option<PieceRanks>>,
     /// The ranks of all pieces together.
@@ -77,7 +75,6 @@ impl ChoppingPlan {
                 on_snapshot: procedure.on_snapshot,
                 commutes,
                 has_marks: procedure.publishing.iter().any(|class| *class != Publishing::default()),
-                decides_late: false,
                 pieces: vec![None; 1 + usize::from(goes_on)],
                 all_ranks: None,
                 classes: classes(&procedure.classes, plan),
@@ -100,7 +97,6 @@ impl ChoppingPlan {
                 on_snapshot: procedure.on_snapshot,
                 commutes,
                 has_marks: false,
-                decides_late: graph.decides_late,
                 pieces: procedure.pieces.iter().map(|piece| piece.ranks).collect(),
                 all_ranks: procedure.all_ranks(),
                 classes: classes(&procedure.classes, plan),

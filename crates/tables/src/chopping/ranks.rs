@@ -9,9 +9,7 @@
 //!    are merged; so are those of operations of one procedure that depend on each other both ways, or belong together
 //!    ([`Chopping::belongs`](super::Chopping::belongs)). A topological order gives the *ranks*.
 //! 3. Each procedure has a piece for each of its nodes, in the order of ranks. If it decides upon a result of such a piece (branches on it,
-//!    or may roll back), all pieces up to that one are merged into the first: nobody sees anything before the last decision. Where pieces
-//!    can be taken back, this step is left out: what comes after a decision depends on what was decided upon, and so has a higher rank, or
-//!    the same one.
+//!    or may roll back), all pieces up to that one are merged into the first: nobody sees anything before the last decision.
 //! 4. Reads that conflict with nobody, and depend on no piece, come before all others, as a piece of their own if there are any writes, so
 //!    that the first conflicting piece is short. Other operations without conflict are executed as late as possible: together with the first
 //!    piece that needs them, or in a last piece of their own if nobody does and there are writes among them.
@@ -32,8 +30,6 @@ pub struct RankedGraph {
     pub procedures: Vec<RankedProcedure>,
     /// The conflicts between instances of the procedures.
     pub edges: Vec<ConflictEdge>,
-    /// True if procedures may decide upon results of every piece, because pieces can be taken back.
-    pub decides_late: bool,
 }
 
 /// A procedure in pieces by ranks.
@@ -104,7 +100,7 @@ impl Nodes {
     }
 }
 
-pub(super) fn rank(shapes: &[Shape], declared: &Declared, decides_late: bool) -> RankedGraph {
+pub(super) fn rank(shapes: &[Shape], declared: &Declared) -> RankedGraph {
     let on_snapshot = |shape: &Shape| declared.readers_on_snapshots && shape.only_reads();
     let edges = conflict_edges(shapes, declared, on_snapshot);
     let mut nodes = Nodes { numbers: BTreeMap::new(), parents: Vec::new() };
@@ -135,9 +131,9 @@ pub(super) fn rank(shapes: &[Shape], declared: &Declared, decides_late: bool) ->
             let class = unit.iter().find_map(|class| node_of[*class])?;
             Some(ranks[&nodes.root(class)])
         };
-        cut(shape, &units, (on_snapshot(shape), decides_late), rank_of)
+        cut(shape, &units, on_snapshot(shape), rank_of)
     });
-    RankedGraph { procedures: procedures.collect(), edges, decides_late }
+    RankedGraph { procedures: procedures.collect(), edges }
 }
 
 /// Merges what must be together. True if anything was merged.
@@ -233,7 +229,7 @@ fn ranks_of(
 fn cut(
     shape: &Shape,
     units: &Pieces,
-    (on_snapshot, decides_late): (bool, bool),
+    on_snapshot: bool,
     rank_of: impl Fn(&BTreeSet<usize>) -> Option<u16>,
 ) -> RankedProcedure {
     let needs: Vec<BTreeSet<usize>> = (0..units.len()).map(|at| reached_from(shape, units, at)).collect();
@@ -246,8 +242,7 @@ fn cut(
             && needs[unit].iter().all(|needed| ranks[*needed].is_none() && !writes(*needed))
     };
     // What is decided upon, and what that needs.
-    let mut decided: BTreeSet<usize> =
-        (0..units.len()).filter(|unit| !decides_late && decides(*unit)).collect();
+    let mut decided: BTreeSet<usize> = (0..units.len()).filter(|unit| decides(*unit)).collect();
     decided.extend(decided.clone().into_iter().flat_map(|unit| needs[unit].iter().copied()));
     let is_first_ordered = decided.iter().any(|unit| !is_free(*unit));
     let last_decided = decided.iter().filter_map(|unit| ranks[*unit]).max();
@@ -284,7 +279,6 @@ fn cut(
         pieces.last_mut().expect("there were two").extend(last);
     }
     while pieces.len() > PIECES_MAX {
-        // The last one may have changes that cannot be taken back.
         let merged = pieces.remove(pieces.len() - 2);
         pieces.iter_mut().nth_back(1).expect("there are many").extend(merged);
     }

@@ -7,12 +7,8 @@
 //! The first run goes through the whole procedure, so whatever it executes that its traces do not have is met before anything has
 //! committed: the procedure has *strayed*, and runs whole. So has one that asks for the value of an operation of a later piece
 //! ([`Context::force`]): the analysis puts what a procedure decides upon into the first piece.
-//!
-//! Where pieces can be taken back, a procedure may decide in each. A run ends where it decides upon a result of a later piece: what
-//! follows is done in that piece, or after it. So a procedure may stray later, too; then its pieces are taken back.
 
 use super::Eager;
-use super::noting::{Former, Noting};
 use crate::chopping::ProcedurePlan;
 use crate::chopping::publishing::{Marks, SetMarks};
 use crate::database::Database;
@@ -29,7 +25,7 @@ use std::ops::ControlFlow;
 
 /// Executes the operations of one piece of a chopped procedure (dbx-tc §3).
 pub(crate) struct InPieces<'a, 'w, P: Protocol> {
-    writer: Noting<'a, 'w, P>,
+    eager: Eager<'a, 'w, P>,
     plan: &'a ProcedurePlan,
     /// The number of the piece; `None` if the procedure is executed as one.
     piece: Option<u8>,
@@ -38,9 +34,6 @@ pub(crate) struct InPieces<'a, 'w, P: Protocol> {
     results: &'a mut KeptResults,
     /// The marks that the first of several pieces sets.
     marks: Option<&'a SetMarks<'a>>,
-    /// The number of the last piece on whose results the procedure has decided so far: what it does from here on, it does not do in an
-    /// earlier one.
-    decided_in: u8,
 }
 
 /// The results that are needed by later pieces, by the places of their operations in the program.
@@ -66,8 +59,6 @@ pub(crate) enum Stopped {
     Strayed,
     /// A transaction is in progress beside which none may be in pieces.
     Barred,
-    /// The rest is done in later pieces.
-    Later,
 }
 
 impl From<Abort> for Stopped {
@@ -110,14 +101,8 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         if piece == Some(0) {
             results.clear();
         }
-        let writer = Noting { eager: Eager::new(database, tx), former: None, commutes: plan.commutes };
-        Self { writer, plan, piece, operations: 0, results, marks: None, decided_in: 0 }
-    }
-
-    /// Has the piece note what was there before, because it may be taken back.
-    pub(crate) fn noting(mut self, former: Option<&'a mut Former<P>>) -> Self {
-        self.writer.former = former;
-        self
+        let eager = Eager::new(database, tx);
+        Self { eager, plan, piece, operations: 0, results, marks: None }
     }
 
     /// Has the piece set marks for the changes that a later one will publish.
@@ -145,7 +130,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
             let place = Marks::place(part, key_hash(&key));
             match self.marks {
                 Some(marks) if sets => marks.set(place),
-                _ if class.subscribes => self.writer.eager.check_mark(place)?,
+                _ if class.subscribes => self.eager.check_mark(place)?,
                 _ => {}
             }
         }
@@ -164,23 +149,19 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         &mut self,
         (part, kind, groups): (u32, OperationKind, u32),
         known_in: PieceSet,
-        run: impl FnOnce(&mut Noting<'a, 'w, P>) -> Option<Result<O, Abort>>,
+        run: impl FnOnce(&mut Eager<'a, 'w, P>) -> Option<Result<O, Abort>>,
     ) -> Result<Known<O>, Stopped> {
         let class = self.plan.class(part, kind, groups).ok_or(Stopped::Strayed)?;
         let place = self.operations;
         self.operations += 1;
         let Some(piece) = self.piece else {
-            let output = run(&mut self.writer).ok_or(Stopped::Strayed)??;
+            let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
             return Ok(Known::always(output));
         };
-        if class.piece < self.decided_in {
-            // That piece has passed it over, as it comes after a decision that it did not know.
-            return Err(Stopped::Strayed);
-        }
         let own = 1 << class.piece;
         let known_after: PieceSet = if class.kept { !(own - 1) } else { own };
         if class.piece == piece {
-            let output = run(&mut self.writer).ok_or(Stopped::Strayed)??;
+            let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
             if class.kept {
                 self.keep(place, output.clone());
             }
@@ -207,6 +188,42 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
     }
 }
 
+/// A commutative change, which is executed as such if the plan says so, and as an update otherwise.
+fn commute<P: Protocol, K: Key, R: Value, I: Data>(
+    eager: &mut Eager<'_, '_, P>,
+    commutes: bool,
+    table: TableRef<K, R>,
+    key: K,
+    input: I,
+    change: impl Fn(&mut R, I) + Send + 'static,
+) -> Result<(), Abort> {
+    if commutes {
+        eager.commute(table, key, input, change)
+    } else {
+        eager.update(table, key, input, change).map(drop)
+    }
+}
+
+/// As [`commute`], for columns.
+fn commute_columns<P: Protocol, K: Key, R: Value, C, I: Data>(
+    eager: &mut Eager<'_, '_, P>,
+    commutes: bool,
+    table: TableRef<K, R>,
+    key: K,
+    columns: C,
+    input: I,
+    change: impl Fn(&mut C::Values, I) + Send + 'static,
+) -> Result<(), Abort>
+where
+    C: Columns<R, Values: Data> + Send + 'static,
+{
+    if commutes {
+        eager.commute_columns(table, key, columns, input, change)
+    } else {
+        eager.update_columns(table, key, columns, input, change).map(drop)
+    }
+}
+
 impl<P: Protocol> Context for InPieces<'_, '_, P> {
     type Val<T: Data> = Known<T>;
     type Stop = Stopped;
@@ -219,7 +236,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     #[inline]
     fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
         if self.is_first() {
-            self.writer.eager.prefetch(table, keys);
+            self.eager.prefetch(table, keys);
         }
     }
 
@@ -231,7 +248,7 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         columns: impl Columns<R>,
     ) {
         if self.is_first() {
-            self.writer.eager.prefetch_columns(table, keys, columns);
+            self.eager.prefetch_columns(table, keys, columns);
         }
     }
 
@@ -241,9 +258,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Read, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Read, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |writer| Some(writer.eager.read(table, key.value?, look)))
+        self.operation(class, key.known_in, |eager| Some(eager.read(table, key.value?, look)))
     }
 
     fn read_columns<K: Key, R: Value, C>(
@@ -255,11 +272,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let class = (table.part.number(), OperationKind::Read, self.writer.eager.groups_of(table, columns));
+        let class = (table.part.number(), OperationKind::Read, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |writer| {
-            Some(writer.eager.read_columns(table, key.value?, columns))
-        })
+        self.operation(class, key.known_in, |eager| Some(eager.read_columns(table, key.value?, columns)))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -269,10 +284,10 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         input: Known<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Write, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |writer| {
-            Some(writer.update(table, key.value?, input.value?, change))
+        self.operation(class, key.known_in & input.known_in, |eager| {
+            Some(eager.update(table, key.value?, input.value?, change))
         })
     }
 
@@ -287,10 +302,10 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let class = (table.part.number(), OperationKind::Write, self.writer.eager.groups_of(table, columns));
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |writer| {
-            Some(writer.update_columns(table, key.value?, columns, input.value?, change))
+        self.operation(class, key.known_in & input.known_in, |eager| {
+            Some(eager.update_columns(table, key.value?, columns, input.value?, change))
         })
     }
 
@@ -305,11 +320,12 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let kind = self.writer.eager.kind_of_commuting_on(table, columns);
-        let class = (table.part.number(), kind, self.writer.eager.groups_of(table, columns));
+        let commutes = self.plan.commutes;
+        let kind = self.eager.kind_of_commuting_on(table, columns);
+        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |writer| {
-            Some(writer.commute_columns(table, key.value?, columns, input.value?, change))
+        self.operation(class, key.known_in & input.known_in, |eager| {
+            Some(commute_columns(eager, commutes, table, key.value?, columns, input.value?, change))
         })?;
         Ok(())
     }
@@ -320,10 +336,10 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Replace, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Replace, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & row.known_in, |writer| {
-            Some(writer.replace(table, key.value?, row.value?))
+        self.operation(class, key.known_in & row.known_in, |eager| {
+            Some(eager.replace(table, key.value?, row.value?))
         })
     }
 
@@ -334,14 +350,11 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         input: Known<I>,
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Stopped> {
-        let class = (
-            table.part.number(),
-            self.writer.eager.kind_of_commuting(table),
-            self.writer.eager.groups(table),
-        );
+        let commutes = self.plan.commutes;
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |writer| {
-            Some(writer.commute(table, key.value?, input.value?, change))
+        self.operation(class, key.known_in & input.known_in, |eager| {
+            Some(commute(eager, commutes, table, key.value?, input.value?, change))
         })?;
         Ok(())
     }
@@ -352,10 +365,10 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         key: Known<K>,
         row: Known<R>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Insert, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Insert, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & row.known_in, |writer| {
-            Some(writer.insert(table, key.value?, row.value?))
+        self.operation(class, key.known_in & row.known_in, |eager| {
+            Some(eager.insert(table, key.value?, row.value?))
         })
     }
 
@@ -374,9 +387,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         table: TableRef<K, R>,
         key: Known<K>,
     ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Delete, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |writer| Some(writer.delete(table, key.value?)))
+        self.operation(class, key.known_in, |eager| Some(eager.delete(table, key.value?)))
     }
 
     fn take_first<K: Key, R: Value>(
@@ -386,9 +399,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         range: Known<KeyRange<K>>,
     ) -> Result<Known<Option<K>>, Stopped> {
         // The deletion and the scan before it are one operation, so the analysis has them in one piece.
-        let class = (table.part.number(), OperationKind::Delete, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
         let taken = self
-            .operation(class, range.known_in, |writer| Some(writer.take_first(table, group, range.value?)))?;
+            .operation(class, range.known_in, |eager| Some(eager.take_first(table, group, range.value?)))?;
         if let Some(taken) = &taken.value {
             self.mark(class, || Some(taken.clone()))?;
         }
@@ -406,10 +419,10 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let class = (table.part.number(), OperationKind::Write, self.writer.eager.groups(table));
+        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
         self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |writer| {
-            Some(writer.update_each(table, keys.value?, input.value?, initial, change))
+        self.operation(class, keys.known_in & input.known_in, |eager| {
+            Some(eager.update_each(table, keys.value?, input.value?, initial, change))
         })
     }
 
@@ -423,16 +436,13 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let class = (
-            table.part.number(),
-            self.writer.eager.kind_of_commuting(table),
-            self.writer.eager.groups(table),
-        );
+        let commutes = self.plan.commutes;
+        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
         self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |writer| {
+        self.operation(class, keys.known_in & input.known_in, |eager| {
             let (keys, input) = (keys.value?, input.value?);
             let mut each = keys.into_iter();
-            Some(each.try_for_each(|key| writer.commute(table, key, input.clone(), change.clone())))
+            Some(each.try_for_each(|key| commute(eager, commutes, table, key, input.clone(), change.clone())))
         })?;
         Ok(())
     }
@@ -449,14 +459,15 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         Keys: Data + IntoIterator<Item = K>,
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        let kind = self.writer.eager.kind_of_commuting_on(table, columns);
-        let class = (table.part.number(), kind, self.writer.eager.groups_of(table, columns));
+        let commutes = self.plan.commutes;
+        let kind = self.eager.kind_of_commuting_on(table, columns);
+        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
         self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |writer| {
+        self.operation(class, keys.known_in & input.known_in, |eager| {
             let (keys, input) = (keys.value?, input.value?);
             let mut each = keys.into_iter();
             Some(each.try_for_each(|key| {
-                writer.commute_columns(table, key, columns, input.clone(), change.clone())
+                commute_columns(eager, commutes, table, key, columns, input.clone(), change.clone())
             }))
         })?;
         Ok(())
@@ -470,9 +481,9 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         initial: A,
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
-        let class = (table.part.number(), OperationKind::Scan, self.writer.eager.groups(table));
-        self.operation(class, range.known_in, |writer| {
-            Some(writer.eager.scan(table, range.value?, direction, initial, fold))
+        let class = (table.part.number(), OperationKind::Scan, self.eager.groups(table));
+        self.operation(class, range.known_in, |eager| {
+            Some(eager.scan(table, range.value?, direction, initial, fold))
         })
     }
 
@@ -485,8 +496,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Known<A>, Stopped> {
         let class = (index.part.number(), OperationKind::Scan, all_groups::<R>());
-        self.operation(class, range.known_in, |writer| {
-            Some(writer.eager.scan_index(index, range.value?, direction, initial, fold))
+        self.operation(class, range.known_in, |eager| {
+            Some(eager.scan_index(index, range.value?, direction, initial, fold))
         })
     }
 
@@ -511,20 +522,16 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
             Some(_) if value.known_in == 0 || value.known_in != PieceSet::MAX << first => {
                 Err(Stopped::Strayed)
             }
-            Some(piece) if piece < first && self.plan.decides_late => Err(Stopped::Later),
-            _ => {
-                self.decided_in = self.decided_in.max(first);
-                value.value()
-            }
+            _ => value.value(),
         }
     }
 
     fn require(&mut self, holds: Known<bool>) -> Result<(), Stopped> {
         let holds = self.force(holds)?;
-        Ok(self.writer.eager.require(holds)?)
+        Ok(self.eager.require(holds)?)
     }
 
     fn rollback(&mut self) -> Stopped {
-        Stopped::Aborted(self.writer.eager.rollback())
+        Stopped::Aborted(self.eager.rollback())
     }
 }

@@ -11,7 +11,6 @@ mod eager;
 mod executor;
 mod in_order;
 pub(crate) mod in_pieces;
-pub(crate) mod noting;
 mod recording;
 mod stealable;
 mod tracing;

@@ -199,7 +199,6 @@ impl DeferredMutant {
 // SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
 // checked, not in that.
 unsafe impl Protocol for DeferredMutant {
-    const WORKERS_MAX: u32 = 64;
     type Header = Line;
     type Mark = Mark;
     type Local = Local;
@@ -207,6 +206,9 @@ unsafe impl Protocol for DeferredMutant {
     type Stealing = Absent;
     type RangeLocks = Absent;
     type LoggedReads = Absent;
+    type PieceOrder = Absent;
+    type Elision = Absent;
+    type Reports = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local = Local::default();

@@ -34,6 +34,7 @@ macro_rules! mutants {
             const VARIANTS: &'static [hotrow::Variant] = Fault::VARIANTS;
             const OPAQUE: bool = false;
             const STRICT: bool = $strict;
+            const WORKERS_MAX: u32 = 64;
 
             type Options = Fault;
 

@@ -128,7 +128,6 @@ impl TimestampMutant {
 // SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
 // is checked, not in that.
 unsafe impl Protocol for TimestampMutant {
-    const WORKERS_MAX: u32 = 64;
     type Header = Word;
     type Mark = u64;
     /// The timestamp of the current commit.
@@ -137,6 +136,9 @@ unsafe impl Protocol for TimestampMutant {
     type Stealing = Absent;
     type RangeLocks = Absent;
     type LoggedReads = Absent;
+    type PieceOrder = Absent;
+    type Elision = Absent;
+    type Reports = Absent;
 
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 

@@ -201,7 +201,6 @@ impl Mutant {
 // SAFETY: each write is installed once, by who has the header's second word. With one fault, a `load` may count during which
 // something is installed; the workload's values are plain numbers, of which a mixture is a value, too.
 unsafe impl Protocol for Mutant {
-    const WORKERS_MAX: u32 = 64;
     type Header = Word;
     type Mark = u64;
     type Local = Local;
@@ -209,6 +208,9 @@ unsafe impl Protocol for Mutant {
     type Stealing = Absent;
     type RangeLocks = Absent;
     type LoggedReads = Absent;
+    type PieceOrder = Absent;
+    type Elision = Absent;
+    type Reports = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);

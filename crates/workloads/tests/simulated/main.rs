@@ -2,13 +2,10 @@
 //!
 //! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test simulated`.
 
-mod cascading;
 mod crew;
 mod datatypes;
 #[path = "../../../hotrow/tests/models/mod.rs"]
 mod models;
-#[path = "../../../hotrow/tests/moves/mod.rs"]
-mod moves;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod ordered_pieces;

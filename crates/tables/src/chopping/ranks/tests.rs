@@ -71,22 +71,6 @@ fn nothing_is_exposed_before_the_last_decision() {
 }
 
 #[test]
-fn pieces_that_can_be_taken_back_are_exposed_before_the_last_decision() {
-    let mut decided = free("D", Write);
-    decided.control = vec![OperationId(1)];
-    let operations = vec![free("A", Write), free("B", Write), free("log", Read), decided, free("E", Write)];
-    let mut traces = trace(operations);
-    traces[0].decisions = vec![OperationId(1), OperationId(2)];
-    let graph = Chopping::new().procedure("decide", traces).rank_deciding_late().unwrap();
-    assert_eq!(
-        pieces(&graph),
-        [["read log", "0: update A", "1: update B", "2: update D", "3: update E"]],
-        "what is decided upon comes before what depends on it"
-    );
-    assert_eq!(graph.procedures[0].kept, [false, true, true, false, false]);
-}
-
-#[test]
 fn decisions_upon_what_never_changes_come_first_and_alone() {
     let mut traces = trace(vec![free("A", Write), free("immutable", Read), free("B", Write)]);
     traces[0].decisions = vec![OperationId(1)];

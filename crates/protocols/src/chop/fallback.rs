@@ -12,9 +12,9 @@
 //!
 //! Isolation does not rest on them, so who validates without a region need not look at them.
 
-use super::latch::{self, Latch};
-use super::{Occ, OccLocal};
+use super::{Chop, ChopLocal};
 use crate::host::Host;
+use crate::latch::{self, Latch};
 use crossbeam_utils::CachePadded;
 use hotrow_core::region::LOCKED;
 use hotrow_core::{Attempt, Flags};
@@ -76,7 +76,7 @@ impl Partitions {
     }
 
     /// Notes the partitions of all that an attempt has read or writes, in ascending order.
-    pub(super) fn note<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+    pub(super) fn note<H: Host<Chop>>(&self, attempt: &mut Attempt<H>) {
         let mut noted = std::mem::take(&mut H::local_mut(&mut attempt.local).partitions);
         noted.clear();
         let touched =
@@ -93,7 +93,7 @@ impl Partitions {
     }
 
     /// Waits until the noted partitions are free, each at some moment.
-    pub(super) fn wait_until_free(&self, local: &OccLocal) {
+    pub(super) fn wait_until_free(&self, local: &ChopLocal) {
         for lock in local.partitions.iter().map(|lock| &self.locks[*lock as usize]) {
             if lock.is_locked() {
                 let _waiting = waiting(WAIT, 0);
@@ -106,14 +106,14 @@ impl Partitions {
     }
 
     /// Aborts the region that the thread is in if one of the noted partitions is taken.
-    pub(super) fn check_in_region(&self, local: &OccLocal) {
+    pub(super) fn check_in_region(&self, local: &ChopLocal) {
         if local.partitions.iter().any(|lock| self.locks[*lock as usize].is_locked()) {
             region::abort::<LOCKED>();
         }
     }
 
     /// Takes the locks of the noted partitions.
-    pub(super) fn lock(&self, local: &mut OccLocal) {
+    pub(super) fn lock(&self, local: &mut ChopLocal) {
         for lock in &local.partitions {
             let lock = &self.locks[*lock as usize];
             if !lock.try_lock() {
@@ -125,7 +125,7 @@ impl Partitions {
     }
 
     /// Gives the locks of the noted partitions back, if the attempt has them.
-    pub(super) fn unlock(&self, local: &mut OccLocal) {
+    pub(super) fn unlock(&self, local: &mut ChopLocal) {
         if std::mem::take(&mut local.has_partitions) {
             for lock in &local.partitions {
                 self.locks[*lock as usize].unlock();

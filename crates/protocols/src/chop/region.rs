@@ -26,7 +26,7 @@
 //! case the region, which comes later, cannot have read what the other writes: it would have met the lock. So the moment of
 //! the region is the transaction's place in the serial order, as the moment between the first two phases is under `occ`.
 
-use super::Occ;
+use super::Chop;
 use crate::host::Host;
 use crate::lock_wait::LockWait;
 use crate::version::{self, Version};
@@ -34,7 +34,7 @@ use hotrow_core::region::{LOCKED, Tries};
 use hotrow_core::{Attempt, ConflictCause, Flags, Reason};
 use hotrow_sync::region;
 
-impl Occ {
+impl Chop {
     /// Commits in a region. `None` if the attempt must take locks.
     pub(super) fn commit_in_region<H: Host<Self>>(
         &self,
@@ -92,7 +92,7 @@ impl Occ {
 }
 
 /// Waits until no segment to be written is locked. False if one stays locked.
-fn wait_for_locks<H: Host<Occ>>(attempt: &Attempt<H>) -> bool {
+fn wait_for_locks<H: Host<Chop>>(attempt: &Attempt<H>) -> bool {
     attempt.items.writes().iter().map(|id| attempt.items.get(*id)).all(|item| {
         let mut wait = LockWait::new(item.is(Flags::READ));
         while !item.is(Flags::INSERTED) && H::header(item.header()).load().is_locked() {
@@ -105,7 +105,7 @@ fn wait_for_locks<H: Host<Occ>>(attempt: &Attempt<H>) -> bool {
 }
 
 /// Checks, in a region, that the attempt may commit. Returns the highest number among the versions read and overwritten.
-fn validate<H: Host<Occ>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
+fn validate<H: Host<Chop>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for id in attempt.items.writes() {
         let item = attempt.items.get(*id);
@@ -121,11 +121,11 @@ fn validate<H: Host<Occ>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     if attempt.items.has_predicates() {
         highest = highest.max(check_predicates(attempt)?);
     }
-    Ok(highest.max(version::validate::<Occ, H>(attempt)?))
+    Ok(highest.max(version::validate::<Chop, H>(attempt)?))
 }
 
 /// Checks the predicates. Their segments do not change before the region commits.
-fn check_predicates<H: Host<Occ>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
+fn check_predicates<H: Host<Chop>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.entries() {
         if item.is(Flags::PREDICATE) {

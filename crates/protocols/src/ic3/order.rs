@@ -50,8 +50,7 @@
 //!
 //! # Rollbacks
 //!
-//! In the paper a transaction that aborts takes along those that have seen its writes. So it is in `ic3+cascading` ([`cascade`]). In `ic3` an
-//! exposed transaction does not abort: all operations upon which a procedure decides are in its first piece (or before), and the others
+//! In the paper a transaction that aborts takes along those that have seen its writes. Here an exposed transaction does not abort: all operations upon which a procedure decides are in its first piece (or before), and the others
 //! are repeated until they commit.
 //!
 //! A piece that rolls back is validated, and entered in the lists, as one that only reads: what it has decided upon is a state of the serial
@@ -67,20 +66,14 @@
 //! Each worker shows its epoch. The word is [`DRAWING`] from before it looks at the clock, then the epoch, and then, when its first piece is
 //! published, the epoch marked as exposed; after an attempt that fails it is 0 again, and the next one draws again. Whoever meets a worker in
 //! one of the first two states, with an earlier epoch, waits until that commit has ended: it holds all its locks and latches, and
-//! waits for commits with still earlier epochs only. (In `ic3+cascading` it waits until those that are exposed have ended, before it is
-//! exposed itself: so all that come after one another have one epoch, and no version with a value that is taken back is of use to a
-//! snapshot.) When a look has found nobody with an earlier epoch, there will be none any more
+//! waits for commits with still earlier epochs only. When a look has found nobody with an earlier epoch, there will be none any more
 //! ([`Order::quiet`]).
 //!
 //! Nobody waits between attempts for a transaction that is not exposed. So such a one is in no circle of waits, and for the others the
 //! argument above is all that is needed.
 
-mod accessors;
-mod cascade;
-
-use self::accessors::{Access, Accessors, Kinds};
-use self::cascade::{Cascade, Following};
-use super::Occ;
+use super::Ic3;
+use super::accessors::{Access, Accessors, Kinds};
 use crate::drp::progress::{FINISHED, JOINED_ALL, Predecessor, Progress};
 use crate::host::Host;
 use crate::per_worker::PerWorker;
@@ -105,8 +98,6 @@ pub(super) struct Order {
     accessors: Accessors,
     /// The epoch of each worker's transaction, above [`EXPOSED`]; 0 if it has none.
     epochs: PerWorker<AtomicU64>,
-    /// The followers of each worker's transaction, in `ic3+cascading`.
-    cascade: Option<Cascade>,
     /// No transaction in progress has an earlier epoch, nor will one have.
     quiet: CachePadded<AtomicU64>,
 }
@@ -118,10 +109,6 @@ pub(super) struct OrderLocal {
     has_begun: bool,
     /// True if such a piece has committed.
     is_exposed: bool,
-    /// True if those before it have ended, or its pieces are taken back.
-    is_settled: bool,
-    /// True if it has brought rows back that it had deleted.
-    has_brought_back: bool,
     /// True from the latching of a piece's lists until it has installed or failed.
     is_committing: bool,
     /// True if the attempt has drawn the stamp.
@@ -141,9 +128,8 @@ pub(super) struct OrderLocal {
 }
 
 impl Order {
-    pub(super) fn new(cascades: bool) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            cascade: cascades.then(Cascade::new),
             progress: Progress::new(),
             accessors: Accessors::new(),
             epochs: PerWorker::new(WORKERS_MAX),
@@ -152,89 +138,32 @@ impl Order {
     }
 
     /// Waits until a piece may begin.
-    pub(super) fn before_piece<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+    pub(super) fn before_piece<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>) {
         let Some(ranks) = attempt.piece_ranks() else { return };
         let worker = attempt.worker().number();
-        if !H::local(&attempt.local).order.has_begun {
-            H::local_mut(&mut attempt.local).order.has_begun = true;
+        if !std::mem::replace(&mut H::local_mut(&mut attempt.local).order.has_begun, true) {
             self.progress.begin(worker, Some(0));
-            if let Some(cascade) = &self.cascade {
-                cascade.begin(self.progress.current(worker));
-            }
         }
         debug_assert!(
             self.progress.of(worker).own_bound() <= u64::from(ranks.first),
             "pieces come in the order of ranks"
         );
-        if !H::local(&attempt.local).order.is_exposed {
-            self.leave_those_taken_back(attempt);
-        }
-        let mut may_begin =
-            self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
-        while may_begin && let Some((other, rank)) = H::local_mut(&mut attempt.local).order.in_the_way.pop() {
+        self.wait_for_those_before(attempt, u64::from(ranks.first), u64::from(ranks.last) + 1);
+        while let Some((other, rank)) = H::local_mut(&mut attempt.local).order.in_the_way.pop() {
             if self.progress.bound(other) <= rank {
                 attempt.count(const { Counter::PIECE_WAITS.place::<H>() });
                 let _waiting = waiting("a transaction in the way", 0);
-                let after = &H::local(&attempt.local).order.after;
-                let is_gone = || self.progress.bound(other) > rank || self.is_any_taken_back(after);
-                self.progress.wait(u64::from(other.worker), is_gone);
+                self.progress.wait(u64::from(other.worker), || self.progress.bound(other) > rank);
             }
-            may_begin = !self.is_any_taken_back(&H::local(&attempt.local).order.after);
-        }
-        if may_begin {
-            return;
-        }
-        if H::local(&attempt.local).order.is_exposed {
-            H::local_mut(&mut attempt.local).order.in_the_way.clear();
-            attempt.require_taking_back();
-        } else {
-            // Nobody has seen anything: it waits until those that are taken back have ended.
-            self.before_piece(attempt);
-        }
-    }
-
-    /// True if a transaction that the caller comes after is taken back.
-    fn is_any_taken_back(&self, after: &[Predecessor]) -> bool {
-        let Some(cascade) = &self.cascade else { return false };
-        after.iter().any(|other| cascade.is_taken_back(*other))
-    }
-
-    /// Has a transaction that is not exposed wait for the end of those before it that are taken back, and come after them no more.
-    fn leave_those_taken_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
-        let Some(cascade) = &self.cascade else { return };
-        let OrderLocal { after, in_the_way, .. } = &mut H::local_mut(&mut attempt.local).order;
-        after.retain(|other| {
-            let stays = !cascade.is_taken_back(*other);
-            if !stays {
-                self.leave(cascade, *other);
-                in_the_way.push((*other, JOINED_ALL));
-            }
-            stays
-        });
-    }
-
-    /// Comes after a transaction no more.
-    fn leave(&self, cascade: &Cascade, other: Predecessor) {
-        if cascade.leave(other) {
-            self.progress.tell(std::iter::once(u64::from(other.worker)));
         }
     }
 
     /// Waits until all that the transaction comes after have at least the bound `enough`. Publishes its own bound meanwhile, which is
-    /// `own_max` if nobody before it has a lower one. False if one of them is taken back.
-    fn wait_for_those_before<H: Host<Occ>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        own_max: u64,
-        enough: u64,
-    ) -> bool {
+    /// `own_max` if nobody before it has a lower one.
+    fn wait_for_those_before<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>, own_max: u64, enough: u64) {
         let worker = attempt.worker().number();
         let own = self.progress.of(worker);
         loop {
-            // Before the bounds: who is taken back does not end while it is followed.
-            if self.is_any_taken_back(&H::local(&attempt.local).order.after) {
-                return false;
-            }
             let mut lowest: Option<(Predecessor, u64)> = None;
             H::local_mut(&mut attempt.local).order.after.retain(|other| {
                 let bound = self.progress.bound(*other);
@@ -248,78 +177,21 @@ impl Order {
                 own.advance(Some(bound));
                 self.progress.tell(std::iter::once(u64::from(worker)));
             }
-            let Some((other, bound)) = lowest.filter(|(_, bound)| *bound < enough) else { return true };
+            let Some((other, bound)) = lowest.filter(|(_, bound)| *bound < enough) else { return };
             attempt.count(const { Counter::PIECE_WAITS.place::<H>() });
             let kind =
                 if enough == FINISHED { "the end of a transaction before" } else { "a rank of one before" };
             let _waiting = waiting(kind, 0);
-            let after = &H::local(&attempt.local).order.after;
-            let has_changed = || self.progress.bound(other) != bound || self.is_any_taken_back(after);
-            self.progress.wait(u64::from(other.worker), has_changed);
+            self.progress.wait(u64::from(other.worker), || self.progress.bound(other) != bound);
         }
-    }
-
-    /// Waits until all that the worker's transaction comes after have ended. False if one of them was taken back.
-    pub(super) fn settle<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) -> bool {
-        if self.cascade.is_none() || !H::local(&attempt.local).order.has_begun {
-            return true;
-        }
-        // One that is taken back passes no more ranks.
-        let own_max = match std::mem::replace(&mut H::local_mut(&mut attempt.local).order.is_settled, true) {
-            true => self.progress.of(attempt.worker().number()).own_bound(),
-            false => JOINED_ALL,
-        };
-        self.wait_for_those_before(attempt, own_max, FINISHED)
-    }
-
-    /// Takes the worker's transaction back, up to the point where nobody has seen it who has not been taken back.
-    pub(super) fn take_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
-        let order = &mut H::local_mut(&mut attempt.local).order;
-        if let (Some(cascade), true) = (&self.cascade, order.has_begun) {
-            order.is_settled = true;
-            cascade.take_back(self.progress.current(attempt.worker().number()), &self.progress);
-        }
-    }
-
-    /// Enters the records of rows that a transaction brings back which had deleted them, before they are installed. Their former
-    /// records were accessed by others before it, whose entries say nothing of the new ones. So whoever finds the new ones waits until it
-    /// has ended, and it ends after all that were before it.
-    pub(super) fn bring_back<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
-        if self.cascade.is_none() || !attempt.takes_back() {
-            return;
-        }
-        let own = self.progress.current(attempt.worker().number());
-        let ranks = PieceRanks { first: 0, last: u16::MAX };
-        let mut has_brought_back = false;
-        for item in attempt.items.iter().filter(|item| item.is(Flags::INSERTED)) {
-            let (slot, key) = (Accessors::slot_of(item.rank()), item.segment().addr().get());
-            let access = Access { slot, key, span: KeySpan::ALL, kinds: Kinds::WRITE };
-            self.accessors.latch(&[slot]);
-            // SAFETY: the latch of the access is held.
-            unsafe { self.accessors.enter(&access, ranks, own, &self.progress) };
-            self.accessors.unlatch(&[slot]);
-            has_brought_back = true;
-        }
-        H::local_mut(&mut attempt.local).order.has_brought_back |= has_brought_back;
     }
 
     /// Ends the worker's transaction, when all that it comes after have ended.
-    pub(super) fn end<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+    pub(super) fn end<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>) {
         if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.has_begun) {
             return;
         }
-        if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.is_settled) {
-            let has_settled = self.wait_for_those_before(attempt, JOINED_ALL, FINISHED);
-            assert!(has_settled || !H::local(&attempt.local).order.is_exposed, "settled before the end");
-        }
-        if let Some(cascade) = &self.cascade {
-            // Of one that was taken back.
-            let after = std::mem::take(&mut H::local_mut(&mut attempt.local).order.after);
-            after.iter().for_each(|other| self.leave(cascade, *other));
-            if std::mem::take(&mut H::local_mut(&mut attempt.local).order.has_brought_back) {
-                after.into_iter().for_each(|other| self.progress.wait_finished(other));
-            }
-        }
+        self.wait_for_those_before(attempt, JOINED_ALL, FINISHED);
         let worker = attempt.worker().number();
         // Relaxed: who looks checks afterwards that the transaction is in progress.
         self.epochs.of(worker).store(0, Ordering::Relaxed);
@@ -331,14 +203,14 @@ impl Order {
     }
 
     /// The first half of the commit of a piece. Returns the highest number among the versions read and overwritten.
-    pub(super) fn prepare<H: Host<Occ>>(
+    pub(super) fn prepare<H: Host<Ic3>>(
         &self,
         attempt: &mut Attempt<H>,
         ranks: PieceRanks,
     ) -> Result<u64, ConflictCause> {
-        let overwritten = version::lock_writes::<Occ, H>(attempt)?;
+        let overwritten = version::lock_writes::<Ic3, H>(attempt)?;
         self.latch(attempt);
-        version::upgrade_predicates::<Occ, H>(attempt)?;
+        version::upgrade_predicates::<Ic3, H>(attempt)?;
         let is_first = !H::local(&attempt.local).order.is_exposed;
         let epoch = self.epochs.of(attempt.worker().number());
         if is_first {
@@ -352,17 +224,13 @@ impl Order {
         }
         // Orders the reads before the checks, also where nothing is locked: K2.
         fence(Ordering::Acquire);
-        let read = version::validate_beside_locks::<Occ, H>(attempt)?;
+        let read = version::validate_beside_locks::<Ic3, H>(attempt)?;
         if is_first && attempt.stamp_epoch() > self.quiet.load(Ordering::Relaxed) {
             self.find_earlier(attempt, ranks);
         }
         self.find_conflicts(attempt, ranks);
         if !H::local(&attempt.local).order.in_the_way.is_empty() {
             return Err(lost(attempt));
-        }
-        if self.cascade.is_some() {
-            // One whose end was seen may have been taken back since the reads were validated.
-            version::validate_beside_locks::<Occ, H>(attempt)?;
         }
         let own = self.progress.current(attempt.worker().number());
         let order = &mut H::local_mut(&mut attempt.local).order;
@@ -376,7 +244,7 @@ impl Order {
 
     /// Validates a piece that is going to be rolled back, as if it committed with what it has read alone. So the transaction has
     /// seen one state of a serial order, and its caller is told when those before it have ended.
-    pub(super) fn validate_before_rollback<H: Host<Occ>>(
+    pub(super) fn validate_before_rollback<H: Host<Ic3>>(
         &self,
         attempt: &mut Attempt<H>,
         ranks: PieceRanks,
@@ -390,7 +258,7 @@ impl Order {
     }
 
     /// Publishes a piece that can fail no more. Its writes are locked until they are installed.
-    pub(super) fn publish<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
+    pub(super) fn publish<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let worker = attempt.worker().number();
         // Before the latches are given back, so that whoever finds the entries finds the bound.
         self.progress.of(worker).advance(Some(u64::from(ranks.last) + 1));
@@ -408,7 +276,7 @@ impl Order {
     }
 
     /// Gives back what an attempt at a piece holds that has failed.
-    pub(super) fn release<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+    pub(super) fn release<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>) {
         if !std::mem::take(&mut H::local_mut(&mut attempt.local).order.is_committing) {
             return;
         }
@@ -434,7 +302,7 @@ impl Order {
     }
 
     /// Lists the attempt's accesses, and takes the latches of their lists.
-    fn latch<H: Host<Occ>>(&self, attempt: &mut Attempt<H>) {
+    fn latch<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>) {
         let mut accesses = std::mem::take(&mut H::local_mut(&mut attempt.local).order.accesses);
         accesses.clear();
         let mut spans = std::mem::take(&mut H::local_mut(&mut attempt.local).order.spans);
@@ -491,7 +359,7 @@ impl Order {
     }
 
     /// Finds the transactions in progress whose accesses conflict with the attempt's.
-    fn find_conflicts<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
+    fn find_conflicts<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let own = self.progress.current(attempt.worker().number());
         let accesses = std::mem::take(&mut H::local_mut(&mut attempt.local).order.accesses);
         for access in &accesses {
@@ -507,7 +375,7 @@ impl Order {
 
     /// Finds the exposed transactions in progress with an earlier epoch.
     #[cold]
-    fn find_earlier<H: Host<Occ>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
+    fn find_earlier<H: Host<Ic3>>(&self, attempt: &mut Attempt<H>, ranks: PieceRanks) {
         let (own, epoch) = (attempt.worker().number(), attempt.stamp_epoch());
         let mut is_quiet = true;
         // A worker whose epoch is not to be seen here reads the clock after this, and draws this epoch or a later one.
@@ -533,11 +401,7 @@ impl Order {
             let bound = self.progress.bound(other);
             if bound != FINISHED && earlier != 0 && earlier < epoch {
                 is_quiet = false;
-                if self.cascade.is_some() {
-                    H::local_mut(&mut attempt.local).order.in_the_way.push((other, JOINED_ALL));
-                } else {
-                    self.note(attempt, ranks, other, bound);
-                }
+                self.note(attempt, ranks, other, bound);
             }
         }
         if is_quiet {
@@ -547,7 +411,7 @@ impl Order {
     }
 
     /// Notes a transaction in progress that the attempt comes after, or must wait for.
-    fn note<H: Host<Occ>>(
+    fn note<H: Host<Ic3>>(
         &self,
         attempt: &mut Attempt<H>,
         ranks: PieceRanks,
@@ -555,28 +419,18 @@ impl Order {
         bound: u64,
     ) {
         let rank = u64::from(ranks.last);
-        let is_for_good = self.cascade.is_some() && attempt.is_for_good();
         let order = &mut H::local_mut(&mut attempt.local).order;
-        if bound <= rank || is_for_good {
-            return order.in_the_way.push((other, if is_for_good { JOINED_ALL } else { rank }));
-        }
-        if order.after.contains(&other) {
-            return;
-        }
-        match self.cascade.as_ref().map_or(Following::Follows, |cascade| cascade.follow(other)) {
-            Following::Follows => {
-                order.after.push(other);
-                attempt.count(const { Counter::DEPENDENCIES.place::<H>() });
-            }
-            // It is before, and no more is to be known of it.
-            Following::Ended => {}
-            Following::TakenBack => order.in_the_way.push((other, JOINED_ALL)),
+        if bound <= rank {
+            order.in_the_way.push((other, rank));
+        } else if !order.after.contains(&other) {
+            order.after.push(other);
+            attempt.count(const { Counter::DEPENDENCIES.place::<H>() });
         }
     }
 }
 
 /// The conflict of an attempt that must wait for another transaction first.
-fn lost<H: Host<Occ>>(attempt: &Attempt<H>) -> ConflictCause {
+fn lost<H: Host<Ic3>>(attempt: &Attempt<H>) -> ConflictCause {
     let item: Option<ItemId> = attempt.items.entries().map(|(id, _)| id).next();
     let target = match item {
         Some(item) => ConflictTarget::Item(item),

@@ -11,7 +11,7 @@
 //! entries than transactions in progress have made, and [`KEPT`].
 
 use crate::drp::progress::{FINISHED, Predecessor, Progress};
-use crate::occ::latch::{self, Latch};
+use crate::latch::{self, Latch};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{KeySpan, PieceRanks};
 use hotrow_sync::profile::name_slice;

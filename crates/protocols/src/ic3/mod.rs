@@ -1,0 +1,184 @@
+//! Procedures in pieces, one for each table, that others see at once and come after (Wang, Mu, Cui, Yi, Chen, Li, "Scaling Multicore
+//! Databases via Constrained Parallel Execution", SIGMOD 2016; drp §2.2, §7).
+//!
+//! A piece is a transaction of [`occ`](crate::occ), and one that may conflict with pieces of other transactions is put in order with them
+//! besides: [`order`] has the algorithm, and why it is serializable.
+
+mod accessors;
+mod order;
+
+use crate::host::{Algorithm, Host};
+use crate::registry::only;
+use crate::version::{self, Version, VersionWord, Versioned};
+use crate::{occ, reads};
+use hotrow_core::{
+    Attempt, ConflictCause, ItemId, LoggedReads, PieceOrder, Prepared, Reports, Rival, TouchedSegment,
+    Variant, Variants,
+};
+use order::{Order, OrderLocal};
+
+/// Pieces in the order of the tables: IC3, SIGMOD 2016.
+#[derive(Debug)]
+pub struct Ic3 {
+    order: Box<Order>,
+}
+
+/// State that a worker keeps.
+#[derive(Debug, Default)]
+pub struct Ic3Local {
+    /// The number of its last version.
+    last: u64,
+    /// Its transaction in pieces.
+    order: OrderLocal,
+}
+
+impl Variants for Ic3 {
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "ic3",
+        summary: "procedures in pieces, one for each table, that others see at once and come after",
+        source: "IC3, SIGMOD 2016; drp §2.2, §7",
+        for_comparison: false,
+    }];
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = version::WORKERS_MAX;
+    const ALLOWS_CHOPPING: bool = true;
+
+    type Options = ();
+
+    fn options(name: &str) -> Option<()> {
+        only(Self::VARIANTS, name)
+    }
+
+    fn chops(&self) -> bool {
+        true
+    }
+
+    fn new((): &()) -> Self {
+        Self { order: Box::new(Order::new()) }
+    }
+}
+
+// SAFETY: as for `Occ`: the order of pieces adds waits and latches.
+unsafe impl Algorithm for Ic3 {
+    type Header = VersionWord;
+    type Mark = Version;
+    type Local = Ic3Local;
+
+    #[inline]
+    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
+
+    #[inline]
+    fn read<H: Host<Self>, V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+    }
+
+    #[inline]
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    #[inline]
+    fn peek<H: Host<Self>, V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+    }
+
+    #[inline]
+    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
+        VersionWord::new_locked()
+    }
+
+    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        let highest = match attempt.piece_ranks() {
+            Some(ranks) => self.order.prepare(attempt, ranks)?,
+            None if attempt.items.writes().is_empty() => {
+                version::upgrade_predicates::<Self, H>(attempt)?;
+                return occ::validate_reads::<Self, H>(attempt);
+            }
+            None => occ::lock_and_validate::<Self, H>(attempt)?,
+        };
+        let local = H::local_mut(&mut attempt.local);
+        local.last = highest.max(local.last) + 1;
+        Ok(())
+    }
+
+    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+        let attempt = prepared.attempt();
+        if let Some(ranks) = attempt.piece_ranks() {
+            self.order.publish(attempt, ranks);
+        }
+        let version = Version::new(H::local(&attempt.local).last, attempt.worker());
+        version::install_writes::<Self, H>(prepared, version);
+    }
+
+    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+        if let Some(ranks) = attempt.piece_ranks() {
+            return self.order.validate_before_rollback(attempt, ranks);
+        }
+        version::upgrade_predicates::<Self, H>(attempt)?;
+        occ::validate_reads::<Self, H>(attempt)
+    }
+
+    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        self.order.release(attempt);
+        version::release::<Self, H>(attempt);
+    }
+}
+
+impl<H: Host<Ic3>> PieceOrder<H> for Ic3 {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn before_piece(&self, attempt: &mut Attempt<H>) {
+        self.order.before_piece(attempt);
+    }
+
+    fn end_pieces(&self, attempt: &mut Attempt<H>) {
+        self.order.end(attempt);
+    }
+}
+
+impl<H: Host<Ic3>> LoggedReads<H> for Ic3 {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    #[inline]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<H>,
+        segment: TouchedSegment<H>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        reads::log::<Ic3, H, _>(attempt, segment, load).map(|(_, value)| value)
+    }
+}
+
+impl<H: Host<Ic3>> Reports<H> for Ic3 {
+    #[inline(always)]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm()
+    }
+
+    fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+        version::rival::<Ic3, H>(attempt, H::header(header))
+    }
+
+    fn commit_number(&self, attempt: &Attempt<H>) -> u64 {
+        H::local(&attempt.local).last
+    }
+}
+
+impl Versioned for Ic3 {}

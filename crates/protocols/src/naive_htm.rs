@@ -1,0 +1,120 @@
+//! Transactions that are one hardware transaction each: `serial` whose lock is elided (dbx-tc §2.2, the naive use of hardware
+//! transactional memory).
+//!
+//! # Algorithm
+//!
+//! A transaction first waits until the lock is free, and then runs whole in a region that has read the lock's word. If somebody takes the
+//! lock, the region is aborted. It is tried again as often as [`Tries`](hotrow_core::region::Tries) says, and in the end with the lock, as
+//! under `serial`. Where there are no hardware transactions, it is `serial`.
+//!
+//! # Why it is serializable
+//!
+//! A region that commits has read the lock as free at that moment, so it is as if the transaction had held the lock then.
+
+use crate::host::{Algorithm, Host};
+use crate::registry::only;
+use crate::serial::{EngineLock, Holder, Locked, SerialLocal, enter, release, runs_alone};
+use crate::worker_states;
+use hotrow_core::region::UNFIT;
+use hotrow_core::{Attempt, Elision, EnterError, Reports, Rival, Variant, Variants};
+use hotrow_sync::region;
+
+/// One hardware transaction for each transaction: dbx-tc §2.2.
+#[derive(Debug)]
+pub struct NaiveHtm {
+    lock: EngineLock,
+}
+
+impl Variants for NaiveHtm {
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "naive-htm",
+        summary: "serial, each transaction whole in one hardware transaction; where there are none, as on most machines, it is serial",
+        source: "dbx-tc §2.2",
+        for_comparison: true,
+    }];
+    // As under `serial`; and a region that has seen anything else is aborted.
+    const OPAQUE: bool = true;
+    const CONCURRENT: bool = false;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
+    const ALLOWS_REGIONS: bool = true;
+
+    type Options = ();
+
+    fn options(name: &str) -> Option<()> {
+        only(Self::VARIANTS, name)
+    }
+
+    fn uses_regions(&self) -> bool {
+        true
+    }
+
+    fn new((): &()) -> Self {
+        Self { lock: EngineLock::new() }
+    }
+}
+
+impl NaiveHtm {
+    #[inline]
+    fn draw_stamp<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        if attempt.draw_stamp() && H::local(&attempt.local).holds == Some(Holder::ELIDED) {
+            // What it replaces must be kept for snapshots, which a region does not do.
+            region::abort::<UNFIT>();
+        }
+    }
+}
+
+impl Locked for NaiveHtm {
+    #[inline(always)]
+    fn lock(&self) -> &EngineLock {
+        &self.lock
+    }
+}
+
+// SAFETY: as for `Serial`; a region that elides the lock commits only if nobody has held it meanwhile.
+unsafe impl Algorithm for NaiveHtm {
+    type Local = SerialLocal;
+
+    runs_alone!();
+
+    #[inline(always)]
+    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        release(self, attempt);
+    }
+
+    #[inline(always)]
+    fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), EnterError> {
+        enter(self, attempt)
+    }
+
+    #[inline(always)]
+    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        release(self, attempt);
+    }
+}
+
+impl<H: Host<NaiveHtm>> Elision<H> for NaiveHtm {
+    #[inline]
+    fn of(protocol: &H) -> Option<&Self> {
+        protocol.algorithm().filter(|_| region::is_available())
+    }
+
+    fn wait_to_elide(&self, attempt: &mut Attempt<H>) -> bool {
+        self.lock.wait_until_free(|| attempt.wait_max())
+    }
+
+    #[inline]
+    fn enter_region(&self, attempt: &mut Attempt<H>) -> bool {
+        H::local_mut(&mut attempt.local).holds = Some(Holder::ELIDED);
+        self.lock.is_free()
+    }
+}
+
+impl<H: Host<NaiveHtm>> Reports<H> for NaiveHtm {
+    fn of(_protocol: &H) -> Option<&Self> {
+        None
+    }
+
+    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
+        None
+    }
+}
