@@ -32,12 +32,17 @@ impl NewestCommits {
         &self.words[(hash >> (64 - WORDS.trailing_zeros())) as usize]
     }
 
-    fn note(word: &AtomicU64, epoch: u64) {
+    /// Notes an epoch, and returns the one that was there: no commit before has a greater one that has written the place.
+    fn note(word: &AtomicU64, epoch: u64) -> u64 {
         // Relaxed, all accesses of words: the release by which the commit installs, and the acquire by which a reader finds its
         // write, order the two. Most commits find their epoch noted.
-        if word.load(Ordering::Relaxed) < epoch {
-            word.fetch_max(epoch, Ordering::Relaxed);
-        }
+        let before = word.load(Ordering::Relaxed);
+        if before < epoch { word.fetch_max(epoch, Ordering::Relaxed) } else { before }
+    }
+
+    /// As [`note`](Self::note), for a segment at this address.
+    pub(crate) fn note_segment(&self, address: usize, epoch: u64) -> u64 {
+        Self::note(self.word(segment_place(address)), epoch)
     }
 
     fn of(&self, place: u64) -> u64 {
@@ -77,13 +82,15 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Notes the places that the commit is going to write.
+    /// Notes the places that the commit is going to write; but the segments if it keeps versions, which notes each of them.
     pub(crate) fn note_commit(&mut self, epoch: u64) {
         self.has_written = true;
         let Some(newest) = self.newest_commits() else { return };
-        let mut last_object = None;
+        let (mut last_object, notes_later) = (None, self.kept.are_kept());
         for item in self.items.writes().iter().map(|id| self.items.get(*id)) {
-            NewestCommits::note(newest.word(segment_place(item.segment().addr().get())), epoch);
+            if !notes_later {
+                newest.note_segment(item.segment().addr().get(), epoch);
+            }
             let place = absence_place(item.object().meta());
             if last_object.replace(place) != Some(place) {
                 NewestCommits::note(newest.word(place), epoch);

@@ -46,6 +46,8 @@ pub(crate) struct KeptWrites {
     commits: u32,
     /// Versions kept since the worker last swept.
     unswept: usize,
+    /// A number that no open snapshot is below, nor will one be; from the last sweep.
+    oldest: u64,
     /// The level of the table that has room for the commit's versions, and for how many; the bytes of those that are there.
     room: (usize, usize),
     bytes: usize,
@@ -116,7 +118,10 @@ impl KeptWrites {
         let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
         let Keeping { stamp, superseded, is_later } = keeping;
         let (snapshots, segment) = (announcement.snapshots(), segment_of(item));
-        let since = latest_of(item, snapshots, pin);
+        let before = snapshots.newest_commits().map(|newest| newest.note_segment(segment.address, stamp));
+        // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
+        let since = before.filter(|before| *before < self.oldest);
+        let since = since.unwrap_or_else(|| latest_of(item, snapshots, pin));
         if since < superseded {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
@@ -153,6 +158,11 @@ impl KeptWrites {
         self.places.push_back(Versions::place_of(*level, entry));
         self.bytes += EntryHead::bytes(entry);
         self.unswept += 1;
+    }
+
+    /// True from [`Attempt::begin_keeping`] until the commit has ended, if it keeps versions.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.keeping.is_some()
     }
 
     /// Counts a commit. True at one in some.
@@ -351,7 +361,7 @@ impl<P: Protocol> Attempt<P> {
         if self.kept.unswept >= SWEEP_AFTER {
             // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
             let looks = 2 * mem::take(&mut self.kept.unswept);
-            announcement.snapshots().sweep_places(&mut self.kept.places, looks);
+            self.kept.oldest = announcement.snapshots().sweep_places(&mut self.kept.places, looks);
         }
         if self.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping(false);

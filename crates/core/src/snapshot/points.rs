@@ -174,7 +174,7 @@ impl Drop for Waiting<'_> {
 type Word = Arc<CachePadded<AtomicU64>>;
 
 /// The number of lists that a sweep of a part visits.
-const SWEPT: usize = if cfg!(test) { 2 } else { 64 };
+const SWEPT: usize = if cfg!(test) { 2 } else { 16 };
 
 /// The number of turns for which a snapshot that must not wait looks if commits under way have ended.
 const LOOKS: u32 = 64;
@@ -497,11 +497,12 @@ impl Snapshots {
     }
 
     /// Removes the versions at a worker's places that no snapshot needs any more, and those in the next lists, which workers may have left
-    /// that have ended.
-    pub(crate) fn sweep_places(&self, places: &mut VecDeque<Place>, looks: usize) {
+    /// that have ended. Returns the number of the oldest snapshot that is open or may be opened.
+    pub(crate) fn sweep_places(&self, places: &mut VecDeque<Place>, looks: usize) -> u64 {
         let open = self.open_numbers();
         self.versions.sweep_places(places, looks, &open);
         self.versions.sweep_some(&open, SWEPT);
+        open.oldest()
     }
 
     /// Removes everything that no snapshot needs any more.
@@ -647,6 +648,12 @@ pub(crate) struct OpenNumbers {
 }
 
 impl OpenNumbers {
+    /// The lowest of them.
+    fn oldest(&self) -> u64 {
+        let numbers = self.numbers.iter().copied().filter(|number| *number != 0);
+        numbers.fold(self.coming, u64::min)
+    }
+
     /// True if a value that was current for the snapshots with numbers above `from` and up to `to` may still be read.
     pub(crate) fn may_need(&self, from: u64, to: u64) -> bool {
         let first = self.numbers.partition_point(|number| *number <= from);

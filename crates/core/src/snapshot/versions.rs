@@ -22,6 +22,7 @@ use super::points::OpenNumbers;
 use crate::pin::Pin;
 use crate::region::made_in_region;
 use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use hotrow_sync::prefetch::prefetch;
 use hotrow_sync::thread::quietly;
 use hotrow_sync::work::{Work, charge, charge_block, charge_times};
 use hotrow_sync::{Mutex, OnceLock, thread, try_lock};
@@ -31,15 +32,21 @@ use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ptr::{NonNull, null_mut};
 
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
-const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 12 };
+const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 14 };
 const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
 const LEVELS: usize = 5;
+
+/// The same for what is kept in a simulation.
+const SIMULATED_BITS: u32 = if cfg!(test) { 1 } else { 12 };
 
 /// The level for what is kept in a simulation: in it addresses must not decide what is freed first, and so where later allocations lie.
 const SIMULATED: usize = LEVELS - 1;
 
 /// The number of entries for each list at which the next level is used.
-const LOAD_MAX: usize = 1;
+const LOAD_MAX: usize = if cfg!(test) { 1 } else { 2 };
+
+/// The number of places of a sweep by which the first entry of a list is fetched ahead.
+const AHEAD: usize = 4;
 
 /// The number of mutexes for the lists.
 const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
@@ -173,7 +180,7 @@ impl Versions {
     }
 
     fn bits(level: usize) -> u32 {
-        if level == SIMULATED { FIRST_BITS } else { FIRST_BITS + STEP_BITS * level as u32 }
+        if level == SIMULATED { SIMULATED_BITS } else { FIRST_BITS + STEP_BITS * level as u32 }
     }
 
     /// Returns a segment's position among the lists of a level.
@@ -426,6 +433,7 @@ impl Versions {
         let mut swept = [None; 32];
         for _ in 0..looks.min(places.len()) {
             let Some(place) = places.pop_front() else { return };
+            self.prefetch(places);
             let (level, at) = (place.level as usize, place.list as usize);
             let last = &mut swept[at % 32];
             let is_gone = !open.may_need(place.since, place.superseded)
@@ -438,6 +446,21 @@ impl Versions {
             } else {
                 places.push_back(place);
             }
+        }
+    }
+
+    /// Fetches the list of a place that comes soon, and the first entry of one that comes sooner: they lie wherever addresses have put them.
+    #[inline]
+    fn prefetch(&self, places: &VecDeque<Place>) {
+        let list = |ahead: usize| {
+            let place = places.get(ahead)?;
+            self.levels[place.level as usize].get().map(|lists| &lists[place.list as usize])
+        };
+        if let Some(list) = list(2 * AHEAD) {
+            prefetch(list);
+        }
+        if let Some(list) = list(AHEAD) {
+            prefetch(list.load(Ordering::Relaxed));
         }
     }
 
