@@ -39,16 +39,16 @@ pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use ic3::{Ic3, Ic3Local};
 pub use locking::{LockWords, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
+pub use naive_htm::NaiveHtm;
+pub use none::Uncontrolled;
 /// In models, whose words cannot be made of zero bytes, the first protocol stands for all.
 #[cfg(loom)]
 pub use occ::Occ as Any;
 pub use occ::{Occ, OccLocal};
-pub use naive_htm::NaiveHtm;
-pub use none::Uncontrolled;
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol, for_each_protocol,
-    names, with_protocol,
+    names, with_measured_protocol, with_protocol,
 };
 pub use serial::{Serial, SerialLocal};
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};

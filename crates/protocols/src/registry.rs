@@ -2,7 +2,7 @@
 //!
 //! Adding a protocol takes one new module and a name in [`Any`]. The command, the tests and the figures all go through this module.
 
-use crate::{Any, Occ};
+use crate::{Any, Occ, Uncontrolled};
 use hotrow_core::{Deferral, Protocol, RangeLocks, Stealing, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
@@ -65,6 +65,19 @@ pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, Un
         Ok(visitor.visit::<Any>(name))
     } else {
         Err(UnknownProtocol { name: name.to_owned() })
+    }
+}
+
+/// As [`with_protocol`], for measurements: `none` is a type of its own as well, because what others are measured against must be as fast as
+/// it can be.
+///
+/// # Errors
+///
+/// As [`with_protocol`].
+pub fn with_measured_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
+    match Uncontrolled::options(name) {
+        Some(()) => Ok(visitor.visit::<Uncontrolled>(name)),
+        None => with_protocol(name, visitor),
     }
 }
 
