@@ -13,6 +13,7 @@
 //! that does not end.
 
 use crate::array::{ArrayOptions, Increment};
+use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
@@ -23,7 +24,6 @@ use hotrow::sync::random::Random;
 use hotrow::{Counter, Database, Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_driver::{End as Ended, READERS, Unobserved, Workload, WorkloadDefinition};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, SimulationReport, Trace};
-use hotrow_stress::StressOptions;
 use std::cell::RefCell;
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Workloads: TPC-C, YCSB, Articles, ticket sales and microbenchmarks.
+//! Workloads: TPC-C, YCSB, Articles, ticket sales, microbenchmarks and stress.
 //!
 //! [`parse`] finds a workload by its name and reads its options; the driver, which this crate shows whole
 //! ([`prepare_and_run`]), loads, runs and checks it. The `hotrow` command is a thin layer over both.
@@ -11,6 +11,7 @@ pub mod datatypes;
 #[cfg(feature = "sim")]
 pub mod explore;
 mod registry;
+pub mod stress;
 pub mod tables32;
 pub mod tickets;
 pub mod tpcc;
@@ -18,5 +19,4 @@ mod traces;
 pub mod ycsb;
 
 pub use hotrow_driver::*;
-pub use hotrow_stress as stress;
 pub use registry::{WORKLOADS, parse};

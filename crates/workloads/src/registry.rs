@@ -6,15 +6,15 @@
 use crate::array::ArrayOptions;
 use crate::articles::ArticlesOptions;
 use crate::datatypes::{HashtableOptions, PriorityQueueOptions, VectorOptions};
+use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
 use crate::tickets::TicketsOptions;
 use crate::tpcc::TpccOptions;
 use crate::ycsb::YcsbOptions;
 use hotrow_driver::{OptionError, WorkloadDefinition, WorkloadInfo, WorkloadOptions};
-use hotrow_stress::StressOptions;
 
 macro_rules! registry {
-    ($($options:ty $(=> $parse:path)?),* $(,)?) => {
+    ($($options:ty),* $(,)?) => {
         /// All workloads, the main one first.
         pub const WORKLOADS: &[WorkloadInfo] = &[$(<$options>::INFO),*];
 
@@ -25,14 +25,12 @@ macro_rules! registry {
         /// [`OptionError`] if there is no such workload or option, or the option does not admit the value.
         pub fn parse(name: &str, given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
             $(if name == <$options>::INFO.name {
-                return registry!(@parse $options $(=> $parse)?)(given);
+                return WorkloadOptions::parse_as::<$options>(given);
             })*
             let known = WORKLOADS.iter().map(|workload| workload.name).collect();
             Err(OptionError::UnknownWorkload { name: name.to_owned(), known })
         }
     };
-    (@parse $options:ty) => { WorkloadOptions::parse_as::<$options> };
-    (@parse $options:ty => $parse:path) => { $parse };
 }
 
 // Its tests are in `tests/native`: in a unit test they would compile each workload for each protocol once more.
@@ -46,6 +44,5 @@ registry! {
     HashtableOptions,
     VectorOptions,
     PriorityQueueOptions,
-    // Compiled for each protocol in its own crate, which is not optimized as the others are.
-    StressOptions => hotrow_stress::parse,
+    StressOptions,
 }

@@ -5,7 +5,6 @@ use super::objects::Objects;
 use hotrow::{Database, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, WorkloadDefinition, WorkloadInfo,
-    WorkloadOptions,
 };
 use serde::Serialize;
 
@@ -151,16 +150,6 @@ impl WorkloadDefinition for StressOptions {
         observer.loading(1, 1);
         Ok(Stress { objects, options: *self })
     }
-}
-
-/// Reads the options of stress, as [`WorkloadOptions::parse_as`] does. Not generic, so that its callers
-/// compile nothing of stress.
-///
-/// # Errors
-///
-/// [`OptionError`] if there is no such option, or the option does not admit the value.
-pub fn parse(given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
-    WorkloadOptions::parse_as::<StressOptions>(given)
 }
 
 #[cfg(test)]

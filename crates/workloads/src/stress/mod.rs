@@ -22,7 +22,7 @@ mod rows;
 mod twins;
 mod values;
 
-pub use options::{StressOptions, parse};
+pub use options::StressOptions;
 
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
