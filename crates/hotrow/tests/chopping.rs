@@ -7,15 +7,15 @@ use hotrow::chopping::{Chopping, ChoppingError};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
 use hotrow::{
-    Abort, Context, Counter, CounterValue, Database, Error, Occ, Procedure, Table, TableRef, Transaction,
+    Abort, Any, Context, Counter, CounterValue, Database, Error, Procedure, Table, TableRef, Transaction,
     Worker,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn first_rows(
-    tx: &mut Transaction<'_, Occ>,
-    one: &Table<u64, u64, Occ>,
-    other: &Table<u64, u64, Occ>,
+    tx: &mut Transaction<'_, Any>,
+    one: &Table<u64, u64, Any>,
+    other: &Table<u64, u64, Any>,
 ) -> Result<(u64, u64), Abort> {
     Ok((one.get(tx, &0)?.unwrap(), other.get(tx, &0)?.unwrap()))
 }
@@ -53,15 +53,15 @@ impl Procedure for Both {
 const VARIANTS: [&str; 2] = ["chop", "chop-htm"];
 
 struct Tables {
-    db: Database<Occ>,
-    numbers: Table<u64, u64, Occ>,
-    sums: Table<u64, u64, Occ>,
-    quiet: Table<u64, u64, Occ>,
+    db: Database<Any>,
+    numbers: Table<u64, u64, Any>,
+    sums: Table<u64, u64, Any>,
+    quiet: Table<u64, u64, Any>,
 }
 
 impl Tables {
     fn empty(variant: &str) -> Self {
-        let db: Database<Occ> = Database::builder().typed::<Occ>().variant(variant).open().unwrap();
+        let db: Database<Any> = Database::builder().protocol(variant).open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
@@ -250,7 +250,7 @@ fn transactions_that_are_not_known_exclude_pieces() {
 
 fn transactions_that_are_not_known_exclude_pieces_under(variant: &str) {
     let tables = Tables::new(variant);
-    let mut worker: Worker<Occ> = tables.db.worker().unwrap();
+    let mut worker: Worker<Any> = tables.db.worker().unwrap();
     let mut open = worker.begin();
     let _ = tables.quiet.get(&mut open, &1);
     let before = (tables.count(&Counter::PIECES), tables.count(&Counter::WHOLE));
@@ -327,7 +327,7 @@ impl Procedure for Strays {
 
 #[test]
 fn a_procedure_that_strays_from_its_traces_runs_whole() {
-    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open().unwrap();
+    let db: Database<Any> = Database::builder().protocol("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
         table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
@@ -383,7 +383,7 @@ impl Procedure for Panics {
 
 #[test]
 fn a_panic_after_the_first_piece_leaves_it_committed_and_stops_nobody() {
-    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open().unwrap();
+    let db: Database<Any> = Database::builder().protocol("chop").open().unwrap();
     let table = |name: &str| {
         let table = db.table::<u64, u64>(name).create().unwrap();
         table.bulk_insert([(0, 0)]).unwrap();

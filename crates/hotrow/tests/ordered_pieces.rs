@@ -6,7 +6,7 @@ use gate::{Gate, until};
 use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
-use hotrow::{Abort, Context, Counter, Database, Error, Occ, Procedure, Table, TableRef, Transaction};
+use hotrow::{Abort, Any, Context, Counter, Database, Error, Procedure, Table, TableRef, Transaction};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a [`Both`] does besides.
@@ -122,15 +122,15 @@ impl Procedure for Refuse {
 }
 
 struct Tables {
-    db: Database<Occ>,
-    first: Table<u64, u64, Occ>,
-    second: Table<u64, u64, Occ>,
-    other: Table<u64, u64, Occ>,
+    db: Database<Any>,
+    first: Table<u64, u64, Any>,
+    second: Table<u64, u64, Any>,
+    other: Table<u64, u64, Any>,
 }
 
 impl Tables {
     fn new() -> Self {
-        let db: Database<Occ> = Database::builder().typed::<Occ>().variant("ic3").open().unwrap();
+        let db: Database<Any> = Database::builder().protocol("ic3").open().unwrap();
         let table = |name: &str| {
             let table = db.table::<u64, u64>(name).create().unwrap();
             table.bulk_insert((0..2).map(|key| (key, 0))).unwrap();
@@ -171,7 +171,7 @@ impl Tables {
         Look { first: self.first.reference(), second: self.second.reference(), key: 0 }
     }
 
-    fn read(&self, tx: &mut Transaction<'_, Occ>) -> Result<(u64, u64), Abort> {
+    fn read(&self, tx: &mut Transaction<'_, Any>) -> Result<(u64, u64), Abort> {
         Ok((self.first.get(tx, &0)?.unwrap(), self.second.get(tx, &0)?.unwrap()))
     }
 

@@ -6,7 +6,7 @@ use gate::{Gate, until};
 use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::Ordering;
 use hotrow::sync::{Arc, thread};
-use hotrow::{Context, Counter, Database, KeyRange, Occ, Procedure, Table, TableRef};
+use hotrow::{Any, Context, Counter, Database, KeyRange, Procedure, Table, TableRef};
 
 /// Inserts a row, or takes the first one, and then counts it. Waits in between at a gate.
 struct Step {
@@ -45,8 +45,8 @@ impl Procedure for Step {
 
 #[test]
 fn whoever_takes_the_first_row_comes_after_insertions_up_to_it_and_not_after_others() {
-    let db: Database<Occ> = Database::builder().typed::<Occ>().variant("ic3").open().unwrap();
-    let table = |name: &str| -> Table<u64, u64, Occ> { db.table(name).ordered().create().unwrap() };
+    let db: Database<Any> = Database::builder().protocol("ic3").open().unwrap();
+    let table = |name: &str| -> Table<u64, u64, Any> { db.table(name).ordered().create().unwrap() };
     let (rows, count) = (table("rows"), table("count"));
     rows.bulk_insert([10, 20].map(|key| (key, key))).unwrap();
     count.bulk_insert([0, 1].map(|key| (key, 0))).unwrap();

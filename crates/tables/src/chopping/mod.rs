@@ -32,7 +32,7 @@
 //! # Example
 //!
 //! ```
-//! use hotrow_protocols::Occ;
+//! use hotrow_protocols::Any;
 //! use hotrow_tables::chopping::Chopping;
 //! use hotrow_tables::{Context, Database, Procedure, TableRef};
 //!
@@ -57,7 +57,7 @@
 //!     }
 //! }
 //!
-//! let db: Database<Occ> = Database::builder().typed::<Occ>().variant("chop").open()?;
+//! let db: Database<Any> = Database::builder().protocol("chop").open()?;
 //! let tickets = db.table::<u32, u32>("tickets").create()?;
 //! let takings = db.table::<u32, u64>("takings").create()?;
 //! tickets.bulk_insert([(1, 1_000)])?;

@@ -2,7 +2,7 @@
 //! beside transactions on snapshots and others that are in no pieces. Each history is judged. Plans that are wrong in one way are found.
 
 use crate::short_schedule;
-use hotrow::protocols::Occ;
+use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Counter, Database, Direction, Engine, Error, Isolation, Profile, RetryPolicy, Table, Transaction,
@@ -86,7 +86,7 @@ impl Action {
     /// Runs it, with numbers that depend on what was read before.
     fn run(
         self,
-        tx: &mut Transaction<'_, Occ>,
+        tx: &mut Transaction<'_, Any>,
         tables: &Tables,
         number: usize,
         sum: &mut i64,
@@ -123,7 +123,7 @@ impl Action {
     }
 }
 
-type Tables = Vec<Table<u64, i64, Occ>>;
+type Tables = Vec<Table<u64, i64, Any>>;
 
 /// The pieces of a transaction: tables in ascending order, with what is done to each.
 fn draw_pieces(random: &mut Random) -> Vec<(usize, Vec<Action>)> {
@@ -157,7 +157,7 @@ fn ranks(fault: Fault, pieces: &[(usize, Vec<Action>)], is_last: bool, is_only: 
 
 /// Runs a transaction in pieces; as one if `as_one`, or if none may be in pieces.
 fn run_in_pieces(
-    worker: &mut Worker<Occ>,
+    worker: &mut Worker<Any>,
     tables: &Tables,
     pieces: &[(usize, Vec<Action>)],
     fault: Fault,
@@ -202,13 +202,13 @@ fn run_in_pieces(
     });
 }
 
-fn read_all(tx: &mut Transaction<'_, Occ>, tables: &Tables) -> Result<i64, Abort> {
+fn read_all(tx: &mut Transaction<'_, Any>, tables: &Tables) -> Result<i64, Abort> {
     let mut sum = 0;
     (0..TABLES).try_for_each(|table| Action::Scan.run(tx, tables, table, &mut sum))?;
     Ok(sum)
 }
 
-fn run_core(worker: &mut Worker<Occ>, tables: &Tables, fault: Fault, seed: u64, core: u64) {
+fn run_core(worker: &mut Worker<Any>, tables: &Tables, fault: Fault, seed: u64, core: u64) {
     let mut random = Random::stream(seed, core);
     for _ in 0..3 {
         let kind = random.below(12);
@@ -237,7 +237,7 @@ fn run_core(worker: &mut Worker<Occ>, tables: &Tables, fault: Fault, seed: u64, 
 
 /// Runs one schedule. Returns what is wrong with its history, if anything, and the numbers of dependencies and waits.
 fn explore(seed: u64, fault: Fault) -> (Option<String>, u64, u64) {
-    let engine = Engine::<Occ>::named("ic3", RetryPolicy::default()).expect("a variant");
+    let engine = Engine::<Any>::named("ic3", RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let tables: Tables = (0..TABLES)
         .map(|number| {

@@ -3,7 +3,7 @@
 
 use crate::short_schedule;
 use hotrow::chopping::Chopping;
-use hotrow::protocols::Occ;
+use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Context, Counter, Database, Direction, Engine, Error, Isolation, KeyRange, Procedure, Profile,
@@ -122,8 +122,8 @@ fn assert_agree([accounts, total, banks, journal]: [i64; 4], seen: &str, seed: u
     assert_eq!((accounts, banks), (total, journal), "{seen}, schedule {seed}");
 }
 
-fn bank(protocol: &str, seed: u64) -> (Database<Occ>, Tables) {
-    let engine = Engine::<Occ>::named(protocol, RetryPolicy::default()).expect("a variant");
+fn bank(protocol: &str, seed: u64) -> (Database<Any>, Tables) {
+    let engine = Engine::<Any>::named(protocol, RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let table = |name: &str, rows: u64| {
         let table = db.table::<u64, i64>(name).create().expect("a new name");
@@ -148,7 +148,7 @@ fn bank(protocol: &str, seed: u64) -> (Database<Occ>, Tables) {
 }
 
 /// Runs a few transactions on one core.
-fn run_core(db: &Database<Occ>, tables: Tables, worker: &mut Worker<Occ>, core: u64, seed: u64) {
+fn run_core(db: &Database<Any>, tables: Tables, worker: &mut Worker<Any>, core: u64, seed: u64) {
     let mut random = Random::stream(seed, core);
     for number in 0..3 {
         match random.below(10) {
@@ -181,7 +181,7 @@ fn run_core(db: &Database<Occ>, tables: Tables, worker: &mut Worker<Occ>, core: 
     }
 }
 
-fn all_sums(db: &Database<Occ>, tables: Tables, tx: &mut Transaction<'_, Occ>) -> Result<[i64; 4], Abort> {
+fn all_sums(db: &Database<Any>, tables: Tables, tx: &mut Transaction<'_, Any>) -> Result<[i64; 4], Abort> {
     let mut sums = [0; 4];
     for (sum, table) in sums.iter_mut().zip([tables.accounts, tables.total, tables.banks, tables.journal]) {
         db.table_of(table).scan(tx, .., Direction::Ascending, |_, row| {

@@ -2,7 +2,7 @@
 
 use crate::short_schedule;
 use hotrow::chopping::Chopping;
-use hotrow::protocols::Occ;
+use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Context, Counter, Database, Direction, Engine, KeyRange, Procedure, RetryPolicy, TableRef,
@@ -112,8 +112,8 @@ impl Procedure for Pay {
     }
 }
 
-fn shop(protocol: &str) -> (Database<Occ>, Tables) {
-    let engine = Engine::<Occ>::named(protocol, RetryPolicy::default()).expect("a variant");
+fn shop(protocol: &str) -> (Database<Any>, Tables) {
+    let engine = Engine::<Any>::named(protocol, RetryPolicy::default()).expect("a variant");
     let db = Database::on(&engine);
     let tables = Tables {
         open: db.table("open").create().expect("a new name").reference(),
@@ -142,7 +142,7 @@ fn shop(protocol: &str) -> (Database<Occ>, Tables) {
 }
 
 /// What accounts and payments have, and the amount of the orders that are not open any more.
-fn audit(db: &Database<Occ>, tables: Tables, tx: &mut Transaction<'_, Occ>) -> Result<(i64, i64), Abort> {
+fn audit(db: &Database<Any>, tables: Tables, tx: &mut Transaction<'_, Any>) -> Result<(i64, i64), Abort> {
     let mut sum = |table| {
         let mut sum = 0;
         db.table_of::<u64, i64>(table).scan(tx, .., Direction::Ascending, |_, row| {
@@ -160,7 +160,7 @@ fn audit(db: &Database<Occ>, tables: Tables, tx: &mut Transaction<'_, Occ>) -> R
     Ok((credited, delivered))
 }
 
-fn run_core(db: &Database<Occ>, tables: Tables, worker: &mut Worker<Occ>, core: u64, seed: u64) {
+fn run_core(db: &Database<Any>, tables: Tables, worker: &mut Worker<Any>, core: u64, seed: u64) {
     let mut random = Random::stream(seed, core);
     for number in 0..4 {
         let key = (core + 1) << 8 | number;

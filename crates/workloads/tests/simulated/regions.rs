@@ -1,9 +1,8 @@
 //! Hardware transactions on the machine that has them: they commit, under every workload and in explored schedules, and one that is
 //! aborted at any of its steps leaves nothing behind.
 
-use hotrow::protocols::Serial;
 use hotrow::{
-    Abort, Counter, Database, Direction, Engine, Isolation, Occ, Protocol, RetryPolicy, SecondaryIndex, TBox,
+    Abort, Any, Counter, Database, Direction, Engine, Isolation, Protocol, RetryPolicy, SecondaryIndex, TBox,
     TCounter, Table, Transaction, Value,
 };
 use hotrow_sim::{Config, Machine, Order, Simulation, SimulationReport};
@@ -64,17 +63,17 @@ fn every_kind_commits_in_regions<P: Protocol>(protocol: &str) {
 
 #[test]
 fn commits_of_dbx_are_regions_under_every_workload() {
-    every_kind_commits_in_regions::<Occ>("dbx");
+    every_kind_commits_in_regions::<Any>("dbx");
 }
 
 #[test]
 fn commits_of_chop_htm_are_regions_under_every_workload() {
-    every_kind_commits_in_regions::<Occ>("chop-htm");
+    every_kind_commits_in_regions::<Any>("chop-htm");
 }
 
 #[test]
 fn transactions_of_naive_htm_are_regions_under_every_workload() {
-    every_kind_commits_in_regions::<Serial>("naive-htm");
+    every_kind_commits_in_regions::<Any>("naive-htm");
 }
 
 fn explored<P: Protocol>(protocol: &str, seeds: u64) -> Explored {
@@ -90,8 +89,8 @@ fn explored<P: Protocol>(protocol: &str, seeds: u64) -> Explored {
 
 #[test]
 fn no_schedule_makes_regions_and_locks_miss_each_other() {
-    let occ = ["dbx", "chop-htm"].map(|protocol| explored::<Occ>(protocol, 1_500));
-    for sum in occ.into_iter().chain([explored::<Serial>("naive-htm", 1_500)]) {
+    let occ = ["dbx", "chop-htm"].map(|protocol| explored::<Any>(protocol, 1_500));
+    for sum in occ.into_iter().chain([explored::<Any>("naive-htm", 1_500)]) {
         assert!(sum.regions > 5_000 && sum.region_aborts > 1_000 && sum.commits > 10_000, "{sum:?}");
     }
 }
@@ -99,7 +98,7 @@ fn no_schedule_makes_regions_and_locks_miss_each_other() {
 #[test]
 fn no_schedule_makes_a_fallback_with_coarser_locks_break_a_promise_or_hang() {
     for protocol in ["dbx+partitions", "dbx+global", "chop-htm+partitions", "chop-htm+global"] {
-        let sum = explored::<Occ>(protocol, 400);
+        let sum = explored::<Any>(protocol, 400);
         assert!(sum.regions > 1_000 && sum.region_aborts > 200 && sum.commits > 2_500, "{protocol}: {sum:?}");
     }
 }
@@ -272,26 +271,26 @@ fn aborts_at_each_step<P: Protocol>(protocol: &str, beside_snapshot: bool) {
 #[test]
 fn a_commit_that_is_aborted_at_any_step_leaves_nothing() {
     for protocol in ["dbx", "chop-htm"] {
-        aborts_at_each_step::<Occ>(protocol, false);
+        aborts_at_each_step::<Any>(protocol, false);
     }
 }
 
 #[test]
 fn a_stamped_commit_that_is_aborted_at_any_step_leaves_nothing() {
     for protocol in ["dbx", "chop-htm"] {
-        aborts_at_each_step::<Occ>(protocol, true);
+        aborts_at_each_step::<Any>(protocol, true);
     }
 }
 
 #[test]
 fn a_transaction_of_naive_htm_that_is_aborted_at_any_step_leaves_nothing() {
-    aborts_at_each_step::<Serial>("naive-htm", false);
+    aborts_at_each_step::<Any>("naive-htm", false);
 }
 
 #[test]
 fn without_hardware_transactions_both_do_what_their_fallback_does() {
     let alive = Arc::new(());
-    for fallbacks in [fallbacks::<Occ>("dbx", &alive), fallbacks::<Serial>("naive-htm", &alive)] {
+    for fallbacks in [fallbacks::<Any>("dbx", &alive), fallbacks::<Any>("naive-htm", &alive)] {
         assert_eq!(fallbacks, (0, 0));
     }
 }
@@ -319,7 +318,7 @@ fn fallbacks<P: Protocol>(protocol: &str, alive: &Arc<()>) -> (u64, u64) {
 fn no_region_writes_over_the_lock_of_a_commit() {
     let (mut regions, mut fallbacks) = (0, 0);
     for seed in 0..300 {
-        let engine = Engine::<Occ>::named("dbx", RetryPolicy::default()).expect("a variant");
+        let engine = Engine::<Any>::named("dbx", RetryPolicy::default()).expect("a variant");
         let (number, counter) = (TBox::new(&engine, 0u64), TCounter::new(&engine, 0));
         let mut config =
             Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 3);
@@ -353,7 +352,7 @@ fn no_region_writes_over_the_lock_of_a_commit() {
 fn no_region_commits_by_a_plan_that_is_not_right_any_more() {
     let mut regions = 0;
     for seed in 0..400 {
-        let engine = Engine::<Occ>::named("dbx", RetryPolicy::default()).expect("a variant");
+        let engine = Engine::<Any>::named("dbx", RetryPolicy::default()).expect("a variant");
         let boxes = [TBox::new(&engine, 0u64), TBox::new(&engine, 0u64)];
         let mut config =
             Config::new(Machine::named("dbx-tc").expect("a machine that comes with the simulator"), 3);
