@@ -50,7 +50,7 @@ pub mod metrics;
 
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;
-/// All protocols: their types, and the registry that finds them by name.
+/// All protocols: the registry that finds them by name, and the two types that they have.
 #[doc(inline)]
 pub use hotrow_protocols as protocols;
 /// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
@@ -97,7 +97,7 @@ pub use hotrow_objects::{
     TQueue, TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
-pub use hotrow_protocols::{Any, Drp, McsLocking, Mocc, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Any, Occ};
 #[doc(inline)]
 pub use hotrow_stored::Stored;
 #[doc(inline)]

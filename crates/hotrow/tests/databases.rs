@@ -1,6 +1,6 @@
 //! Databases: tables by name, made at any time, and found again with their types.
 
-use hotrow::protocols::Plor;
+use hotrow::protocols::names;
 use hotrow::sync::thread;
 use hotrow::{Database, DuplicateKey, Error, Misuse, RetryPolicy, TBox, Table};
 use std::time::Duration;
@@ -112,15 +112,17 @@ fn tables_are_made_while_transactions_run() {
 #[test]
 fn a_protocol_its_variant_and_the_policy_are_chosen_at_the_opening() {
     let policy = RetryPolicy { deadline: Some(Duration::from_millis(50)), ..RetryPolicy::default() };
-    let db = Database::builder().retry_policy(policy).typed::<Plor>().variant("plor+dwa").open().unwrap();
+    let db = Database::builder().retry_policy(policy).protocol("plor+dwa").open().unwrap();
     assert_eq!(db.protocol(), "plor+dwa");
-    let wrong = Database::builder().typed::<Plor>().variant("wound-wait").open().unwrap_err();
+    let wrong = Database::builder().variant("wound-wait").open().unwrap_err();
     let text = wrong.to_string();
-    assert!(
-        text.starts_with("misuse: plor has no variant named wound-wait; it has plor, plor+dwa"),
-        "{text}"
-    );
+    assert!(text.starts_with("misuse: occ has no variant named wound-wait; it has occ "), "{text}");
     assert!(matches!(wrong, Error::Misuse(Misuse::NoSuchVariant { .. })));
+    let unknown = Database::builder().protocol("ocm").open().unwrap_err();
+    assert!(
+        matches!(&unknown, Error::Misuse(Misuse::NoSuchVariant { name, known }) if name == "ocm" && *known == names()),
+        "{unknown}"
+    );
     assert_eq!(Database::open().unwrap().protocol(), "occ");
 }
 

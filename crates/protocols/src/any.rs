@@ -8,10 +8,20 @@
 //! A header is that of a segment nobody has written if all its bytes are zero, under every protocol. So a segment can be made without
 //! the knowledge of its engine.
 
+use crate::chop::Chop;
+use crate::drp::Drp;
 use crate::host::{Algorithm, Host};
-use crate::{
-    Chop, Drp, Ic3, McsLocking, Mocc, NaiveHtm, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking, Uncontrolled,
-};
+use crate::ic3::Ic3;
+use crate::locking::TwoPhaseLocking;
+use crate::mocc::Mocc;
+use crate::naive_htm::NaiveHtm;
+use crate::none::Uncontrolled;
+use crate::occ::Occ;
+use crate::plor::Plor;
+use crate::serial::Serial;
+use crate::steal::McsLocking;
+use crate::tictoc::TicToc;
+use crate::tl2::Tl2;
 use hotrow_core::{
     Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reports, Rival,
     TouchedSegment, Variant, Variants,

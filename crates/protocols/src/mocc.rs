@@ -45,12 +45,12 @@
 
 mod word;
 
-pub use word::{HeatedVersion, HeatedWord};
+use word::{HeatedVersion, HeatedWord};
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant,
+    Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant,
     Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
@@ -368,8 +368,6 @@ impl<H: Host<Mocc>> Reports<H> for Mocc {
         None
     }
 }
-
-hosts_itself!(Mocc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -2,7 +2,8 @@
 //!
 //! Adding a protocol takes one new module and a name in [`Any`]. The command, the tests and the figures all go through this module.
 
-use crate::{Any, Occ, Uncontrolled};
+use crate::none::Uncontrolled;
+use crate::{Any, Occ};
 use hotrow_core::{Deferral, Protocol, RangeLocks, Stealing, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 

@@ -30,10 +30,10 @@
 
 mod lock;
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::registry::only;
 use crate::worker_states::{self, AttemptStamp};
-use hotrow_core::{Absent, Attempt, EnterError, Reason, Reports, Rival, Variant, Variants};
+use hotrow_core::{Attempt, EnterError, Reason, Reports, Rival, Variant, Variants};
 use hotrow_sync::profile::waiting;
 pub(crate) use lock::{EngineLock, Holder};
 
@@ -240,13 +240,3 @@ impl<H: Host<Serial>> Reports<H> for Serial {
         None
     }
 }
-
-hosts_itself!(Serial {
-    Deferral = Absent,
-    Stealing = Absent,
-    RangeLocks = Absent,
-    LoggedReads = Absent,
-    PieceOrder = Absent,
-    Elision = Absent,
-    Reports = Absent,
-});

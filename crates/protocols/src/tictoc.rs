@@ -84,13 +84,13 @@ mod absences;
 mod late_reads;
 mod word;
 
-pub use word::{TimestampWord, Timestamps};
+use word::{TimestampWord, Timestamps};
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::reads;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, Reports, Rival,
+    Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, Reports, Rival,
     TouchedSegment, Variant, Variants,
 };
 use late_reads::LateReads;
@@ -372,8 +372,6 @@ impl<H: Host<TicToc>> Reports<H> for TicToc {
         None
     }
 }
-
-hosts_itself!(TicToc { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = TicToc, PieceOrder = Absent, Elision = Absent, Reports = Absent });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -29,14 +29,14 @@
 //! - The version carries the worker's number below the clock's value, because versions must be unique and clock
 //!   values are not.
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::reads;
 use crate::registry;
 use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord, Versioned};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Reports, Rival,
+    Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Reports, Rival,
     TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -280,8 +280,6 @@ impl<H: Host<Tl2>> Reports<H> for Tl2 {
         H::local(&attempt.local).commit
     }
 }
-
-hosts_itself!(Tl2 { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Tl2, PieceOrder = Absent, Elision = Absent, Reports = Tl2 });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -2,7 +2,7 @@
 
 use super::{Datatype, Effort, check_datatype_under};
 use hotrow_core::{Abort, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction};
-use hotrow_protocols::{Occ, TwoPhaseLocking};
+use hotrow_protocols::{Any, Occ};
 
 /// A number to which transactions add at their commits, if a test by some condition found room.
 struct Bounded;
@@ -129,7 +129,7 @@ fn message<const FAULT: u8, P: Protocol>(variant: &str) -> Option<String> {
 #[test]
 fn a_right_datatype_passes() {
     assert_eq!(message::<0, Occ>("occ"), None);
-    assert_eq!(message::<0, TwoPhaseLocking>("wait-die"), None);
+    assert_eq!(message::<0, Any>("wait-die"), None);
     assert_eq!(message::<2, Occ>("occ"), None, "conflicts that need not be are no errors");
 }
 
@@ -148,6 +148,6 @@ fn a_transaction_that_does_not_see_its_own_changes_is_found_alone() {
 
 #[test]
 fn a_wrong_state_is_found_alone() {
-    let message = message::<4, TwoPhaseLocking>("wait-die").expect("found");
+    let message = message::<4, Any>("wait-die").expect("found");
     assert!(message.contains("wait-die: from"), "{message}");
 }

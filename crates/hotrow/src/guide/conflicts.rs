@@ -68,16 +68,15 @@
 //!
 //! # Deadlocks
 //!
-//! Under [`McsLocking`] (`2pl-mcs`) and the `steal` protocols a transaction waits for any other, and the youngest
+//! Under `2pl-mcs` and the `steal` protocols a transaction waits for any other, and the youngest
 //! of a cycle is aborted. The engine keeps the last 64 such [deadlocks](Engine::deadlocks): who waited for whom, and for which key.
 //! `hotrow bench … --protocol 2pl-mcs` prints the last ones. The other protocols have none.
 //!
 //! ```
-//! use hotrow::protocols::McsLocking;
-//! use hotrow::{Engine, TArray};
+//! use hotrow::{Any, Engine, RetryPolicy, TArray};
 //! use std::sync::Barrier;
 //!
-//! let engine = Engine::<McsLocking>::new();
+//! let engine = Engine::<Any>::named("2pl-mcs", RetryPolicy::default()).expect("its name");
 //! engine.report_both_sides(true);
 //! let rows = TArray::named(&engine, "rows", 2, |_| 0u64);
 //! let both_have_one = Barrier::new(2);

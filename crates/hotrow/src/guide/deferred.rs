@@ -31,11 +31,11 @@
 //! assert!(matches!(transfer(1, 2, 70), Err(Error::Rollback(_))), "30 are left");
 //! assert_eq!(db.transact(|tx| Ok((accounts.get(tx, 1)?, transfers.get(tx)?)))?, (30, 1));
 //!
-//! assert_eq!(db.statistics().count(&Counter::TAME_COMMITS), 1); // Under `Drp`; others defer nothing.
+//! assert_eq!(db.statistics().count(&Counter::TAME_COMMITS), 1); // Under `drp`; others defer nothing.
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Under [`Drp`] deferred operations run when the transaction commits. A transaction that has read nothing before
+//! Under `drp` deferred operations run when the transaction commits. A transaction that has read nothing before
 //! then is *tame*: it acquires its place in line on every segment that it will touch, and can no longer lose it. It is
 //! still aborted, and runs again, in three rare cases: its worker had met nobody for a while and ran it at once (`drp+tame`
 //! never does that, and its next attempt does not); a row that was there when its operation was deferred has been

@@ -3,7 +3,7 @@
 //! - **Serializability**, under every protocol, of all transactions that write, and of those that only read unless they declare that
 //!   they need less ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies the results, of some
 //!   serial order. Failed lookups and scanned ranges are included.
-//! - **That order agrees with real time** (strict serializability) where [`Variants::STRICT`] is true, that is,
+//! - **That order agrees with real time** (strict serializability) where [`Variants::is_strict`] is true, that is,
 //!   everywhere but under `tictoc`. There a transaction may precede, in the order, another one that ended before it
 //!   began. If one of two transactions reads what the other wrote, or overwrites what it read, they are never
 //!   reversed by themselves; that takes others that overlap them.

@@ -1,7 +1,7 @@
 //! # Which protocol when
 //!
-//! A protocol decides what happens when transactions meet on a row. A [`Database`] has one for its whole life. The default
-//! is [`Occ`], and no type has to name it. Objects, tables and transactions are the same under every protocol, and so are
+//! A protocol decides what happens when transactions meet on a row. A [`Database`] has one for its whole life, and it is chosen by its
+//! name. The default is `occ`, and nothing has to name it. Objects, tables and transactions are the same under every protocol, and so are
 //! their results; only speed and waiting differ.
 //!
 //! Measured, with the commands and machines that docs/results names:
@@ -19,28 +19,42 @@
 //! - **Bodies that rely on what they have read before they commit**: `tl2`, or `drp+opaque`.
 //! - **One thread**: `none`, and for two that do little else `serial`.
 //!
-//! | type | name | behaviour | choose it when |
-//! |---|---|---|---|
-//! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
-//! | [`Plor`] | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
-//! | [`Drp`] | `drp` | runs [deferred operations](crate::guide::deferred) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [three rare cases](crate::guide::deferred) only | rows are hot, and transactions can declare their operations before they know the values |
-//! | the same | `deferred-2pl` | the same without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
-//! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
-//! | [`Mocc`] | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
-//! | [`TwoPhaseLocking`] | `no-wait` | locks everything that it reads or writes; a transaction that meets another's lock aborts | no transaction should ever wait, or to compare with |
-//! | the same | `wait-die` | the same; the older transaction waits, the younger one aborts | others should not stop half-done work |
-//! | the same | `wound-wait` | the same; the older transaction takes the lock, the younger one waits | of these three, when tail latency counts |
-//! | [`McsLocking`] | `steal` | locks everything that it reads or writes, and queues for held locks; a waiting transaction runs operations of the lock holder; a deadlock aborts the youngest | most transactions go through one row, and most of their other work conflicts with nobody |
-//! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
-//! | the same | `2pl-mcs` | the same, but no transaction runs operations of another | to compare with: plain two-phase locking |
-//! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
-//! | [`Serial`] | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
-//! | the same | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
+//! | name | behaviour | choose it when |
+//! |---|---|---|
+//! | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
+//! | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
+//! | `drp` | runs [deferred operations](crate::guide::deferred) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [three rare cases](crate::guide::deferred) only | rows are hot, and transactions can declare their operations before they know the values |
+//! | `deferred-2pl` | as `drp` without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
+//! | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
+//! | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
+//! | `no-wait` | locks everything that it reads or writes; a transaction that meets another's lock aborts | no transaction should ever wait, or to compare with |
+//! | `wait-die` | as `no-wait`, but the older transaction waits, the younger one aborts | others should not stop half-done work |
+//! | `wound-wait` | as `no-wait`, but the older transaction takes the lock, the younger one waits | of these three, when tail latency counts |
+//! | `steal` | locks everything that it reads or writes, and queues for held locks; a waiting transaction runs operations of the lock holder; a deadlock aborts the youngest | most transactions go through one row, and most of their other work conflicts with nobody |
+//! | `steal-basic` | as `steal`, with operations taken from one place for all | to compare with |
+//! | `2pl-mcs` | as `steal`, but no transaction runs operations of another | to compare with: plain two-phase locking |
+//! | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
+//! | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
+//! | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
 //!
-//! Some types have several *variants*, each with a name: [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those
-//! of [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of
-//! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). Most variants are there to compare with
-//! ([`ProtocolInfo::for_comparison`](protocols::ProtocolInfo)). A protocol is chosen when the database is opened:
+//! Words behind a name make a *variant* of the protocol. [`PROTOCOLS`](protocols::PROTOCOLS) lists the usual ones, most of which are
+//! there to compare with ([`ProtocolInfo::for_comparison`](protocols::ProtocolInfo)):
+//!
+//! | behind | words | |
+//! |---|---|---|
+//! | `plor` | `+dwa` | locks for writing are taken at the commit |
+//! | | `+optimistic` | the first attempts read and write as `occ` does |
+//! | | `+deadline`, `+deadline=N` | the nearer deadline goes first: N microseconds (10) for each record of the [`Profile`] |
+//! | | `+latched` | a latch around each step of a lock, to compare with |
+//! | `drp` | `+tame` | operations are always deferred |
+//! | | `+calm=N` | operations run at once after N transactions (16) that met nobody |
+//! | `drp`, `deferred-2pl` | `+opaque` | an attempt that reads before its commit sees one consistent state |
+//! | | `+early` | a transaction that was aborted because it had read lines up before its next attempt |
+//! | | `+exclusive` | readers exclude each other, to compare with |
+//! | `steal`, `steal-basic` | `+ahead` | a waiter that finds nothing to run runs operations of its own |
+//! | these and `2pl-mcs` | `+exclusive` | readers exclude each other, to compare with |
+//!
+//! A protocol is chosen when the database is opened:
 //!
 //! ```
 //! use hotrow::{Any, Database, Error, Misuse};
@@ -67,6 +81,7 @@
 //! Code that is generic over [`Protocol`] works with both types; most programs name one of them once, in a `type Db = Database<Any>`.
 //!
 //! ```
+//! use hotrow::protocols::PROTOCOLS;
 //! use hotrow::{Database, Error, Protocol, TBox};
 //!
 //! fn count_to_ten<P: Protocol>(db: &Database<P>) -> Result<u64, Error> {
@@ -77,8 +92,8 @@
 //!     db.transact(|tx| number.get(tx))
 //! }
 //!
-//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "serial", "none"] {
-//!     assert_eq!(count_to_ten(&Database::builder().protocol(name).open()?), Ok(10));
+//! for protocol in PROTOCOLS.iter() {
+//!     assert_eq!(count_to_ten(&Database::builder().protocol(protocol.name).open()?), Ok(10));
 //! }
 //! assert_eq!(count_to_ten(&Database::builder().protocol("plor+dwa+deadline=20").open()?), Ok(10));
 //! assert_eq!(count_to_ten(&Database::open()?), Ok(10));

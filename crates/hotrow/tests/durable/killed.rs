@@ -6,7 +6,7 @@ use crate::support::choose;
 use hotrow::durable::{LogOptions, Mode};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Occ, Plor};
+use hotrow::{Database, Occ};
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -23,7 +23,7 @@ fn options() -> LogOptions {
 
 /// The process that is killed: runs transactions, and writes a line for each that was acknowledged.
 fn run_until_killed(directory: &Path) {
-    let builder = Database::builder().typed::<Plor>().log(options()).checkpoint_after(1 << 19);
+    let builder = Database::builder().protocol("plor").log(options()).checkpoint_after(1 << 19);
     let db = builder.open_at(directory).unwrap();
     let ledger = Ledger::open(&db);
     let tell = |thread: u32, number: u64| {

@@ -91,7 +91,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
 
 /// True if transactions were in each other's way. Under a protocol that has everybody queue, none need have lost.
 fn was_contended<P: Protocol>(engine: &Engine<P>) -> bool {
-    ["2pl-mcs", "serial", "naive-htm"].contains(&&*support::chosen()) || engine.statistics().attempts_max > 1
+    !support::is_concurrent() || engine.protocol() == "2pl-mcs" || engine.statistics().attempts_max > 1
 }
 
 /// Repeats something until transactions were in each other's way. On a machine that is busy with other things they may

@@ -7,7 +7,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, TBox, Table,
+    Abort, Any, Counter, Database, Deferred, Direction, Engine, Protocol, RetryPolicy, TBox, Table,
     Transaction,
 };
 use std::ops::ControlFlow;
@@ -162,7 +162,7 @@ fn orders_into_groups_never_abort() {
     for name in
         ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
     {
-        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
         let shop = Shop::new(&engine, 2);
         support::on_threads(&engine, THREADS, |thread, worker| {
             for round in 0..ROUNDS {
@@ -265,7 +265,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
     for name in
         ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
     {
-        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
         let rows = Database::on(&engine).table("rows").hash(4).rank(1).create().unwrap();
         let last = Database::on(&engine).table("last").hash(4).rank(2).create().unwrap();
         rows.bulk_insert([(0u64, 1u64)]).unwrap();
@@ -327,7 +327,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
 #[test]
 fn a_tame_transaction_that_meets_the_new_row_of_a_wild_one_stays_tame() {
     for name in ["drp", "drp+tame", "drp+opaque", "deferred-2pl"] {
-        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
         let numbers = TBox::new(&engine, 7u64);
         let orders = Database::on(&engine).table("orders").create().unwrap();
         let mut other = engine.worker().unwrap();

@@ -6,7 +6,7 @@ use crate::support::{for_each_protocol, steps};
 use hotrow::operations::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol, Reason,
+    Abort, Any, Counter, Database, Deferred, Direction, Engine, Error, Misuse, Profile, Protocol, Reason,
     RetryPolicy, TBox, Table, Transaction,
 };
 use std::ops::ControlFlow;
@@ -286,7 +286,7 @@ fn tame_producers_and_consumers_lose_no_conflict() {
     for (name, always_defers) in
         calm.map(|name| (name, false)).into_iter().chain(always.map(|name| (name, true)))
     {
-        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
         let jobs = Jobs::new(&engine, GROUPS);
         let taken = support::on_threads(&engine, THREADS, |thread, worker| {
             let mut taken = Vec::new();

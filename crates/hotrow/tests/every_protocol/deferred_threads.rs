@@ -6,7 +6,7 @@ use crate::support::{for_each_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Counter, Deferred, Drp, Engine, Protocol, RetryPolicy, TArray, TBox, TCounter, Transaction, Worker,
+    Abort, Any, Counter, Deferred, Engine, Protocol, RetryPolicy, TArray, TBox, TCounter, Transaction, Worker,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -128,10 +128,10 @@ fn tame_and_wild_transfers_conserve_the_money() {
 
 #[test]
 fn a_worker_runs_at_once_while_it_meets_nobody_and_defers_again_after_an_abort() {
-    let engine = Engine::<Drp>::named("drp+calm=2", RetryPolicy::default()).unwrap();
+    let engine = Engine::<Any>::named("drp+calm=2", RetryPolicy::default()).unwrap();
     let number = TBox::new(&engine, 0u64);
     let tame = || engine.statistics().count(&Counter::TAME_COMMITS);
-    let add = |worker: &mut Worker<Drp>, before_commit: &dyn Fn(u32)| {
+    let add = |worker: &mut Worker<Any>, before_commit: &dyn Fn(u32)| {
         worker.transact_deferred(|tx| {
             let added = number.defer_update(tx, (), |value, ()| {
                 *value += 1;
@@ -169,7 +169,7 @@ fn tame_transactions_never_abort() {
     for name in
         ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
     {
-        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
         let boxes: Vec<_> = (0..3).map(|_| TBox::new(&engine, 0u64)).collect();
         let counter = TCounter::new(&engine, 0);
         support::on_threads(&engine, THREADS, |thread, worker| {

@@ -1,24 +1,23 @@
-//! `drp`, stepped by hand: an intention that waits keeps its transaction in line while others come (drp §4.2, §5.2).
+//! The protocols that defer operations, stepped by hand: an intention that waits keeps its transaction in line while others come (drp §4.2, §5.2).
 
 use hotrow::operations::Constant;
-use hotrow::protocols::Drp;
+use hotrow::protocols::{Any, PROTOCOLS};
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
     Abort, Context, Database, Direction, Engine, Error, Procedure, RetryPolicy, TBox, TableRef, Transaction,
-    Variants as _,
 };
 
-type Tx<'w> = Transaction<'w, Drp>;
+type Tx<'w> = Transaction<'w, Any>;
 
-/// Runs a test under each variant.
-fn each_variant(test: impl Fn(&dyn Fn(u32) -> Engine<Drp>)) {
-    for variant in Drp::VARIANTS {
+/// Runs a test under each of them.
+fn each_variant(test: impl Fn(&dyn Fn(u32) -> Engine<Any>)) {
+    for protocol in PROTOCOLS.iter().filter(|protocol| protocol.defers) {
         // Shown only if the test fails.
-        eprintln!("{}", variant.name);
+        eprintln!("{}", protocol.name);
         test(&|attempts_max| {
             let policy = RetryPolicy { attempts_max, ..RetryPolicy::default() };
-            Engine::named(variant.name, policy).expect("one of its variants")
+            Engine::named(protocol.name, policy).expect("a registered protocol")
         });
     }
 }
@@ -49,7 +48,7 @@ impl Gate {
     }
 }
 
-fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
+fn add(to: &TBox<u64, Any>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
     to.defer_update(tx, (), move |value, ()| *value += amount).map(drop)
 }
 
@@ -222,8 +221,8 @@ fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
 fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_not_wait() {
     // Not where the turn in each line is waited for before anything runs.
     for name in ["drp", "drp+opaque", "drp+exclusive"] {
-        let engine = Engine::<Drp>::named(name, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() });
-        let engine = engine.expect("one of its variants");
+        let engine = Engine::<Any>::named(name, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() });
+        let engine = engine.expect("a registered protocol");
         let hot = TBox::new(&engine, 1);
         let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         let gate = Gate::default();

@@ -426,7 +426,7 @@ fn a_statement_that_runs_is_cancelled_at_its_next_operation_or_at_its_end() {
 /// True if a session waits for an older (or younger) one that has changed the same row.
 fn waits(name: &str, for_older: bool) -> bool {
     match name {
-        "serial" | "naive-htm" | "2pl-mcs" | "steal" | "steal-basic" => true,
+        _ if !support::is_concurrent() || support::locks_ranges() => true,
         "wound-wait" | "plor" | "plor+latched" => for_older,
         "wait-die" => !for_older,
         _ => false,

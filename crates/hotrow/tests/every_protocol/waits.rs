@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Conflict, Database, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, Serial, TArray, TBox,
+    Abort, Any, Conflict, Database, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox,
     Transaction,
 };
 use std::time::Duration;
@@ -196,7 +196,7 @@ fn transactions_that_give_up_in_turn_with_others_hold_nobody_off() {
 
 #[test]
 fn a_thread_that_would_wait_for_itself_gets_an_error_where_one_transaction_runs_at_a_time() {
-    let engine = Engine::<Serial>::new();
+    let engine = Engine::<Any>::named("serial", RetryPolicy::default()).unwrap();
     let number = TBox::new(&engine, 0u64);
     let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
     let mut outer = first.begin();

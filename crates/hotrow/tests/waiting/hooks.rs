@@ -2,9 +2,7 @@
 
 use crate::support::{elsewhere, engine, engine_with, for_each_protocol, panic_of};
 use hotrow::sync::{Arc, Mutex, lock};
-use hotrow::{
-    Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Serial, SessionOptions, TBox, Transaction,
-};
+use hotrow::{Abort, Any, Engine, Error, Misuse, Protocol, RetryPolicy, SessionOptions, TBox, Transaction};
 use std::time::Duration;
 
 /// The words that hooks have said, in their order.
@@ -223,7 +221,7 @@ fn transactions_with_one_attempt_have_hooks_too() {
 
 #[test]
 fn under_a_protocol_of_one_worker_a_session_takes_the_threads_own_and_a_hook_finds_it_in_use() {
-    let engine = Engine::<Serial>::named("none", RetryPolicy::default()).unwrap();
+    let engine = Engine::<Any>::named("none", RetryPolicy::default()).unwrap();
     let number = Arc::new(TBox::new(&engine, 0u64));
     engine.transact(|tx| number.set(tx, 1)).unwrap();
     let mut session = engine.begin(SessionOptions::default()).unwrap();

@@ -4,9 +4,9 @@ use crate::support::{engine_with, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{clock, thread};
 use hotrow::{
-    Abort, BlockedForever, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol,
-    RetryPolicy, Serial, SessionOptions, TBox, TCounter, THashMap, TListSet, TPriorityQueue, TQueue,
-    Transaction, Value, column_of,
+    Abort, Any, BlockedForever, Database, Direction, Engine, Error, Isolation, Misuse, Profile, Protocol,
+    RetryPolicy, SessionOptions, TBox, TCounter, THashMap, TListSet, TPriorityQueue, TQueue, Transaction,
+    Value, column_of,
 };
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -578,7 +578,7 @@ fn a_wait_that_nothing_can_end_is_an_error() {
         let alone = worker.transact(|tx| number.get(tx).and_then(|_| tx.retry::<()>()));
         assert_eq!(alone, Err(Error::BlockedForever(BlockedForever::AllWait)));
     });
-    let engine = Engine::<Serial>::named("none", RetryPolicy::default()).unwrap();
+    let engine = Engine::<Any>::named("none", RetryPolicy::default()).unwrap();
     let number = TBox::new(&engine, 0u64);
     let only = engine.transact(|tx| number.get(tx).and_then(|_| tx.retry::<()>()));
     assert_eq!(only, Err(Error::BlockedForever(BlockedForever::OnlyWorker)));

@@ -2,7 +2,7 @@
 
 use crate::executor::{Executor, block_on};
 use crate::support::{engine, for_each_protocol, panic_of};
-use hotrow::protocols::{McsLocking, Occ};
+use hotrow::protocols::{Any, Occ};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::sync::{Arc, Mutex, lock};
@@ -90,7 +90,7 @@ fn statements_marks_and_the_commit_are_futures_under_every_protocol() {
 /// that blocked the thread.
 #[test]
 fn a_statement_that_waits_for_a_lock_blocks_no_executor() {
-    let engine = Engine::<McsLocking>::new();
+    let engine = Engine::<Any>::named("steal", RetryPolicy::default()).unwrap();
     let row = Arc::new(TBox::new(&engine, 0u64));
     let (executor, order) = (Executor::default(), Arc::new(Mutex::new(Vec::new())));
     for number in 0..8 {
@@ -188,7 +188,7 @@ fn a_statement_whose_future_is_dropped_has_no_effect() {
 
 #[test]
 fn a_dropped_session_gives_up_its_locks_although_a_statement_waits() {
-    let engine = Engine::<McsLocking>::new();
+    let engine = Engine::<Any>::named("steal", RetryPolicy::default()).unwrap();
     let rows = Arc::new(TArray::new(&engine, 2, |_| 0u64));
     let (mut holder, mut waiter) = (begun(&engine), begun(&engine));
     let (first, second) = (rows.clone(), rows.clone());

@@ -20,7 +20,7 @@
 mod fallback;
 mod region;
 
-pub use fallback::FallbackLocks;
+use fallback::FallbackLocks;
 
 use crate::host::{Algorithm, Host};
 use crate::version::{self, Version, VersionWord, Versioned};

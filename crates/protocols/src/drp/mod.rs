@@ -89,7 +89,7 @@ mod order;
 pub(crate) mod progress;
 mod ticket_lock;
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
 use calm::Calm;
@@ -99,14 +99,14 @@ use commit::rank_of;
 use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
-    Absent, Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads,
-    ObjectMeta, Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
+    Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads, ObjectMeta,
+    Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-pub use options::DrpOptions;
+use options::DrpOptions;
 use order::{Plan, Planned};
 use progress::{Predecessor, Progress, RANK_MAX};
-pub use ticket_lock::TicketLock;
+use ticket_lock::TicketLock;
 
 /// Deferred runtime pipelining (drp §4–6), and its baseline without a pipeline.
 #[derive(Debug)]
@@ -638,5 +638,3 @@ impl<H: Host<Drp>> Reports<H> for Drp {
         H::header(header).last_writer()
     }
 }
-
-hosts_itself!(Drp { Deferral = Drp, Stealing = Absent, RangeLocks = Absent, LoggedReads = Drp, PieceOrder = Absent, Elision = Absent, Reports = Drp });

@@ -3,7 +3,7 @@
 use super::calm::CALM_AFTER;
 use hotrow_core::Variant;
 
-/// The options in which variants of [`Drp`](crate::Drp) differ.
+/// The options in which variants of [`Drp`](super::Drp) differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrpOptions {
     /// The number of transactions of a worker that must have met nobody, one after the other, before it runs the next

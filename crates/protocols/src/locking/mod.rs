@@ -29,12 +29,12 @@
 mod lock;
 mod queue;
 
-pub use lock::LockWords;
+use lock::LockWords;
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -326,5 +326,3 @@ impl<H: Host<TwoPhaseLocking>> Reports<H> for TwoPhaseLocking {
         H::header(header).holders().workers().next().map(|(worker, _)| Rival::holder(worker))
     }
 }
-
-hosts_itself!(TwoPhaseLocking { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = TwoPhaseLocking });

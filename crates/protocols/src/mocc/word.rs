@@ -21,7 +21,7 @@ const VERSION: u64 = 1 << (READER_BITS + 1);
 /// The version of a segment, which counts its writes. It has 49 bits: at ten million writes a second it lasts
 /// nineteen months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HeatedVersion(u64);
+pub(crate) struct HeatedVersion(u64);
 
 impl HeatedVersion {
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -63,13 +63,13 @@ mod locker;
 mod options;
 mod readers;
 
-pub use locker::Locker;
-pub use options::PlorOptions;
+use locker::Locker;
+use options::PlorOptions;
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -428,8 +428,6 @@ impl<H: Host<Plor>> Reports<H> for Plor {
         H::header(header).writer().holder().map(|holder| Rival::holder(holder.worker()))
     }
 }
-
-hosts_itself!(Plor { Deferral = Absent, Stealing = Absent, RangeLocks = Absent, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = Plor });
 
 #[cfg(all(test, loom))]
 mod models;

@@ -3,7 +3,7 @@
 use hotrow_core::Variant;
 use std::time::Duration;
 
-/// The options in which variants of [`Plor`](crate::Plor) differ.
+/// The options in which variants of [`Plor`](super::Plor) differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlorOptions {
     /// Takes each step of a locker under a latch: the paper's baseline, which guards its lock state with a mutex

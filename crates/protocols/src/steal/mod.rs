@@ -45,15 +45,15 @@ mod ranges;
 mod stealing;
 mod word;
 
-pub use lock::QueueLock;
-pub use options::{McsLockingOptions, StealingMode};
+use lock::QueueLock;
+use options::{McsLockingOptions, StealingMode};
 
-use crate::host::{Algorithm, Host, hosts_itself};
+use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, RangeId, RangeLocks,
-    RangeUse, Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
+    Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, RangeId, RangeLocks, RangeUse,
+    Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -523,5 +523,3 @@ impl<H: Host<McsLocking>> Reports<H> for McsLocking {
         }
     }
 }
-
-hosts_itself!(McsLocking { Deferral = Absent, Stealing = McsLocking, RangeLocks = McsLocking, LoggedReads = Absent, PieceOrder = Absent, Elision = Absent, Reports = McsLocking });

@@ -23,6 +23,7 @@ mod stealing_schedules;
 mod stolen_operations;
 mod wild;
 
+use hotrow::protocols::PROTOCOLS;
 use hotrow_sim::{Config, Faults, Machine, Order};
 
 /// A schedule of a few short transactions on each core, with cores that stand still for a while.
@@ -39,7 +40,13 @@ fn short_schedule(machine: Machine, cores: usize, seed: u64, steps_max: u64) -> 
     config
 }
 
-/// An engine of a variant of queue locking.
-fn queue_locking(protocol: &str) -> hotrow::Engine<hotrow::protocols::McsLocking> {
-    hotrow::Engine::named(protocol, hotrow::RetryPolicy::default()).expect("a variant of queue locking")
+/// The names of the protocols whose waiters run operations of others, and of their variants with locks that readers do not share.
+fn stealing() -> impl Iterator<Item = String> {
+    let names = PROTOCOLS.iter().filter(|protocol| protocol.steals).map(|protocol| protocol.name);
+    names.flat_map(|name| [name.to_owned(), format!("{name}+exclusive")])
+}
+
+/// An engine of this protocol.
+fn engine(protocol: &str) -> hotrow::Engine<hotrow::Any> {
+    hotrow::Engine::named(protocol, hotrow::RetryPolicy::default()).expect("a protocol's name")
 }

@@ -1,31 +1,34 @@
-//! Transactions of `drp` in line, in many schedules on virtual cores (drp §4.1, §4.2).
+//! Transactions in line under the protocols that defer operations, in many schedules on virtual cores (drp §4.1, §4.2).
 
 use hotrow::operations::Constant;
-use hotrow::protocols::Drp;
+use hotrow::protocols::{Any, PROTOCOLS, ProtocolInfo};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{
-    Abort, Database, Engine, Profile, RetryPolicy, TArray, TBox, Transaction, Variants as _, Worker,
-};
+use hotrow::{Abort, Database, Engine, Profile, RetryPolicy, TArray, TBox, Transaction, Worker};
 use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};
 
-pub(super) type Tx<'w> = Transaction<'w, Drp>;
+pub(super) type Tx<'w> = Transaction<'w, Any>;
 type Body<'a> = &'a (dyn Fn(&mut Tx<'_>) -> Result<(), Abort> + Sync);
 
-pub(super) fn engine(variant: &str) -> Engine<Drp> {
-    Engine::named(variant, RetryPolicy::default()).expect("one of its variants")
+pub(super) fn engine(protocol: &str) -> Engine<Any> {
+    Engine::named(protocol, RetryPolicy::default()).expect("a name from the registry, or one made from it")
+}
+
+/// The protocols that defer operations.
+pub(super) fn deferring() -> impl Iterator<Item = &'static ProtocolInfo> {
+    PROTOCOLS.iter().filter(|protocol| protocol.defers)
 }
 
 /// Runs one transaction on each core in a schedule that a seed stands for, with stops in the midst of it. All must
 /// commit; deadlocks and runs without an end fail. Returns how many attempts were aborted.
-fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
+fn run(engine: &Engine<Any>, bodies: &[Body<'_>], seed: u64) -> u64 {
     run_with_readers(engine, bodies, &[], seed)
 }
 
 /// As [`run`], with transactions that only read, and say so.
-fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<'_>], seed: u64) -> u64 {
+fn run_with_readers(engine: &Engine<Any>, writers: &[Body<'_>], readers: &[Body<'_>], seed: u64) -> u64 {
     let bodies = [writers, readers].concat();
     simulate(engine, bodies.len(), seed, 100_000, |core, worker| {
         let profile = if core < writers.len() { Profile::UNKNOWN } else { Profile::READ_ONLY };
@@ -37,11 +40,11 @@ fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<
 /// Runs something on each core in a schedule that a seed stands for, with stops in the midst of it. Deadlocks and runs
 /// without an end fail.
 pub(super) fn simulate(
-    engine: &Engine<Drp>,
+    engine: &Engine<Any>,
     cores: usize,
     seed: u64,
     stop_ns_max: u64,
-    work: impl Fn(usize, &mut Worker<Drp>),
+    work: impl Fn(usize, &mut Worker<Any>),
 ) {
     let mut random = Random::seeded(seed);
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
@@ -67,7 +70,7 @@ pub(super) fn simulate(
 pub(super) const SCHEDULES: u64 = 3_000;
 
 /// Boxes in the order of their ranks, and something to look at their values with.
-pub(super) fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
+pub(super) fn boxes<const N: usize>(engine: &Engine<Any>) -> [TBox<u64, Any>; N] {
     std::array::from_fn(|number| {
         let mut made = TBox::new(engine, 0);
         made.set_rank(number as u16);
@@ -75,15 +78,15 @@ pub(super) fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N]
     })
 }
 
-pub(super) fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
+pub(super) fn add(to: &TBox<u64, Any>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
     to.defer_update(tx, (), move |value, ()| *value = value.wrapping_add(amount)).map(drop)
 }
 
 #[test]
 fn three_transactions_each_behind_another_do_not_wait_in_a_circle() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let [x, y, z] = boxes(&engine);
             let first = |tx: &mut Tx<'_>| add(&x, tx, 1).and_then(|()| add(&z, tx, 1));
             let second = |tx: &mut Tx<'_>| add(&x, tx, 10).and_then(|()| add(&y, tx, 10));
@@ -98,12 +101,12 @@ fn three_transactions_each_behind_another_do_not_wait_in_a_circle() {
 
 #[test]
 fn three_transactions_that_read_what_another_writes_are_in_one_order() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let [x, y, z] = boxes(&engine);
             // Each writes one more than it has read.
-            let follow = |from: &TBox<u64, Drp>, to: &TBox<u64, Drp>, tx: &mut Tx<'_>| {
+            let follow = |from: &TBox<u64, Any>, to: &TBox<u64, Any>, tx: &mut Tx<'_>| {
                 let seen = from.defer_read(tx, |value| *value)?;
                 let more = tx.compute(seen, |seen| seen + 1)?;
                 to.defer_set(tx, more)
@@ -115,16 +118,16 @@ fn three_transactions_that_read_what_another_writes_are_in_one_order() {
             let mut values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?])).unwrap();
             values.sort_unstable();
             // In a circle, none of them would have read a zero, or all three.
-            assert!([[1, 1, 2], [1, 2, 3]].contains(&values), "{variant:?}, schedule {seed}: {values:?}");
+            assert!([[1, 1, 2], [1, 2, 3]].contains(&values), "{protocol:?}, schedule {seed}: {values:?}");
         }
     }
 }
 
 #[test]
 fn long_chains_of_tame_transactions_end_without_an_abort() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let cells = TArray::new(&engine, 5, |_| 0u64);
             let plans: Vec<Vec<(usize, bool)>> = (0..6)
                 .map(|core| {
@@ -158,9 +161,9 @@ fn long_chains_of_tame_transactions_end_without_an_abort() {
 
 #[test]
 fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let [x, y, z] = boxes(&engine);
             let tame = |tx: &mut Tx<'_>| {
                 let seen = x.defer_update(tx, (), |value, ()| {
@@ -181,7 +184,7 @@ fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
             };
             run(&engine, &[&tame, &reader, &late_reader, &tame], seed);
             let values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
-            assert_eq!(values, Ok([2, 2, 0]), "{variant:?}, schedule {seed}");
+            assert_eq!(values, Ok([2, 2, 0]), "{protocol:?}, schedule {seed}");
         }
     }
 }
@@ -190,9 +193,9 @@ fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
 /// second reads what the first writes and what the third overwrites, the third finds no key.
 #[test]
 fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let [x, y, seen, absent] = boxes(&engine);
             let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
             let first = |tx: &mut Tx<'_>| {
@@ -211,7 +214,7 @@ fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion()
             };
             run(&engine, &[&first, &second, &third], seed);
             let values = engine.transact(|tx| Ok((seen.get(tx)?, absent.get(tx)?))).unwrap();
-            assert_ne!(values, (10, 1), "{variant:?}, schedule {seed}");
+            assert_ne!(values, (10, 1), "{protocol:?}, schedule {seed}");
         }
     }
 }
@@ -222,27 +225,27 @@ fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion()
 fn very_many_schedules_of_stress_are_what_each_variant_claims() {
     let schedules = std::env::var("HOTROW_SCHEDULES").ok();
     let schedules = schedules.map_or(20_000, |number| number.parse().expect("a number"));
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         let (mut commits, mut aborts) = (0, 0);
         for seed in 0..schedules {
-            match explore::<Drp>(&Drawn::new(seed, 100), variant.name, 60, |_| ()) {
+            match explore::<Any>(&Drawn::new(seed, 100), protocol.name, 60, |_| ()) {
                 Ok(explored) => {
                     commits += explored.commits;
                     aborts += explored.aborts;
                 }
-                Err(violation) => panic!("{}: {violation}\n{}", variant.name, violation.trace),
+                Err(violation) => panic!("{}: {violation}\n{}", protocol.name, violation.trace),
             }
         }
-        println!("{}: {schedules} schedules, {commits} commits, {aborts} aborts", variant.name);
+        println!("{}: {schedules} schedules, {commits} commits, {aborts} aborts", protocol.name);
     }
 }
 
 #[test]
 fn a_read_only_transaction_sees_one_state_among_writers_that_are_always_in_line() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES / 6 {
-            let engine = engine(variant.name);
-            let boxes: [TBox<u64, Drp>; 4] = boxes(&engine);
+            let engine = engine(protocol.name);
+            let boxes: [TBox<u64, Any>; 4] = boxes(&engine);
             let plans: Vec<[u64; 4]> = (0..6)
                 .map(|core| {
                     let mut random = Random::stream(seed, core);
@@ -281,16 +284,16 @@ fn a_read_only_transaction_sees_one_state_among_writers_that_are_always_in_line(
             let readers: Vec<Body<'_>> = readers.iter().map(|body| body as Body<'_>).collect();
             run_with_readers(&engine, &writers, &readers, seed);
             let seen = seen.map(AtomicU64::into_inner);
-            assert_eq!(seen, [0, 0], "{variant:?}, schedule {seed}: half of a transaction");
+            assert_eq!(seen, [0, 0], "{protocol:?}, schedule {seed}: half of a transaction");
         }
     }
 }
 
 #[test]
 fn a_transaction_that_queues_for_a_new_row_before_its_maker_has_left_it_is_woken() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES {
-            let engine = engine(variant.name);
+            let engine = engine(protocol.name);
             let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
             let updates = Cell::new(0);
             // Stops long enough for others to park.
@@ -307,7 +310,7 @@ fn a_transaction_that_queues_for_a_new_row_before_its_maker_has_left_it_is_woken
                 }
             });
             let updated = engine.transact(|tx| table.get(tx, &1));
-            assert_eq!(updated, Ok(Some(updates.get())), "{variant:?}, schedule {seed}");
+            assert_eq!(updated, Ok(Some(updates.get())), "{protocol:?}, schedule {seed}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each transaction first counts on a row that all want, which numbers the transactions in their serial order. Afterwards
 //! those that have committed are run again in that order, one after the other, on the same data under `2pl-mcs`.
-use hotrow::protocols::McsLocking;
+use hotrow::Any;
 use hotrow::sync::random::Random;
 use hotrow::{Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const KEYS: u64 = 12;
 const HOT: u64 = 1_000;
 
 struct Data {
-    database: Database<McsLocking>,
+    database: Database<Any>,
     /// Rows that are held inline, with a hash index.
     numbers: TableRef<u64, u64>,
     /// Boxed rows, in order.
@@ -26,7 +26,7 @@ struct Data {
 }
 
 impl Data {
-    fn new(engine: &Engine<McsLocking>) -> Self {
+    fn new(engine: &Engine<Any>) -> Self {
         let database = Database::on(engine);
         let numbers = database.table("numbers").hash(64).create().unwrap();
         let numbers = numbers.reference();
@@ -46,7 +46,7 @@ impl Data {
     }
 
     /// All rows of all tables, as text.
-    fn rows(&self, worker: &mut Worker<McsLocking>) -> BTreeMap<(&'static str, u64), String> {
+    fn rows(&self, worker: &mut Worker<Any>) -> BTreeMap<(&'static str, u64), String> {
         let mut rows = BTreeMap::new();
         let Self { database, numbers, words, members, .. } = self;
         let mut note = |table, key: &u64, row: String| _ = rows.insert((table, *key), row);
@@ -304,7 +304,7 @@ fn steps(random: &mut Random, among: &[What], count: u64) -> Vec<Step> {
 /// Runs transactions of such steps on some cores, in the schedule of this seed, and then one after the other. How many
 /// operations were stolen.
 fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) -> u64 {
-    let engine = crate::queue_locking(protocol);
+    let engine = crate::engine(protocol);
     let data = Data::new(&engine);
     // Rows of tables with indexes are loaded in transactions.
     let loaded = engine.statistics().commits;
@@ -323,7 +323,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
     });
     let mut committed: Vec<_> = results.into_iter().flatten().collect();
     committed.sort_by_key(|(values, _)| values[0]);
-    let again = crate::queue_locking("2pl-mcs");
+    let again = crate::engine("2pl-mcs");
     let expected = Data::new(&again);
     let mut worker = again.worker().unwrap();
     for (values, steps) in &committed {
@@ -354,23 +354,23 @@ fn compare_all(protocol: &str, among: &[What], count: u64, schedules: std::ops::
 fn changes_of_rows_give_what_they_give_one_after_the_other() {
     let among =
         [ReadNumber, UpdateNumber, UpdateNumber, ReadWord, UpdateWord, UpdateEachNumber, ReplaceNumber];
-    for protocol in ["steal", "steal-basic", "steal+exclusive", "steal-basic+exclusive"] {
-        compare_all(protocol, &among, 8, 0..300);
+    for protocol in crate::stealing() {
+        compare_all(&protocol, &among, 8, 0..300);
     }
 }
 
 #[test]
 fn changes_that_move_entries_of_indexes_give_what_they_give_one_after_the_other() {
     let among = [UpdateMember, UpdateMember, ReadMember, ScanGroup, UpdateNumber];
-    for protocol in ["steal", "steal-basic"] {
-        compare_all(protocol, &among, 6, 0..300);
+    for protocol in crate::stealing() {
+        compare_all(&protocol, &among, 6, 0..300);
     }
 }
 
 #[test]
 fn everything_gives_what_it_gives_one_after_the_other() {
-    for protocol in ["steal", "steal-basic", "steal+exclusive"] {
-        compare_all(protocol, EVERYTHING, 10, 0..300);
+    for protocol in crate::stealing() {
+        compare_all(&protocol, EVERYTHING, 10, 0..300);
     }
 }
 
@@ -387,15 +387,15 @@ fn insertions_and_deletions_on_few_keys_give_what_they_give_one_after_the_other(
         DeleteWord,
         UpdateWord,
     ];
-    for protocol in ["steal", "steal-basic"] {
-        compare_all(protocol, &among, 9, 0..300);
+    for protocol in crate::stealing() {
+        compare_all(&protocol, &among, 9, 0..300);
     }
 }
 
 #[test]
 #[ignore = "long: run with -- --ignored"]
 fn everything_gives_what_it_gives_one_after_the_other_in_many_schedules() {
-    for protocol in ["steal", "steal-basic", "steal+exclusive"] {
-        compare_all(protocol, EVERYTHING, 14, 1_000..11_000);
+    for protocol in crate::stealing() {
+        compare_all(&protocol, EVERYTHING, 14, 1_000..11_000);
     }
 }

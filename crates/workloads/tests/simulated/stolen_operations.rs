@@ -1,23 +1,21 @@
 //! Operations in other workers' hands: each runs once, fails for its owner alone, and waits for nobody for ever.
-use hotrow::protocols::McsLocking;
+use hotrow::Any;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
 use hotrow::{ConstraintViolated, Context, Counter, Database, Engine, Error, Procedure, Reason, TableRef};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-const VARIANTS: [&str; 4] = ["steal", "steal-basic", "steal+exclusive", "steal-basic+exclusive"];
-
 /// The row that all transactions want first.
 const HOT: u64 = 1_000_000;
 
 struct Data {
-    database: Database<McsLocking>,
+    database: Database<Any>,
     rows: TableRef<u64, u64>,
 }
 
 impl Data {
-    fn new(engine: &Engine<McsLocking>, keys: u64) -> Self {
+    fn new(engine: &Engine<Any>, keys: u64) -> Self {
         let database = Database::on(engine);
         let rows = database.table("rows").hash(keys as usize + 1).load().unwrap();
         [HOT].into_iter().chain(0..keys).for_each(|key| rows.insert(key, 0).unwrap());
@@ -26,7 +24,7 @@ impl Data {
     }
 
     /// The rows' values, in the order of their keys; [`HOT`] is the last. Each can be locked: nobody else is there.
-    fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
+    fn sums(&self, engine: &Engine<Any>, keys: u64) -> Vec<u64> {
         let table = self.database.table_of(self.rows);
         let mut update = |key: u64| {
             let updated = engine.try_transact(|tx| table.update_if_present(tx, &key, |row| *row));
@@ -70,10 +68,10 @@ impl Procedure for Counted<'_> {
 #[test]
 fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
     const KEYS: u64 = 24;
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         let mut stolen = 0;
         for seed in 0..400 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 3 + (seed % 2) as usize;
             crate::crew::run(&engine, cores, seed, |core, worker| {
@@ -98,7 +96,7 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
 
 /// Adds one to a hot row of a table without constraints, and to some rows of one whose rows stay below four.
 struct Checked<'a> {
-    database: &'a Database<McsLocking>,
+    database: &'a Database<Any>,
     hot: TableRef<u64, u64>,
     rows: TableRef<u64, u64>,
     keys: Vec<u64>,
@@ -121,10 +119,10 @@ impl Procedure for Checked<'_> {
 #[test]
 fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
     const KEYS: u64 = 24;
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let database = Database::on(&engine);
             let hot = database.table("hot").hash(1).create().unwrap();
             hot.bulk_insert([(HOT, 0)]).unwrap();
@@ -160,10 +158,10 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
 #[test]
 fn operations_that_are_more_than_a_board_has_run_exactly_once() {
     const KEYS: u64 = 600;
-    for protocol in ["steal", "steal-basic"] {
+    for protocol in crate::stealing() {
         let mut stolen = 0;
         for seed in 0..6 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             crate::crew::run(&engine, 3, seed, |core, worker| {
                 let first = core as u64 * 200;
@@ -203,10 +201,10 @@ impl Procedure for Crossing<'_> {
 #[test]
 fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
     const KEYS: u64 = 10;
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         let (mut stolen, mut deadlocks) = (0, 0);
         for seed in 0..400 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 2 + (seed % 3) as usize;
             crate::crew::run(&engine, cores, seed, |core, worker| {
@@ -318,11 +316,11 @@ impl Procedure for Failing<'_> {
 fn a_failure_of_a_stolen_operation_ends_its_owners_transaction_alone() {
     const ROWS: u64 = 5;
     let mut failed = Vec::new();
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         for fault in FAULTS {
             let mut stolen = 0;
             for seed in 0..120 {
-                let engine = crate::queue_locking(protocol);
+                let engine = crate::engine(&protocol);
                 let data = Data::new(&engine, 3 * ROWS);
                 let results = crate::crew::run(&engine, 3, seed, |core, worker| {
                     let mut run = |number: u64| {
@@ -397,10 +395,10 @@ impl Procedure for Moving {
 #[test]
 fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or_none() {
     const KEYS: u64 = 6;
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let mut members = data.database.table("members");
             let by_row = members.secondary("by row", |_, row| *row);
@@ -462,10 +460,10 @@ impl Procedure for Relying<'_> {
 
 #[test]
 fn operations_behind_a_failed_condition_have_no_effect() {
-    for protocol in VARIANTS {
+    for protocol in crate::stealing() {
         let mut stolen = 0;
         for seed in 0..200 {
-            let engine = crate::queue_locking(protocol);
+            let engine = crate::engine(&protocol);
             let data = Data::new(&engine, 8);
             crate::crew::run(&engine, 3, seed, |core, worker| {
                 for number in 0..4 {

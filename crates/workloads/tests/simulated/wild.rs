@@ -1,16 +1,15 @@
-//! Wild transactions of `drp` that line up early, for what an attempt before has touched (drp §4, §4.2), in many schedules on
+//! Wild transactions that line up early under the protocols that defer operations, for what an attempt before has touched (drp §4, §4.2), in many schedules on
 //! virtual cores.
 
-use crate::pipeline::{SCHEDULES, Tx, add, boxes, engine, simulate};
+use crate::pipeline::{SCHEDULES, Tx, add, boxes, deferring, engine, simulate};
 use hotrow::operations::Constant;
-use hotrow::protocols::Drp;
-use hotrow::{Abort, Database, TBox, Variants as _};
+use hotrow::{Abort, Any, Database, TBox};
 
 /// Longest stop of a core: long enough for others to park.
 const STOP_NS_MAX: u64 = 1_000_000;
 
 /// Adds at once, and so makes the transaction wild.
-fn add_now(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<u64, Abort> {
+fn add_now(to: &TBox<u64, Any>, tx: &mut Tx<'_>, amount: u64) -> Result<u64, Abort> {
     let value = to.get(tx)?;
     to.set(tx, value + amount)?;
     Ok(value)
@@ -18,9 +17,9 @@ fn add_now(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<u64, Abo
 
 #[test]
 fn wild_and_tame_transactions_in_all_orders_of_ranks_do_not_wait_in_a_circle() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES / 15 {
-            let engine = engine(&format!("{}+early", variant.name));
+            let engine = engine(&format!("{}+early", protocol.name));
             let [x, y, z] = boxes(&engine);
             simulate(&engine, 4, seed, STOP_NS_MAX, |core, worker| {
                 for _ in 0..3 {
@@ -37,11 +36,11 @@ fn wild_and_tame_transactions_in_all_orders_of_ranks_do_not_wait_in_a_circle() {
                             if seen > 0 { add(&x, tx, 1) } else { add_now(&x, tx, 1).map(drop) }
                         }),
                     };
-                    assert_eq!(ended, Ok(()), "{variant:?}, schedule {seed}");
+                    assert_eq!(ended, Ok(()), "{protocol:?}, schedule {seed}");
                 }
             });
             let values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
-            assert_eq!(values, Ok([12, 3, 12]), "{variant:?}, schedule {seed}");
+            assert_eq!(values, Ok([12, 3, 12]), "{protocol:?}, schedule {seed}");
         }
     }
 }
@@ -49,9 +48,9 @@ fn wild_and_tame_transactions_in_all_orders_of_ranks_do_not_wait_in_a_circle() {
 #[test]
 fn a_wild_transaction_loses_no_more_often_than_it_has_operations_though_others_are_always_in_line() {
     const WILD: u64 = 4;
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES / 30 {
-            let engine = engine(&format!("{}+early", variant.name));
+            let engine = engine(&format!("{}+early", protocol.name));
             let [x, y] = boxes(&engine);
             // Until somebody has left a line, nobody joins it in its body: its segment may be new.
             assert_eq!(
@@ -77,21 +76,21 @@ fn a_wild_transaction_loses_no_more_often_than_it_has_operations_though_others_a
             let aborts = engine.statistics().aborts;
             // Without scouts, each segment may cost an attempt when it is read and another one when it is written.
             let of_each = if engine.is_opaque() { 4 } else { 2 };
-            assert!(aborts <= of_each * WILD, "{variant:?}, schedule {seed}: {aborts} aborts");
+            assert!(aborts <= of_each * WILD, "{protocol:?}, schedule {seed}: {aborts} aborts");
             let values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?]));
-            assert_eq!(values, Ok([48 + WILD; 2]), "{variant:?}, schedule {seed}");
+            assert_eq!(values, Ok([48 + WILD; 2]), "{protocol:?}, schedule {seed}");
         }
     }
 }
 
 #[test]
 fn insertions_of_a_scout_leave_nothing_behind() {
-    for variant in Drp::VARIANTS {
+    for protocol in deferring() {
         for seed in 0..SCHEDULES / 30 {
-            let engine = engine(&format!("{}+early", variant.name));
+            let engine = engine(&format!("{}+early", protocol.name));
             let database = Database::on(&engine);
             let rows = database.table::<u64, u64>("rows").rank(1).queues(|_| 0).create().unwrap();
-            let mut next = TBox::<u64, Drp>::new(&engine, 0);
+            let mut next = TBox::<u64, Any>::new(&engine, 0);
             next.set_rank(2);
             simulate(&engine, 5, seed, STOP_NS_MAX, |core, worker| {
                 for _ in 0..4 {
@@ -109,7 +108,7 @@ fn insertions_of_a_scout_leave_nothing_behind() {
                             rows.defer_insert_grouped(tx, 0, key, Constant(core as u64))
                         })
                     };
-                    assert_eq!(inserted, Ok(true), "{variant:?}, schedule {seed}");
+                    assert_eq!(inserted, Ok(true), "{protocol:?}, schedule {seed}");
                 }
             });
             let keys = engine.transact(|tx| {
@@ -120,7 +119,7 @@ fn insertions_of_a_scout_leave_nothing_behind() {
                 })?;
                 Ok(keys)
             });
-            assert_eq!(keys, Ok((0..20).collect()), "{variant:?}, schedule {seed}");
+            assert_eq!(keys, Ok((0..20).collect()), "{protocol:?}, schedule {seed}");
         }
     }
 }

@@ -3,12 +3,12 @@
 //! each other.
 
 use hotrow::history::History;
-use hotrow::{Abort, Database, Engine, Occ, Protocol, RetryPolicy, TBox, TicToc, Tl2, Transaction, Worker};
+use hotrow::{Abort, Any, Database, Engine, Occ, Protocol, RetryPolicy, TBox, Transaction, Worker};
 use hotrow_check::{Level, Report, check};
 
 /// An engine whose transactions give up where they would have to wait for another transaction of this thread.
-fn engine<P: Protocol>() -> Engine<P> {
-    Engine::with_policy(RetryPolicy { attempts_max: 1, ..RetryPolicy::default() })
+fn engine<P: Protocol>(protocol: &str) -> Engine<P> {
+    Engine::named(protocol, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }).unwrap()
 }
 
 fn committed<P: Protocol>(
@@ -39,8 +39,8 @@ fn judge(history: &History) -> Report {
 
 /// A transaction reads x. Another one changes x and ends; then one begins that changes y, and ends. The first one
 /// reads y. Whether all three commit.
-fn spanning_reader<P: Protocol>() -> (bool, Report) {
-    let engine = engine::<P>();
+fn spanning_reader<P: Protocol>(protocol: &str) -> (bool, Report) {
+    let engine = engine::<P>(protocol);
     let (x, y) = (TBox::named(&engine, "x", 0u64), TBox::named(&engine, "y", 0u64));
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
     prolong(&engine, &mut writer, &x);
@@ -58,7 +58,7 @@ fn spanning_reader<P: Protocol>() -> (bool, Report) {
 
 #[test]
 fn tictoc_puts_a_transaction_before_one_that_had_ended_when_it_began() {
-    let (all, report) = spanning_reader::<TicToc>();
+    let (all, report) = spanning_reader::<Any>("tictoc");
     assert!(all, "{report}");
     assert!(report.serializable && !report.strictly_serializable, "{report}");
     assert_eq!(report.claimed(), Level::Serializable);
@@ -71,7 +71,7 @@ fn tictoc_puts_a_transaction_before_one_that_had_ended_when_it_began() {
 
 #[test]
 fn protocols_that_claim_strictness_let_one_of_the_three_abort() {
-    for (all, report) in [spanning_reader::<Occ>(), spanning_reader::<Tl2>()] {
+    for (all, report) in [spanning_reader::<Occ>("occ"), spanning_reader::<Any>("tl2")] {
         assert!(!all && report.strictly_serializable, "{report}");
     }
 }
@@ -90,8 +90,8 @@ enum Absence {
 /// T1 finds a key absent, or makes it so, and changes x, late in logical time. T2 inserts the key: after T1, for T1 has
 /// not seen it. T3 reads the key: after T2. But x it has read before T1, and that x is valid for long enough for all
 /// that T2 wrote.
-fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool) {
-    let engine = engine::<P>();
+fn absence_between<P: Protocol>(protocol: &str, ordered: bool, absence: Absence) -> (bool, bool) {
+    let engine = engine::<P>(protocol);
     let table = if ordered {
         Database::on(&engine).table("rows").create().unwrap()
     } else {
@@ -124,31 +124,31 @@ fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool)
 #[test]
 fn an_insertion_after_an_observed_absence_is_later_in_every_order() {
     for ordered in [false, true] {
-        assert_eq!(absence_between::<TicToc>(ordered, Absence::Observed), (true, false));
-        assert_eq!(absence_between::<Occ>(ordered, Absence::Observed), (true, false));
+        assert_eq!(absence_between::<Any>("tictoc", ordered, Absence::Observed), (true, false));
+        assert_eq!(absence_between::<Occ>("occ", ordered, Absence::Observed), (true, false));
     }
 }
 
 #[test]
 fn an_insertion_after_a_deletion_is_later_in_every_order() {
     for ordered in [false, true] {
-        assert_eq!(absence_between::<TicToc>(ordered, Absence::Deletion), (true, false));
-        assert_eq!(absence_between::<Occ>(ordered, Absence::Deletion), (true, false));
+        assert_eq!(absence_between::<Any>("tictoc", ordered, Absence::Deletion), (true, false));
+        assert_eq!(absence_between::<Occ>("occ", ordered, Absence::Deletion), (true, false));
     }
 }
 
 #[test]
 fn an_insertion_that_was_taken_back_was_an_absence_in_every_order() {
     for ordered in [false, true] {
-        assert_eq!(absence_between::<TicToc>(ordered, Absence::TakenBack), (true, false));
-        assert_eq!(absence_between::<Occ>(ordered, Absence::TakenBack), (true, false));
+        assert_eq!(absence_between::<Any>("tictoc", ordered, Absence::TakenBack), (true, false));
+        assert_eq!(absence_between::<Occ>("occ", ordered, Absence::TakenBack), (true, false));
     }
 }
 
 /// A transaction reads x and inserts a row. Meanwhile another one changes x and inserts a row, into the same table or
 /// another one. Whether both commit.
-fn insertions_side_by_side<P: Protocol>(same: bool) -> bool {
-    let engine = engine::<P>();
+fn insertions_side_by_side<P: Protocol>(protocol: &str, same: bool) -> bool {
+    let engine = engine::<P>(protocol);
     let (orders, history) = (
         Database::on(&engine).table("orders").create().unwrap(),
         Database::on(&engine).table("history").create().unwrap(),
@@ -173,7 +173,7 @@ fn insertions_side_by_side<P: Protocol>(same: bool) -> bool {
 #[test]
 fn insertions_of_different_keys_leave_tictoc_its_freedom() {
     for same in [false, true] {
-        assert!(insertions_side_by_side::<TicToc>(same));
-        assert!(!insertions_side_by_side::<Occ>(same));
+        assert!(insertions_side_by_side::<Any>("tictoc", same));
+        assert!(!insertions_side_by_side::<Occ>("occ", same));
     }
 }
