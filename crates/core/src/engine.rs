@@ -6,7 +6,6 @@ use crate::conflicts::{Activity, ConflictTable, Deadlock, Deadlocks, HotKey, Ori
 use crate::counter::{self, NamedCounts};
 use crate::deferred::Deferral as _;
 use crate::graph::Stealing as _;
-use crate::hide_closure;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::ObjectMeta;
@@ -384,7 +383,6 @@ impl<P: Protocol> Engine<P> {
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
         self.try_transact(body)
     }
 
@@ -398,7 +396,6 @@ impl<P: Protocol> Engine<P> {
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
         let place = Location::caller();
         self.with_worker(|worker| worker.called_from(place).try_transact(body))
     }
@@ -415,7 +412,6 @@ impl<P: Protocol> Engine<P> {
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
         self.try_transact_as(profile, body)
     }
 
@@ -430,7 +426,6 @@ impl<P: Protocol> Engine<P> {
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
         let place = Location::caller();
         self.with_worker(|worker| worker.called_from(place).try_transact_as(profile, body))
     }
@@ -461,7 +456,6 @@ impl<P: Protocol> Engine<P> {
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>);
         let place = Location::caller();
         self.with_worker(|worker| worker.called_from(place).try_transact_deferred(profile, body))
     }

@@ -29,7 +29,6 @@ mod end_hooks;
 mod engine;
 mod events;
 pub mod graph;
-mod hide_closure;
 pub mod history;
 mod hooks;
 mod item;

@@ -8,7 +8,6 @@ use crate::counter::NamedCounters;
 use crate::deferred::{Execution, line_up_early};
 use crate::durability::NotDurable;
 use crate::engine::{EngineId, WorkerSlot};
-use crate::hide_closure;
 use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
@@ -339,7 +338,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
-        hide_closure!(load: FnMut() -> V);
         // SAFETY: the caller's promise, in all three.
         unsafe {
             if !P::LOGS_READS || self.attempt.can_defer() && self.attempt.read_path == ReadPath::Item {
@@ -512,7 +510,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
-        hide_closure!(load: FnMut() -> V);
         self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
@@ -632,7 +629,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at.
     #[inline]
     pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
         let result = if self.attempt.reads_otherwise {
@@ -654,7 +650,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        hide_closure!(load: FnMut() -> V);
         self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
         let result = if self.attempt.reads_otherwise {

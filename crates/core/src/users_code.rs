@@ -1,6 +1,5 @@
 //! Running users' code where it must not unwind: at the end of an attempt, when others have to be released and dropped.
 
-use crate::hide_closure;
 use hotrow_sync::region;
 use hotrow_sync::thread;
 use std::any::Any;
@@ -9,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Runs users' code (a `Drop`, a key's hash) and contains its panic. The panic hook has run by then, and the panic is
 /// reported to nobody else: the caller is not its cause, and could not undo anything.
 pub fn contained<R>(code: impl FnOnce() -> R) -> Option<R> {
-    hide_closure!(code: FnOnce() -> R);
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
         Err(panic) if region::leaves(&*panic) => resume_unwind(panic),

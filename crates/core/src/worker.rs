@@ -10,7 +10,6 @@ use crate::conflicts::{ConflictReport, KnownOrigins, Origin};
 use crate::counter::{self, Counter};
 use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::events::Events;
-use crate::hide_closure;
 use crate::operations::Deferred;
 use crate::pieces::{Piece, PieceOrder, WholeGuard};
 use crate::policy::{Elder, RetryPolicy};
@@ -175,7 +174,6 @@ impl<P: Protocol> Worker<P> {
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>);
         self.try_transact(body)
     }
 
@@ -190,7 +188,6 @@ impl<P: Protocol> Worker<P> {
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
         self.try_transact_as(Profile::UNKNOWN, body)
     }
 
@@ -205,11 +202,8 @@ impl<P: Protocol> Worker<P> {
     pub fn try_transact_as<R, E: From<Abort>>(
         &mut self,
         profile: Profile,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<R, E>);
-        #[cfg(not(debug_assertions))]
-        let mut body = body;
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
@@ -239,11 +233,8 @@ impl<P: Protocol> Worker<P> {
     pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &mut self,
         profile: Profile,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
-        hide_closure!(body: FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>);
-        #[cfg(not(debug_assertions))]
-        let mut body = body;
         self.resolve(profile, |tx| {
             let deferred = body(tx)?;
             tx.0.own(deferred)?;

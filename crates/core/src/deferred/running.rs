@@ -3,7 +3,6 @@
 use super::intention::{Intention, Intentions};
 use crate::abort::{Abort, Reason};
 use crate::deferred::Deferral as _;
-use crate::hide_closure;
 use crate::item::{Flags, ItemId};
 use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, Protocol};
@@ -363,7 +362,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
-        hide_closure!(work: FnOnce(&mut Self) -> Result<R, Abort>);
         // An error of an intention's is not one that the body may catch.
         let noted = worker::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));

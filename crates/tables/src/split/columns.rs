@@ -8,7 +8,7 @@ use crate::table::Table;
 use hotrow_core::column_groups::Part;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Column, Columns, CommitTimeChange, ObjectAccess, Plain, Presence,
-    Protocol, Transaction, Value, hide_closure,
+    Protocol, Transaction, Value,
 };
 
 /// Message of a panic that cannot happen.
@@ -52,7 +52,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         columns: C,
         change: impl FnOnce(&mut C::Values) -> O,
     ) -> Result<Option<O>, Abort> {
-        hide_closure!(change: FnOnce(&mut C::Values) -> O);
         if const { !Self::HAS_GROUPS } {
             return self.update_main(tx, key, |row| change_columns(row, columns, change));
         }

@@ -7,7 +7,7 @@ use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
 use crate::storage::{Shared, tag};
 use hotrow_core::column_groups::{ColumnGroups, Part};
 use hotrow_core::{
-    Abort, Cell, CommitTimeChange, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value, hide_closure,
+    Abort, Cell, CommitTimeChange, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value,
 };
 use std::ptr::NonNull;
 
@@ -38,7 +38,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
-        hide_closure!(look: FnOnce(&R) -> O);
         if const { Self::HAS_GROUPS }
             && let Some(split) = self.split()
         {
@@ -55,7 +54,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
-        hide_closure!(change: FnOnce(&mut R) -> O);
         if const { Self::HAS_GROUPS }
             && let Some(split) = self.split()
         {
