@@ -1,6 +1,7 @@
 //! Workers, with which threads run transactions.
 
 mod open_transaction;
+mod retries;
 
 pub use open_transaction::OpenTransaction;
 
@@ -12,7 +13,6 @@ use crate::engine::{Engine, Shared, WorkerSlot};
 use crate::events::Events;
 use crate::operations::Deferred;
 use crate::pieces::{Piece, PieceOrder, WholeGuard};
-use crate::policy::{Elder, RetryPolicy};
 use crate::profile::{Isolation, Profile};
 use crate::protocol::Protocol;
 use crate::retained::{self, HolderKind};
@@ -20,14 +20,13 @@ use crate::snapshot::{Announcement, ReadPoint, SnapshotKind};
 use crate::statistics::Statistics;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
-use crate::waiting::Waits;
-use hotrow_sync::backoff::Backoff;
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
 use hotrow_sync::profile;
 use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
-use std::cell::Cell;
+use retries::Attempts;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
@@ -252,48 +251,25 @@ impl<P: Protocol> Worker<P> {
         let mut inside = self.admit(&profile)?;
         let is_reported = self.begin_activity(Location::caller());
         let thread = inside.nesting.0;
-        let result = match self.one_attempt(0, 0, thread, profile, &mut body) {
-            Attempted::Committed(result) => Ok(result),
-            Attempted::RolledBack(error) => Err(error),
-            Attempted::Unfinished(cause) => self.resolve_again(cause, &mut inside, profile, &mut body),
+        let shared = OnceCell::new();
+        let mut attempts = Attempts::of(self, &shared);
+        let mut number = 0;
+        let result = loop {
+            match attempts.worker.one_attempt(number, number, thread, profile, &mut body) {
+                Attempted::Committed(result) => break Ok(result),
+                Attempted::RolledBack(error) => break Err(error),
+                Attempted::Unfinished(cause) => match attempts.prepare(cause, &mut inside, &profile) {
+                    Ok(next) => number = next,
+                    Err(error) => break Err(error.map_rollback(|never| match never {})),
+                },
+            }
         };
+        drop(attempts);
         drop(inside);
         if is_reported {
             self.slot.activity.end(result.is_ok());
         }
         if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
-    }
-
-    /// Makes the attempts after the first. The body is called through a pointer, and its result kept here.
-    #[cold]
-    #[inline(never)]
-    fn resolve_again<B: Resolve<P>, E: From<Abort>>(
-        &mut self,
-        cause: Unfinished,
-        inside: &mut Inside,
-        profile: Profile,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
-    ) -> Result<B::Output, Error<E>> {
-        let kept = Kept { result: Cell::new(None), error: Cell::new(None), output: Cell::new(None) };
-        let ended = self.retry(cause, inside, profile, &kept, &mut |tx| match body(tx) {
-            Ok(result) => {
-                kept.result.set(Some(result));
-                Ok(())
-            }
-            Err(error) => {
-                kept.error.set(Some(error));
-                Err(Ended::AsReturned)
-            }
-        });
-        match ended {
-            Ok(()) => Ok(kept.output.take().expect("a committed attempt has resolved its result")),
-            Err(error) => Err(error.map_rollback(|ended| match ended {
-                Ended::AsReturned => {
-                    kept.error.take().expect("the last attempt's body has returned an error")
-                }
-                Ended::AsToken(abort) => abort.into(),
-            })),
-        }
     }
 
     /// Checks what can be checked before the first attempt, and waits until older transactions are through.
@@ -415,137 +391,6 @@ impl<P: Protocol> Worker<P> {
     #[inline(always)]
     fn may_begin<E>(&self, profile: &Profile) -> Result<(), Error<E>> {
         self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
-    }
-
-    /// As [`resolve_again`](Self::resolve_again), compiled once for all types of results.
-    #[inline(never)]
-    fn retry(
-        &mut self,
-        cause: Unfinished,
-        inside: &mut Inside,
-        profile: Profile,
-        kept: &dyn Keeps<P>,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
-    ) -> Result<(), Error<Ended>> {
-        let attempts = || self.make_attempts(cause, inside, profile, kept, body);
-        let ended = catch_unwind(AssertUnwindSafe(attempts));
-        self.attempt.set_watch(None);
-        self.attempt.lost_since = None;
-        ended.unwrap_or_else(|panic| resume_unwind(panic))
-    }
-
-    fn make_attempts(
-        &mut self,
-        mut cause: Unfinished,
-        inside: &mut Inside,
-        profile: Profile,
-        kept: &dyn Keeps<P>,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
-    ) -> Result<(), Error<Ended>> {
-        let mut policy: RetryPolicy = self.shared.policy;
-        let must_end = P::ALLOWS_CHOPPING && self.attempt.piece.is_later();
-        if must_end {
-            (policy.attempts_max, policy.deadline) = (u32::MAX, None);
-        }
-        let shared = self.shared.clone();
-        let thread = inside.nesting.0;
-        let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
-        let mut waits = Waits::default();
-        let deadline = policy.deadline.map(|max| (begin, max));
-        let mut backoff = Backoff::new(policy.backoff_max);
-        let mut elder: Option<Elder<'_>> = None;
-        let mut attempts = 1;
-        // The duration of the aborted attempts, without the first one, which is not timed.
-        let mut lost_time = Duration::ZERO;
-        self.attempt.lost_since = Some(begin);
-        let events = Events(&shared.name);
-        let result = loop {
-            let lost = match &mut cause {
-                Unfinished::Lost(lost) => {
-                    events.lost(lost, attempts);
-                    lost
-                }
-                Unfinished::Waits(time_max) => {
-                    // Others need not let it through while it waits.
-                    elder = None;
-                    let waited = self.wait_for_change(&mut waits, deadline, *time_max, inside);
-                    if let Err(error) = waited.and_then(|()| self.may_begin(&profile)) {
-                        break Err(error);
-                    }
-                    set_rollback(false);
-                    self.forget_hooks();
-                    kept.forget();
-                    match self.one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| {
-                        body(tx).map(|()| kept)
-                    }) {
-                        Attempted::Committed(()) => break Ok(()),
-                        Attempted::RolledBack(error) => break Err(error),
-                        Attempted::Unfinished(next) => cause = next,
-                    }
-                    continue;
-                }
-            };
-            if attempts >= policy.attempts_max {
-                break Err(Error::Conflict(lost.take().into_conflict(attempts, begin.elapsed())));
-            }
-            let time_max = policy.deadline.map(|deadline| deadline.saturating_sub(begin.elapsed()));
-            if time_max == Some(Duration::ZERO) {
-                break Err(Error::Timeout(lost.take().into_conflict(attempts, begin.elapsed())));
-            }
-            if elder.is_none() && policy.escalates_after(attempts, lost_time) {
-                elder = Some(shared.gate.escalate());
-                events.escalates(attempts);
-                // No new attempt disturbs it from now on; those in progress end soon, if their threads run at all.
-                backoff = Backoff::new(policy.backoff_max);
-            }
-            // An attempt with a footprint waits in its lines, and so needs no other wait.
-            let stands_back = elder.is_some() || shared.gate.is_closed() || shared.limit.may_wait();
-            let footprint = lost.pin.take().filter(|_| !stands_back);
-            let passes = footprint.is_some() || {
-                // Nothing is held while it waits.
-                self.attempt.footprint.clear();
-                {
-                    let _waiting = profile::waiting("back-off", 0);
-                    backoff.wait(&mut self.random);
-                }
-                let _waiting = profile::waiting("the gate of the oldest", 0);
-                match &mut elder {
-                    Some(elder) => elder.pass(shared.workers(), time_max),
-                    None if must_end => true,
-                    None => !shared.gate.is_closed() || shared.gate.wait(time_max),
-                }
-            };
-            if !passes {
-                break Err(Error::Timeout(lost.take().into_conflict(attempts, begin.elapsed())));
-            }
-            if !must_end && let Err(error) = self.may_begin(&profile) {
-                break Err(error);
-            }
-            let attempt_began = clock::now();
-            if let Some(watch) = self.attempt.watch.as_deref_mut() {
-                watch.start_over();
-            }
-            set_rollback(false);
-            self.forget_hooks();
-            attempts += 1;
-            match self
-                .one_attempt(attempts - 1, attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept))
-            {
-                Attempted::Committed(()) => break Ok(()),
-                Attempted::RolledBack(error) => break Err(error),
-                Attempted::Unfinished(next) => cause = next,
-            }
-            drop(footprint);
-            kept.forget();
-            let now = clock::now();
-            lost_time += now - attempt_began;
-            self.attempt.lost_since = Some(now);
-        };
-        self.slot.counters.attempts(attempts);
-        if let Err(Error::Conflict(conflict) | Error::Timeout(conflict)) = &result {
-            events.gives_up(conflict);
-        }
-        result
     }
 
     /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation
@@ -726,51 +571,5 @@ impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
     fn resolve(self, attempt: &mut Attempt<P>) -> T {
         attempt.operations.take_result(&self).expect("its intention has run, as all have")
-    }
-}
-
-/// The result of a body that may be called several times, kept where its type is known.
-struct Kept<P: Protocol, B: Resolve<P>, E> {
-    result: Cell<Option<B>>,
-    error: Cell<Option<E>>,
-    output: Cell<Option<B::Output>>,
-}
-
-/// A [`Kept`] result, whatever its type.
-trait Keeps<P: Protocol> {
-    /// Resolves the result.
-    fn resolve(&self, attempt: &mut Attempt<P>);
-    /// Drops what the body has returned, after its attempt.
-    fn forget(&self);
-}
-
-impl<P: Protocol, B: Resolve<P>, E> Keeps<P> for Kept<P, B, E> {
-    fn resolve(&self, attempt: &mut Attempt<P>) {
-        self.output.set(self.result.take().map(|result| result.resolve(attempt)));
-    }
-
-    fn forget(&self) {
-        drop((self.result.take(), self.error.take()));
-    }
-}
-
-impl<P: Protocol> Resolve<P> for &dyn Keeps<P> {
-    type Output = ();
-    fn resolve(self, attempt: &mut Attempt<P>) {
-        self.resolve(attempt);
-    }
-}
-
-/// The error with which a body ends that is called through a pointer.
-enum Ended {
-    /// The error that it has returned, which is kept elsewhere.
-    AsReturned,
-    /// This one, because an intention has decided.
-    AsToken(Abort),
-}
-
-impl From<Abort> for Ended {
-    fn from(abort: Abort) -> Self {
-        Self::AsToken(abort)
     }
 }

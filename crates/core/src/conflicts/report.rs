@@ -28,10 +28,6 @@ impl ConflictReport {
         Self::of(Reason::GateClosed)
     }
 
-    pub(crate) fn take(&mut self) -> Self {
-        Self { reason: self.reason, words: self.words.take(), sides: self.sides, pin: self.pin.take() }
-    }
-
     pub(crate) fn into_conflict(self, attempts: u32, lost_time: Duration) -> Box<Conflict> {
         let (object, key) = self.words.unwrap_or_default();
         let [loser, winner] = self.sides;
