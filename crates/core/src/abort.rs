@@ -367,8 +367,8 @@ pub enum Misuse {
         /// The object's name.
         name: String,
     },
-    /// The protocol has no variant of this name.
-    #[error("{} has no variant named {name}; it has {} (another protocol is chosen by its type)", known[0], known.join(", "))]
+    /// The protocol that was asked for has no variant of this name, or none has it.
+    #[error("there is no protocol named {name}; there are: {}", known.join(", "))]
     NoSuchVariant {
         /// The name.
         name: String,

@@ -116,7 +116,7 @@ fn a_protocol_its_variant_and_the_policy_are_chosen_at_the_opening() {
     assert_eq!(db.protocol(), "plor+dwa");
     let wrong = Database::builder().variant("wound-wait").open().unwrap_err();
     let text = wrong.to_string();
-    assert!(text.starts_with("misuse: occ has no variant named wound-wait; it has occ "), "{text}");
+    assert!(text.starts_with("misuse: there is no protocol named wound-wait; there are: occ"), "{text}");
     assert!(matches!(wrong, Error::Misuse(Misuse::NoSuchVariant { .. })));
     let unknown = Database::builder().protocol("ocm").open().unwrap_err();
     assert!(
