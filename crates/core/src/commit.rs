@@ -220,7 +220,9 @@ impl<P: Protocol> Attempt<P> {
         }
         self.begin_keeping();
         // Nothing can fail from here on.
-        if let Some(stamp) = self.stamp {
+        if self.logging.is_some()
+            && let Some(stamp) = self.stamp
+        {
             self.note_commit(stamp.epoch());
         }
         if let Some((steps, commit)) = self.committing() {
