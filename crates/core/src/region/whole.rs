@@ -64,36 +64,42 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Option<B> {
-        match P::Elision::of(self.protocol) {
-            Some(elision) if self.attempt.snapshot.is_none() => self.try_regions(elision, body),
-            _ => None,
-        }
+        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.snapshot.is_none())?;
+        let mut result = None;
+        let has_committed = self.try_regions(elision, &mut |tx| {
+            // That of a simulated region that was aborted is leaked, as all that such a region has dropped.
+            std::mem::forget(result.take());
+            result = body(tx).ok();
+            result.is_some()
+        });
+        if has_committed { result } else { None }
     }
 
-    fn try_regions<B, E>(
+    /// Tries regions. True if one has committed. `body` returns true if it wants to commit.
+    fn try_regions(
         &mut self,
         elision: &P::Elision,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
-    ) -> Option<B> {
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
+    ) -> bool {
         let mut tries = Tries::new();
         while !self.attempt.are_commits_stamped() && elision.wait_to_elide(self.attempt) {
             let result = self.try_region(elision, body);
             self.attempt.count_region(&result);
             match result {
-                Ok(result) => return Some(result),
+                Ok(()) => return true,
                 Err(abort) if tries.go_on(abort) => {}
                 Err(_) => break,
             }
         }
         self.attempt.count_region_fallback();
-        None
+        false
     }
 
-    fn try_region<B, E>(
+    fn try_region(
         &mut self,
         elision: &P::Elision,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
-    ) -> Result<B, Abort> {
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
+    ) -> Result<(), Abort> {
         let engine = self.engine;
         let mut held_back = std::mem::take(&mut self.attempt.held_back);
         self.attempt.records_later = !region::undoes_all_memory();
@@ -105,13 +111,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 region::abort::<LOCKED>();
                 return None;
             }
-            match body(self) {
-                Ok(result) if !is_rolling_back() && self.commit_until_closed() => Some(result),
-                _ => {
-                    region::abort::<UNFIT>();
-                    None
-                }
+            if body(self) && !is_rolling_back() && self.commit_until_closed() {
+                return Some(());
             }
+            region::abort::<UNFIT>();
+            None
         };
         let result = held_back.during(RETIRED_MAX, || region::run(work));
         // `None` does not come out of a region.
