@@ -26,7 +26,7 @@
 //!     let (mut stock, mut sold) = (stock.lock().unwrap(), sold.lock().unwrap());
 //!     if *stock > 0 {
 //!         *stock -= 1;
-//!         sold.push("ada");
+//!         sold.push("ada".to_owned());
 //!     }
 //! }
 //!
@@ -36,7 +36,7 @@
 //! db.transact(|tx| {
 //!     let left = stock.update(tx, |stock| { *stock -= 1; *stock })?;
 //!     tx.ensure(left >= 0, "sold out")?;
-//!     sold.update(tx, |sold| sold.push("ada"))
+//!     sold.update(tx, |sold: &mut Vec<String>| sold.push("ada".to_owned()))
 //! })?;
 //! # Ok::<(), hotrow::Error>(())
 //! ```

@@ -76,7 +76,7 @@
 //! // The newest order of district 1, and the sum of its orders.
 //! let (newest, sum) = db.transact(|tx| {
 //!     let district = OrderKey { district: 1, order: 0 }..=OrderKey { district: 1, order: u32::MAX };
-//!     let newest = orders.last(tx, district)?;
+//!     let newest = orders.last(tx, district.clone())?;
 //!     let mut sum = 0;
 //!     for order in orders.iter(tx, district) {
 //!         let (_key, order) = order?;
