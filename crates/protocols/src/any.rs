@@ -23,8 +23,8 @@ use crate::steal::McsLocking;
 use crate::tictoc::TicToc;
 use crate::tl2::Tl2;
 use hotrow_core::{
-    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reports, Rival,
-    TouchedSegment, Variant, Variants,
+    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, PieceOrder, Prepared, Protocol,
+    Reports, Rival, TouchedSegment, Variant, Variants,
 };
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
@@ -245,9 +245,6 @@ macro_rules! hosts {
 
                 #[inline(always)]
                 fn local_mut(local: &mut AnyLocal) -> &mut <$name as Algorithm>::Local {
-                    if let Local::Unused = local.0 {
-                        local.0 = Local::$name(Default::default());
-                    }
                     match &mut local.0 {
                         Local::$name(local) => local,
                         _ => no_local(),
@@ -376,7 +373,7 @@ unsafe impl Protocol for Any {
     type Stealing = McsLocking;
     type RangeLocks = McsLocking;
     type LoggedReads = Self;
-    type PieceOrder = Ic3;
+    type PieceOrder = Self;
     type Elision = NaiveHtm;
     type Reports = Self;
 
@@ -464,19 +461,53 @@ where
     <Any as Host<A>>::new_header(algorithm.new_locked_header(attempt))
 }
 
-impl Reports<Any> for Any {
+impl PieceOrder<Any> for Any {
     fn of(protocol: &Any) -> Option<&Self> {
-        Some(protocol)
+        <Ic3 as PieceOrder<Any>>::of(protocol).map(|_| protocol)
     }
 
-    fn rival(&self, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival> {
-        each!(self, it => Reports::<Any>::rival(it, attempt, header))
+    fn before_piece(&self, attempt: &mut Attempt<Any>) {
+        if let Some(order) = <Ic3 as PieceOrder<Any>>::of(self) {
+            // No attempt may have begun.
+            self.prepare_local(&mut attempt.local);
+            order.before_piece(attempt);
+        }
     }
 
-    fn commit_number(&self, attempt: &Attempt<Any>) -> u64 {
-        each!(self, it => Reports::<Any>::commit_number(it, attempt))
+    fn end_pieces(&self, attempt: &mut Attempt<Any>) {
+        if let Some(order) = <Ic3 as PieceOrder<Any>>::of(self) {
+            self.prepare_local(&mut attempt.local);
+            order.end_pieces(attempt);
+        }
     }
 }
+
+/// Names the protocols whose headers name the winner of a conflict.
+macro_rules! reports {
+    ($($name:ident),*) => {
+        impl Reports<Any> for Any {
+            fn of(protocol: &Any) -> Option<&Self> {
+                matches!(&protocol.0, $(Chosen::$name(_))|*).then_some(protocol)
+            }
+
+            fn rival(&self, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival> {
+                match &self.0 {
+                    $(Chosen::$name(it) => Reports::<Any>::rival(it, attempt, header),)*
+                    _ => None,
+                }
+            }
+
+            fn commit_number(&self, attempt: &Attempt<Any>) -> u64 {
+                match &self.0 {
+                    $(Chosen::$name(it) => Reports::<Any>::commit_number(it, attempt),)*
+                    _ => 0,
+                }
+            }
+        }
+    };
+}
+
+reports![Occ, Chop, Ic3, Plor, Drp, TwoPhaseLocking, McsLocking, Tl2];
 
 /// Names the protocols that log reads.
 macro_rules! logs_reads {

@@ -25,7 +25,8 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     type Local: Default + Send + 'static;
 
     /// See [`Protocol::begin`].
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
+    #[inline(always)]
+    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
 
     /// See [`Protocol::enter`].
     #[inline(always)]
@@ -55,7 +56,10 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     }
 
     /// See [`Protocol::write`].
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, item: ItemId) -> Result<(), ConflictCause>;
+    #[inline(always)]
+    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
+        Ok(())
+    }
 
     /// See [`Protocol::peek`].
     fn peek<H: Host<Self>, V>(

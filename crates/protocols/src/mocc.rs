@@ -50,8 +50,7 @@ use word::{HeatedVersion, HeatedWord};
 use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant,
-    Variants,
+    Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
@@ -356,16 +355,6 @@ unsafe impl Algorithm for Mocc {
                 H::header(item.header()).unlock_shared();
             }
         }
-    }
-}
-
-impl<H: Host<Mocc>> Reports<H> for Mocc {
-    fn of(_protocol: &H) -> Option<&Self> {
-        None
-    }
-
-    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
-        None
     }
 }
 

@@ -13,10 +13,10 @@
 
 use crate::host::{Algorithm, Host};
 use crate::registry::only;
-use crate::serial::{EngineLock, Holder, Locked, SerialLocal, enter, release, runs_alone};
+use crate::serial::{EngineLock, Holder, Locked, runs_under_lock};
 use crate::worker_states;
 use hotrow_core::region::UNFIT;
-use hotrow_core::{Attempt, Elision, EnterError, Reports, Rival, Variant, Variants};
+use hotrow_core::{Attempt, Elision, Variant, Variants};
 use hotrow_sync::region;
 
 /// One hardware transaction for each transaction: dbx-tc §2.2.
@@ -57,7 +57,7 @@ impl NaiveHtm {
     #[inline]
     fn draw_stamp<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         if attempt.draw_stamp() && H::local(&attempt.local).holds == Some(Holder::ELIDED) {
-            // What it replaces must be kept for snapshots, which a region does not do.
+            // The values that it replaces must be kept for snapshots, which a region does not do.
             region::abort::<UNFIT>();
         }
     }
@@ -72,24 +72,7 @@ impl Locked for NaiveHtm {
 
 // SAFETY: as for `Serial`; a region that elides the lock commits only if nobody has held it meanwhile.
 unsafe impl Algorithm for NaiveHtm {
-    type Local = SerialLocal;
-
-    runs_alone!();
-
-    #[inline(always)]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        release(self, attempt);
-    }
-
-    #[inline(always)]
-    fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), EnterError> {
-        enter(self, attempt)
-    }
-
-    #[inline(always)]
-    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        release(self, attempt);
-    }
+    runs_under_lock!();
 }
 
 impl<H: Host<NaiveHtm>> Elision<H> for NaiveHtm {
@@ -106,15 +89,5 @@ impl<H: Host<NaiveHtm>> Elision<H> for NaiveHtm {
     fn enter_region(&self, attempt: &mut Attempt<H>) -> bool {
         H::local_mut(&mut attempt.local).holds = Some(Holder::ELIDED);
         self.lock.is_free()
-    }
-}
-
-impl<H: Host<NaiveHtm>> Reports<H> for NaiveHtm {
-    fn of(_protocol: &H) -> Option<&Self> {
-        None
-    }
-
-    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
-        None
     }
 }

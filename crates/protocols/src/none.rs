@@ -6,7 +6,7 @@
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::registry::only;
 use crate::serial::runs_alone;
-use hotrow_core::{Absent, Attempt, Reports, Rival, Variant, Variants};
+use hotrow_core::{Absent, Attempt, Variant, Variants};
 
 /// No concurrency control, for one worker.
 #[derive(Debug)]
@@ -47,19 +47,6 @@ unsafe impl Algorithm for Uncontrolled {
     type Local = ();
 
     runs_alone!();
-
-    #[inline(always)]
-    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-}
-
-impl<H: Host<Uncontrolled>> Reports<H> for Uncontrolled {
-    fn of(_protocol: &H) -> Option<&Self> {
-        None
-    }
-
-    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
-        None
-    }
 }
 
 hosts_itself!(Uncontrolled {

@@ -28,14 +28,93 @@
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
 use crate::host::{Algorithm, Host, hosts_itself};
-use crate::reads;
 use crate::registry::only;
-use crate::version::{self, Version, VersionWord, Versioned};
-use hotrow_core::{
-    Absent, Attempt, ConflictCause, ItemId, LoggedReads, Prepared, Reports, Rival, TouchedSegment, Variant,
-    Variants,
-};
+use crate::version::{self, Version, Versioned};
+use hotrow_core::{Absent, Attempt, ConflictCause, Prepared, Variant, Variants};
 use hotrow_sync::atomic::{Ordering, fence};
+
+/// The places of an optimistic protocol with a version beside each value, and the functions that read by it. Writes wait for the commit.
+macro_rules! reads_versions {
+    () => {
+        type Header = $crate::version::VersionWord;
+        type Mark = $crate::version::Version;
+
+        #[cfg_attr(not(debug_assertions), inline(always))]
+        fn read<H: $crate::host::Host<Self>, V>(
+            &self,
+            attempt: &mut hotrow_core::Attempt<H>,
+            item: hotrow_core::ItemId,
+            load: impl FnMut() -> V,
+        ) -> Result<V, hotrow_core::ConflictCause> {
+            $crate::reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+        }
+
+        #[inline]
+        fn peek<H: $crate::host::Host<Self>, V>(
+            &self,
+            attempt: &mut hotrow_core::Attempt<H>,
+            item: hotrow_core::ItemId,
+            load: impl FnMut() -> V,
+        ) -> Result<V, hotrow_core::ConflictCause> {
+            $crate::version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+        }
+
+        #[inline]
+        fn new_locked_header<H: $crate::host::Host<Self>>(
+            &self,
+            _attempt: &hotrow_core::Attempt<H>,
+        ) -> $crate::version::VersionWord {
+            $crate::version::VersionWord::new_locked()
+        }
+    };
+}
+pub(crate) use reads_versions;
+
+/// The capabilities of such a protocol: its reads are logged, and its versions name the winner of a conflict, and the commit by the number of the
+/// worker's last version (`last` in its state).
+macro_rules! tells_versions {
+    ($protocol:ident) => {
+        impl<H: $crate::host::Host<$protocol>> hotrow_core::LoggedReads<H> for $protocol {
+            #[inline(always)]
+            fn of(protocol: &H) -> Option<&Self> {
+                protocol.algorithm()
+            }
+
+            #[cfg_attr(not(debug_assertions), inline(always))]
+            fn read<V>(
+                &self,
+                attempt: &mut hotrow_core::Attempt<H>,
+                segment: hotrow_core::TouchedSegment<H>,
+                load: impl FnMut() -> V,
+            ) -> Result<V, hotrow_core::ConflictCause> {
+                $crate::reads::log::<$protocol, H, _>(attempt, segment, load).map(|(_, value)| value)
+            }
+        }
+
+        impl<H: $crate::host::Host<$protocol>> hotrow_core::Reports<H> for $protocol {
+            #[inline(always)]
+            fn of(protocol: &H) -> Option<&Self> {
+                protocol.algorithm()
+            }
+
+            fn rival(
+                &self,
+                attempt: &hotrow_core::Attempt<H>,
+                header: &H::Header,
+            ) -> Option<hotrow_core::Rival> {
+                $crate::version::rival::<$protocol, H>(attempt, H::header(header))
+            }
+
+            #[inline]
+            fn commit_number(&self, attempt: &hotrow_core::Attempt<H>) -> u64 {
+                H::local(&attempt.local).last
+            }
+        }
+
+        impl $crate::version::Versioned for $protocol {}
+    };
+}
+pub(crate) use tells_versions;
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
 ///
@@ -75,42 +154,9 @@ impl Variants for Occ {
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
 // (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for Occ {
-    type Header = VersionWord;
-    type Mark = Version;
     type Local = OccLocal;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
-        VersionWord::new_locked()
-    }
+    reads_versions!();
 
     #[inline]
     fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
@@ -163,40 +209,7 @@ pub(crate) fn lock_and_validate<A: Versioned, H: Host<A>>(
     Ok(overwritten.max(read))
 }
 
-impl<H: Host<Occ>> LoggedReads<H> for Occ {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::log::<Occ, H, _>(attempt, segment, load).map(|(_, value)| value)
-    }
-}
-
-impl<H: Host<Occ>> Reports<H> for Occ {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
-        version::rival::<Occ, H>(attempt, H::header(header))
-    }
-
-    #[inline]
-    fn commit_number(&self, attempt: &Attempt<H>) -> u64 {
-        H::local(&attempt.local).last
-    }
-}
-
-impl Versioned for Occ {}
+tells_versions!(Occ);
 
 hosts_itself!(Occ {
     Deferral = Absent,

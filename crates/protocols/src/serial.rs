@@ -33,7 +33,7 @@ mod lock;
 use crate::host::{Algorithm, Host};
 use crate::registry::only;
 use crate::worker_states::{self, AttemptStamp};
-use hotrow_core::{Attempt, EnterError, Reason, Reports, Rival, Variant, Variants};
+use hotrow_core::{Attempt, EnterError, Reason, Variant, Variants};
 use hotrow_sync::profile::waiting;
 pub(crate) use lock::{EngineLock, Holder};
 
@@ -125,15 +125,6 @@ macro_rules! runs_alone {
         }
 
         #[inline(always)]
-        fn write<H: $crate::host::Host<Self>>(
-            &self,
-            _: &mut hotrow_core::Attempt<H>,
-            _: hotrow_core::ItemId,
-        ) -> Result<(), hotrow_core::ConflictCause> {
-            Ok(())
-        }
-
-        #[inline(always)]
         fn peek<H: $crate::host::Host<Self>, V>(
             &self,
             _: &mut hotrow_core::Attempt<H>,
@@ -167,6 +158,35 @@ macro_rules! runs_alone {
     };
 }
 pub(crate) use runs_alone;
+
+/// As [`runs_alone!`], for a [`Locked`] protocol: the functions that take and release the lock, too.
+macro_rules! runs_under_lock {
+    () => {
+        type Local = $crate::serial::SerialLocal;
+
+        $crate::serial::runs_alone!();
+
+        #[inline(always)]
+        fn begin<H: $crate::host::Host<Self>>(&self, attempt: &mut hotrow_core::Attempt<H>) {
+            // Held only if the worker's previous transaction was leaked.
+            $crate::serial::release(self, attempt);
+        }
+
+        #[inline(always)]
+        fn enter<H: $crate::host::Host<Self>>(
+            &self,
+            attempt: &mut hotrow_core::Attempt<H>,
+        ) -> Result<(), hotrow_core::EnterError> {
+            $crate::serial::enter(self, attempt)
+        }
+
+        #[inline(always)]
+        fn after_cleanup<H: $crate::host::Host<Self>>(&self, attempt: &mut hotrow_core::Attempt<H>) {
+            $crate::serial::release(self, attempt);
+        }
+    };
+}
+pub(crate) use runs_under_lock;
 
 impl Variants for Serial {
     const VARIANTS: &'static [Variant] = &[Variant {
@@ -210,33 +230,5 @@ impl Locked for Serial {
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
 unsafe impl Algorithm for Serial {
-    type Local = SerialLocal;
-
-    runs_alone!();
-
-    #[inline(always)]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        // Held only if the worker's previous transaction was leaked.
-        release(self, attempt);
-    }
-
-    #[inline(always)]
-    fn enter<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), EnterError> {
-        enter(self, attempt)
-    }
-
-    #[inline(always)]
-    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
-        release(self, attempt);
-    }
-}
-
-impl<H: Host<Serial>> Reports<H> for Serial {
-    fn of(_protocol: &H) -> Option<&Self> {
-        None
-    }
-
-    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
-        None
-    }
+    runs_under_lock!();
 }

@@ -90,8 +90,8 @@ use crate::host::{Algorithm, Host};
 use crate::reads;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, Reports, Rival,
-    TouchedSegment, Variant, Variants,
+    Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, TouchedSegment, Variant,
+    Variants,
 };
 use late_reads::LateReads;
 
@@ -285,11 +285,6 @@ unsafe impl Algorithm for TicToc {
         Ok(value)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
     #[inline]
     fn peek<H: Host<Self>, V>(
         &self,
@@ -360,16 +355,6 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
             }
             Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
         }
-    }
-}
-
-impl<H: Host<TicToc>> Reports<H> for TicToc {
-    fn of(_protocol: &H) -> Option<&Self> {
-        None
-    }
-
-    fn rival(&self, _attempt: &Attempt<H>, _header: &H::Header) -> Option<Rival> {
-        None
     }
 }
 

@@ -169,11 +169,6 @@ unsafe impl Algorithm for Tl2 {
         Ok(value)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
     #[inline]
     fn peek<H: Host<Self>, V>(
         &self,

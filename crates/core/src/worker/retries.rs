@@ -1,4 +1,4 @@
-//! What a transaction does between its attempts: it tells of the one that was lost, stands back, and lets older ones through.
+//! The time between the attempts of a transaction: it tells of the one that was lost, stands back, and lets older ones through.
 
 use super::{Inside, Unfinished, Worker, set_rollback};
 use crate::abort::Error;

@@ -23,11 +23,9 @@ mod region;
 use fallback::FallbackLocks;
 
 use crate::host::{Algorithm, Host};
-use crate::version::{self, Version, VersionWord, Versioned};
-use crate::{occ, reads};
-use hotrow_core::{
-    Attempt, ConflictCause, ItemId, LoggedReads, Prepared, Reports, Rival, TouchedSegment, Variant, Variants,
-};
+use crate::occ::{self, reads_versions, tells_versions};
+use crate::version::{self, Version};
+use hotrow_core::{Attempt, ConflictCause, Prepared, Variant, Variants};
 
 /// Procedures in pieces, and commits in hardware transactions: dbx-tc §3, §4; DBX, EuroSys 2014.
 #[derive(Debug)]
@@ -126,42 +124,9 @@ impl Variants for Chop {
 
 // SAFETY: as for `Occ`; and a region installs each write at the moment of its commit, when it has checked that no segment is locked.
 unsafe impl Algorithm for Chop {
-    type Header = VersionWord;
-    type Mark = Version;
     type Local = ChopLocal;
 
-    #[inline]
-    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    #[inline]
-    fn read<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[inline]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
-        VersionWord::new_locked()
-    }
+    reads_versions!();
 
     fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         H::local_mut(&mut attempt.local).in_region = false;
@@ -207,36 +172,4 @@ unsafe impl Algorithm for Chop {
     }
 }
 
-impl<H: Host<Chop>> LoggedReads<H> for Chop {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    #[inline]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::log::<Chop, H, _>(attempt, segment, load).map(|(_, value)| value)
-    }
-}
-
-impl<H: Host<Chop>> Reports<H> for Chop {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
-        version::rival::<Chop, H>(attempt, H::header(header))
-    }
-
-    fn commit_number(&self, attempt: &Attempt<H>) -> u64 {
-        H::local(&attempt.local).last
-    }
-}
-
-impl Versioned for Chop {}
+tells_versions!(Chop);

@@ -8,13 +8,10 @@ mod accessors;
 mod order;
 
 use crate::host::{Algorithm, Host};
+use crate::occ::{self, reads_versions, tells_versions};
 use crate::registry::only;
-use crate::version::{self, Version, VersionWord, Versioned};
-use crate::{occ, reads};
-use hotrow_core::{
-    Attempt, ConflictCause, ItemId, LoggedReads, PieceOrder, Prepared, Reports, Rival, TouchedSegment,
-    Variant, Variants,
-};
+use crate::version::{self, Version};
+use hotrow_core::{Attempt, ConflictCause, PieceOrder, Prepared, Variant, Variants};
 use order::{Order, OrderLocal};
 
 /// Pieces in the order of the tables: IC3, SIGMOD 2016.
@@ -60,42 +57,9 @@ impl Variants for Ic3 {
 
 // SAFETY: as for `Occ`: the order of pieces adds waits and latches.
 unsafe impl Algorithm for Ic3 {
-    type Header = VersionWord;
-    type Mark = Version;
     type Local = Ic3Local;
 
-    #[inline]
-    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    #[inline]
-    fn read<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[inline]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
-    }
-
-    #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
-        VersionWord::new_locked()
-    }
+    reads_versions!();
 
     fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let highest = match attempt.piece_ranks() {
@@ -149,36 +113,4 @@ impl<H: Host<Ic3>> PieceOrder<H> for Ic3 {
     }
 }
 
-impl<H: Host<Ic3>> LoggedReads<H> for Ic3 {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    #[inline]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        reads::log::<Ic3, H, _>(attempt, segment, load).map(|(_, value)| value)
-    }
-}
-
-impl<H: Host<Ic3>> Reports<H> for Ic3 {
-    #[inline(always)]
-    fn of(protocol: &H) -> Option<&Self> {
-        protocol.algorithm()
-    }
-
-    fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
-        version::rival::<Ic3, H>(attempt, H::header(header))
-    }
-
-    fn commit_number(&self, attempt: &Attempt<H>) -> u64 {
-        H::local(&attempt.local).last
-    }
-}
-
-impl Versioned for Ic3 {}
+tells_versions!(Ic3);
