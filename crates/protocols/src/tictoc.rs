@@ -64,7 +64,7 @@
 //!
 //! # Snapshots
 //!
-//! A snapshot is a cut through the commits by their stamps, which follow real time (`core/src/snapshot`). A commit that comes
+//! A snapshot is a cut through the commits by their stamps, which follow real time (`core/src/features/snapshot`). A commit that comes
 //! before another one in logical time but after it in real time would spoil that: the snapshot could see the later one alone. So
 //! while commits are stamped, each commit (also one that writes nothing: it may stand between two others) makes sure besides that
 //! every version read is still the latest, with no writer on it, after it has drawn its stamp. Then whoever replaces one of

@@ -1,0 +1,185 @@
+//! Recording intentions: a transaction announces its operations.
+
+use super::Access;
+use super::intention::{Intention, NO_OBJECT};
+use super::running::Phase;
+use crate::features::deferred::Deferral as _;
+use crate::features::operations::{Deferred, Input, Once};
+use crate::kernel::abort::{Abort, Misuse, Reason};
+use crate::kernel::item::{Flags, ItemId};
+use crate::kernel::object::Object;
+use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::transaction::{ObjectAccess, Transaction};
+use hotrow_sync::prefetch::prefetch;
+use std::ptr::NonNull;
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Computes a value from others, when they are known.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn compute<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> O + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.0.record(None, inputs, move |_, values| Ok(compute(values)))
+    }
+
+    /// Rolls back unless the condition holds. It is tested before the transaction has any effect.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute), and a rollback if the condition is known not to hold.
+    pub fn require<I: Input<Value = bool>>(&mut self, condition: I) -> Result<(), Abort> {
+        let test = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
+        self.0.record(None, condition, move |_, holds| test(holds))?;
+        Ok(())
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Records work on a segment, or runs it at once if the protocol defers nothing.
+    ///
+    /// The work does the same as the operation that is not deferred. It touches no other segment than this one and
+    /// those that the attempt makes; otherwise the attempt starts over, and the next one defers nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Transaction::compute).
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). All that the work relies on (the object, the segment) stays in memory until the
+    /// attempt ends.
+    #[inline]
+    pub unsafe fn defer<Obj: Object<P> + 'static, I: Input, O: 'static>(
+        &mut self,
+        object: &Obj,
+        segment: NonNull<P::Header>,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        if !self.defers() {
+            return self.record(None, inputs, work);
+        }
+        if access == Access::Write {
+            self.may_write(object.meta())?;
+        }
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.item(object, segment) };
+        let item = self.attempt.items.get_mut(id);
+        let first = !item.is(Flags::DEFERRED);
+        item.mark_as(Flags::DEFERRED);
+        if access == Access::Write {
+            item.mark_as(Flags::DEFERRED_WRITE);
+        }
+        item.intentions += 1;
+        if first || self.attempt.intentions.resolving.is_some() {
+            // SAFETY: the caller's promise. The object's type is known here: no virtual call.
+            let rank = unsafe { object.rank(segment) };
+            if self.comes_too_late(rank) {
+                return Err(self.lose(ConflictCause::item(Reason::Undeclared, id)));
+            }
+            if first {
+                // The segment is not read before the commit, which will read all of them one after the other.
+                prefetch(segment.as_ptr());
+                if let Some(deferral) = P::Deferral::of(self.protocol) {
+                    deferral.deferred(self.attempt, id, rank);
+                }
+            }
+        }
+        self.record(Some(id), inputs, work)
+    }
+
+    /// Records work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
+    /// [`defer`](Self::defer).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Transaction::compute).
+    #[inline]
+    pub fn intend<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.record(None, inputs, work)
+    }
+
+    #[inline]
+    fn record<I: Input, O: 'static, W>(
+        &mut self,
+        item: Option<ItemId>,
+        inputs: I,
+        work: W,
+    ) -> Result<Deferred<O>, Abort>
+    where
+        W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        let (intention, deferred) = self.intention(item, inputs, work)?;
+        if self.defers() {
+            if self.is_carrying_out() {
+                self.run_inside(&intention)?;
+            } else {
+                self.attempt.intentions.waiting.push(intention);
+            }
+        } else {
+            self.catching(|tx| tx.run_one(&intention))?;
+        }
+        Ok(deferred)
+    }
+
+    /// True if an intention runs that may not record others, because the attempt has lined up for everything recorded.
+    #[inline(always)]
+    pub(super) fn is_carrying_out(&self) -> bool {
+        self.execution.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
+    }
+
+    /// Runs an operation that an intention has recorded, at once, as a part of that intention.
+    #[cold]
+    fn run_inside(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
+        if intention.item.is_some() || !intention.was_ready {
+            return Err(self.start_over(intention.item));
+        }
+        let (latest, running) = (self.execution.latest, self.execution.running);
+        let result = self.run_one(intention);
+        (self.execution.latest, self.execution.running) = (latest, running);
+        result
+    }
+
+    /// Ends an attempt in which an intention has deferred an operation that cannot be a part of it. The next attempt
+    /// defers nothing.
+    #[cold]
+    pub(crate) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
+        match item.or(self.execution.running).or_else(|| self.attempt.items.ids().next()) {
+            Some(item) => self.lose(ConflictCause::item(Reason::Undeclared, item)),
+            None => self.misuse(Misuse::UnknownInput),
+        }
+    }
+
+    /// Makes an intention; the caller records or runs it.
+    #[inline]
+    pub(super) fn intention<I: Input, O: 'static, W>(
+        &mut self,
+        item: Option<ItemId>,
+        inputs: I,
+        work: W,
+    ) -> Result<(Intention<P>, Deferred<O>), Abort>
+    where
+        W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        let was_ready = inputs.is_known(&self.attempt.operations.results);
+        let (operation, deferred) = self.operation(inputs, Once(work))?;
+        let order = match self.execution.phase {
+            // An intention that runs early, within another one, has that one's place.
+            Phase::Settling => self.execution.running_place,
+            _ => self.attempt.intentions.resolving.map_or(operation.slot, |late| late.intention.order),
+        };
+        let intention = Intention { operation, item, order, was_ready, finds_segment_of: NO_OBJECT };
+        Ok((intention, deferred))
+    }
+}

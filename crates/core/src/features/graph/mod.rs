@@ -1,0 +1,149 @@
+//! The graph of a transaction's operations, which other workers may run (stealdb §3).
+//!
+//! Under a protocol that lets others [steal](Stealing) operations, a transaction that would block, or that others wait
+//! for, does not run its operations itself one after the other. It *enqueues* them for waiting workers to steal: each
+//! becomes a node with the results that it needs. So the procedure's own source, run once, gives the graph (stealdb
+//! §3.1 has it made beforehand, by hand). Then the owner runs its runnable operations, and so do workers that wait for
+//! it; they find them in its [`StealableOperations`], its *board*.
+//!
+//! # Claiming an operation
+//!
+//! An operation's word on the board says which batch of operations it belongs to, and its state:
+//!
+//! ```text
+//! WAITING ──(its last input)──► RUNNABLE ──► TAKEN ──► DONE ──► FINISHED
+//!    └────(its last input)────────────────────┘ └──► GIVEN_BACK ──┘
+//! ```
+//!
+//! A worker claims an operation by changing its word to `TAKEN`, with one compare-and-swap of batch and state; only
+//! that worker ever runs it (stealdb, Algorithm 2, line 1). The owner then marks it `FINISHED`; a thief marks it
+//! `DONE`, so that the owner adopts the stolen work. A thief never waits for a lock. If one is not free, it gives the
+//! operation back with no effect, and the owner runs it when all before it are finished.
+//!
+//! # Stolen work
+//!
+//! A thief never touches the owner's attempt. Each operation on the board has an attempt of its own for the *stolen
+//! work*, with tracking set and memory. A thief runs the operation with that, in the owner's name: locks say that they
+//! are the owner's. The owner adopts the stolen work afterwards, so that its items become the attempt's.
+//!
+//! The inputs of an operation (its node, the results that it needs) and its stolen work are the owner's memory. They
+//! stay until the attempt ends. The owner never leaves a batch while another worker runs one of its operations.
+//!
+//! # Order
+//!
+//! Operations come after those whose results they need. Two on the same key stay in their order: the later one is the
+//! owner's, in its turn. If a stealable operation needs its result, it goes on the board, together with the owner's
+//! earlier operations on rows; later ones wait for it. All others may run in any order: they commute, as each holds its
+//! locks until the attempt ends.
+
+mod counters;
+mod enqueue;
+mod running;
+mod stealable_operations;
+mod stolen_work;
+mod word;
+
+use crate::kernel::abort::Reason;
+use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::item::{Flags, Item, ItemId};
+use crate::kernel::protocol::{Absent, Protocol};
+
+pub(crate) use counters::COUNTERS;
+pub use enqueue::By;
+pub(crate) use enqueue::EnqueuedOperations;
+pub use stealable_operations::{BATCH_BITS, BATCH_LOW, StealableOperations, TakeResult, TakenOperation};
+
+/// Bit 1024 of an item's flags is that of stolen operations.
+impl Flags {
+    /// Another worker has recorded it for the attempt.
+    pub(crate) const ADOPTED: Flags = Flags(1024);
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// True if an operation that finds a lock taken must give up, to be tried again later. It then returns
+    /// [`would_block`](Self::would_block) at once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn nonblocking(&self) -> bool {
+        self.graph.nonblocking
+    }
+
+    /// Notes that an operation gave up because it would have blocked. Returns the reason to give, which is not counted.
+    pub fn would_block(&mut self) -> Reason {
+        self.graph.has_blocked = true;
+        Reason::WriteLocked
+    }
+
+    /// True if other workers may run operations of the attempt now, and hold locks for it.
+    pub fn is_published(&self) -> bool {
+        self.graph.is_published
+    }
+}
+
+/// The protocol's part in stealing: it knows which workers wait for which, and tells them of runnable operations
+/// (stealdb §3).
+pub trait Stealing<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol. `None` if this variant of it does not let others run operations.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Returns the board of a worker, from which others steal its operations.
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<P>;
+
+    /// True if a worker waits for the attempt, so that it could steal operations.
+    fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
+
+    /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
+    fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// As [`published`](Self::published), but tells only the attempt's own worker, which may run them as a thief would.
+    fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// True if the attempt runs operations while it waits for its first lock.
+    fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
+
+    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief
+    /// must not block ([`Attempt::nonblocking`]).
+    fn thief_state(&self, owner: WorkerId) -> P::Local;
+
+    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller
+    /// joins flags and mark.
+    fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
+}
+
+impl<P: Protocol> Stealing<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn stealable_operations(&self, _: WorkerId) -> &StealableOperations<P> {
+        match *self {}
+    }
+
+    fn has_waiters(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn published(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn published_ahead(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn runs_ahead(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn thief_state(&self, _: WorkerId) -> P::Local {
+        match *self {}
+    }
+
+    fn adopt(&self, _: &mut Attempt<P>, _: ItemId, _: &Item<P>) {
+        match *self {}
+    }
+}

@@ -1,0 +1,21 @@
+//! Features: what only some transactions or engines use.
+
+pub(crate) mod conflicts;
+pub mod deferred;
+pub(crate) mod durability;
+pub(crate) mod end_hooks;
+pub(crate) mod events;
+pub mod graph;
+pub mod history;
+pub(crate) mod hooks;
+pub mod operations;
+pub(crate) mod pieces;
+pub(crate) mod recorded;
+pub mod region;
+pub(crate) mod savepoint;
+pub(crate) mod session;
+#[cfg(feature = "serde")]
+pub(crate) mod shown;
+pub(crate) mod snapshot;
+pub(crate) mod unacknowledged;
+pub(crate) mod waiting;

@@ -1,0 +1,231 @@
+//! The node of a recorded operation: its work, the results that it needs, and its own result.
+
+use super::{Input, Results};
+use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::ObjectAccess;
+use hotrow_sync::work::{Work as Charged, charge};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A recorded operation, whatever the type of its node.
+pub(crate) struct Operation<P: Protocol> {
+    /// A [`Node`] in the attempt's arena, of the type that the functions know.
+    node: *mut u8,
+    functions: &'static Functions<P>,
+    /// The number of its result.
+    pub(crate) slot: u32,
+}
+
+impl<P: Protocol> Clone for Operation<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Protocol> Copy for Operation<P> {}
+
+/// The functions of one type of node.
+struct Functions<P: Protocol> {
+    run: unsafe fn(*mut u8, NonNull<Results>, &mut ObjectAccess<'_, P>) -> Result<(), Abort>,
+    is_ready: unsafe fn(*const u8, &Results) -> bool,
+    key_hash: unsafe fn(*const u8, &Results) -> Option<u64>,
+    each_input: unsafe fn(*const u8, &mut dyn FnMut(u32)),
+}
+
+/// The work of an operation.
+pub(crate) trait Work<P: Protocol, V>: Sized {
+    /// The type of the operation's result.
+    type Output;
+
+    /// Does the work. Also returns the work itself if it may be done again.
+    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<Self::Output, Abort>, Option<Self>);
+}
+
+/// Work that is done once.
+pub(crate) struct Once<W>(pub(crate) W);
+
+impl<P: Protocol, V, O, W> Work<P, V> for Once<W>
+where
+    W: FnOnce(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
+{
+    type Output = O;
+
+    #[inline(always)]
+    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
+        ((self.0)(tx, inputs), None)
+    }
+}
+
+/// Work that is done again if it would have blocked.
+pub(crate) struct Again<W>(pub(crate) W);
+
+impl<P: Protocol, V, O, W> Work<P, V> for Again<W>
+where
+    W: FnMut(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
+{
+    type Output = O;
+
+    #[inline(always)]
+    fn run(mut self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
+        ((self.0)(tx, inputs), Some(self))
+    }
+}
+
+/// The node of an operation, in the arena.
+pub(super) struct Node<W, I, O> {
+    /// Not there while the operation runs, and afterwards if it runs only once.
+    todo: Option<(W, I)>,
+    result: Option<O>,
+}
+
+/// The functions of one type of node.
+struct FunctionsOf<W, I, P>(PhantomData<(W, I, P)>);
+
+impl<W: Work<P, I::Value>, I: Input, P: Protocol> FunctionsOf<W, I, P> {
+    const FUNCTIONS: &'static Functions<P> = &Functions {
+        run: Node::<W, I, W::Output>::run::<P>,
+        is_ready: Node::<W, I, W::Output>::is_ready,
+        key_hash: Node::<W, I, W::Output>::key_hash,
+        each_input: Node::<W, I, W::Output>::each_input,
+    };
+}
+
+impl<W, I: Input, O> Node<W, I, O> {
+    pub(super) fn new(work: W, inputs: I) -> Self {
+        charge(Charged::RecordedOperation);
+        Self { todo: Some((work, inputs)), result: None }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Operation::run`]; `node` points to a node of this type.
+    unsafe fn run<P: Protocol>(
+        node: *mut u8,
+        results: NonNull<Results>,
+        tx: &mut ObjectAccess<'_, P>,
+    ) -> Result<(), Abort>
+    where
+        W: Work<P, I::Value, Output = O>,
+    {
+        let node = node.cast::<Self>();
+        // SAFETY: the caller's promise. The references end before the work runs. The work may look at other results,
+        // and add some, but it does not look at this node's, which is not known yet.
+        let ((work, inputs), results) = unsafe {
+            ((*node).todo.take().expect("an operation that may run has its work"), results.as_ref())
+        };
+        let Some(value) = inputs.get(results) else {
+            return Err(tx.misuse(Misuse::UnknownInput));
+        };
+        let attempt = &raw const *tx.attempt;
+        let (output, again) = work.run(tx, value);
+        if attempt != &raw const *tx.attempt {
+            // `tx` is another transaction now, because the work has swapped the two (`std::mem::swap`). The attempt
+            // that the node belongs to may be over, and the node gone.
+            return Err(tx.misuse(Misuse::Nested));
+        }
+        // SAFETY: as above; the attempt goes on.
+        let node = unsafe { &mut *node };
+        node.todo = again.map(|work| (work, inputs));
+        node.result = Some(output?);
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// `node` points to a node of this type, which nobody changes.
+    unsafe fn is_ready(node: *const u8, results: &Results) -> bool {
+        // SAFETY: the caller's promise.
+        let todo = unsafe { &(*node.cast::<Self>()).todo };
+        todo.as_ref().is_some_and(|(_, inputs)| inputs.is_known(results))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`is_ready`](Self::is_ready).
+    unsafe fn key_hash(node: *const u8, results: &Results) -> Option<u64> {
+        // SAFETY: the caller's promise.
+        let todo = unsafe { &(*node.cast::<Self>()).todo };
+        todo.as_ref().and_then(|(_, inputs)| inputs.key_hash(results))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`is_ready`](Self::is_ready).
+    unsafe fn each_input(node: *const u8, visit: &mut dyn FnMut(u32)) {
+        // SAFETY: the caller's promise.
+        if let Some((_, inputs)) = unsafe { &(*node.cast::<Self>()).todo } {
+            inputs.each_slot(visit);
+        }
+    }
+
+    /// Returns the address of the result, which is `Some` once the operation has run.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a node in the arena.
+    pub(super) unsafe fn result(node: *mut Self) -> *const Option<O> {
+        // SAFETY: no reference is made; the rest is the caller's promise.
+        unsafe { &raw const (*node).result }
+    }
+}
+
+impl<P: Protocol> Operation<P> {
+    /// # Safety
+    ///
+    /// `node` points to a node of this type in the arena of the attempt whose results have this slot.
+    pub(super) unsafe fn of<W, I>(node: *mut Node<W, I, W::Output>, slot: u32) -> Self
+    where
+        W: Work<P, I::Value>,
+        I: Input,
+    {
+        Self { node: node.cast(), functions: FunctionsOf::<W, I, P>::FUNCTIONS, slot }
+    }
+
+    /// Runs the operation in a transaction, that of its attempt or a thief's. Whoever calls it notes afterwards that the
+    /// result is known ([`Results::learn`]).
+    ///
+    /// # Safety
+    ///
+    /// The attempt that has recorded the operation is in progress. Nobody else uses the operation meanwhile. `results`
+    /// are that attempt's.
+    #[inline(always)]
+    pub(crate) unsafe fn run(
+        &self,
+        results: NonNull<Results>,
+        tx: &mut ObjectAccess<'_, P>,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; `of` brought node and functions together.
+        unsafe { (self.functions.run)(self.node, results, tx) }
+    }
+
+    /// True if all inputs are known.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    pub(crate) unsafe fn is_ready(&self, results: &Results) -> bool {
+        // SAFETY: as in `run`.
+        unsafe { (self.functions.is_ready)(self.node, results) }
+    }
+
+    /// Returns [`Input::key_hash`] of its inputs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    pub(crate) unsafe fn key_hash(&self, results: &Results) -> Option<u64> {
+        // SAFETY: as in `run`.
+        unsafe { (self.functions.key_hash)(self.node, results) }
+    }
+
+    /// Visits the results that it needs, by number.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    pub(crate) unsafe fn each_input(&self, visit: &mut dyn FnMut(u32)) {
+        // SAFETY: as in `run`.
+        unsafe { (self.functions.each_input)(self.node, visit) };
+    }
+}

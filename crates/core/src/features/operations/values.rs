@@ -1,0 +1,99 @@
+//! Values that an attempt makes known, waits for, or computes; and the recording of an operation.
+
+use super::node::Node;
+use super::{Deferred, Input, Operation, Work};
+use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::{ObjectAccess, Transaction};
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Makes a deferred value of one that is known now.
+    pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
+        let node = self.0.attempt.allocate(Some(value)).cast::<Option<T>>();
+        let operations = &mut self.0.attempt.operations;
+        // SAFETY: allocated just now, and nobody else drops it; it stays in place until the arena is reset, after
+        // the results have been cleared.
+        unsafe {
+            operations.drop_later(node);
+            operations.results.add(node, true)
+        }
+    }
+
+    /// Returns a deferred value now. All operations that have been recorded or [enqueued](crate::features::graph) so far run, and
+    /// the attempt depends on their reads (it is *wild*, drp §4).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute); [`Misuse::ForeignDeferred`] for a value of another attempt.
+    pub fn force<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
+        let access = &mut self.0;
+        if access.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        access.own(deferred)?;
+        if access.attempt.operations.results.get(&deferred).is_none() {
+            access.settle()?;
+            access.run_graph()?;
+        }
+        match access.attempt.operations.results.get(&deferred) {
+            Some(value) => Ok(value.clone()),
+            // An operation has forced it that runs before the one whose result it is.
+            None => Err(access.misuse(Misuse::UnknownInput)),
+        }
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Returns the value of an input, if it is known.
+    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
+        input.get(&self.attempt.operations.results)
+    }
+
+    /// Ends the attempt if a handle is not its own.
+    pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
+        if self.attempt.operations.results.owns(&deferred) {
+            Ok(())
+        } else {
+            Err(self.misuse(Misuse::ForeignDeferred))
+        }
+    }
+
+    /// Returns a handle to a result that will never be known, for an operation that has failed and cannot say so. Ends the
+    /// attempt, unless that is over.
+    pub fn unknown<T>(&mut self) -> Deferred<T> {
+        if !self.is_stopped() {
+            let _ = self.misuse(Misuse::UnknownInput);
+        }
+        self.attempt.operations.results.unknown()
+    }
+
+    /// Makes the node of an operation; an executor records it, or runs it.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; [`Misuse::ForeignDeferred`] if an input is another attempt's.
+    #[inline]
+    pub(crate) fn operation<I: Input, W>(
+        &mut self,
+        inputs: I,
+        work: W,
+    ) -> Result<(Operation<P>, Deferred<W::Output>), Abort>
+    where
+        W: Work<P, I::Value>,
+    {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        if !inputs.belongs_to(&self.attempt.operations.results) {
+            return Err(self.misuse(Misuse::ForeignDeferred));
+        }
+        let node = self.attempt.allocate(Node::<W, I, W::Output>::new(work, inputs)).cast();
+        let operations = &mut self.attempt.operations;
+        // SAFETY: as in `known`; the result is `Some` once the operation has run.
+        unsafe {
+            operations.drop_later::<Node<W, I, W::Output>>(node);
+            let deferred = operations.results.add(Node::result(node), false);
+            Ok((Operation::of(node, deferred.slot), deferred))
+        }
+    }
+}

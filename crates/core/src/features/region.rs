@@ -1,0 +1,383 @@
+//! Commits in regions: hardware transactions ([`hotrow_sync::region`]).
+//!
+//! A protocol whose variant uses regions ([`Variants::uses_regions`](crate::Variants::uses_regions)) may do both halves of a commit in
+//! one of them ([`Attempt::commit_in_region`]): validation and installation happen at one moment, so no lock is taken.
+//!
+//! # What a region changes
+//!
+//! A region may be cut off at any instruction and run again. The processor undoes all that it has changed; the simulator undoes words
+//! that threads share and no others. So whatever a commit in a region changes beside those words is either the same when it is done
+//! again, or put back by [`Attempt::commit_in_region`]:
+//!
+//! | what | why it may be done again |
+//! |---|---|
+//! | items, their marks and payloads | are read only. An installation copies a payload out, and what it owns moves into the cell; cut off, the payload owns it again. Objects say of which writes that is true ([`Object::installs_in_regions`](crate::Object::installs_in_regions)) |
+//! | values that an installation retires | are *held back*: noted in a list of the attempt's, and retired when the region has committed (below) |
+//! | the stamp | it is the clock's number, which the region reads: it is aborted when the clock, or the fact that commits are stamped, changes |
+//! | versions for snapshots | room is made before, entries are made inside, and are freed after an abort (`snapshot/keeper/in_region.rs`) |
+//! | the history | the processor undoes it. In a simulation, versions are recorded right after the region, where nothing comes between |
+//! | predicates looked at | a history records the last look at each |
+//! | the protocol's own state | is the protocol's affair: the result of the region says what to change |
+//!
+//! Users' code in a region is that of predicates ([`Commuting::holds`](crate::Commuting)) and of
+//! [`Value::heap_bytes`](crate::Value), which must not change anything, and of keys' names in a history.
+//!
+//! Engines with [steps between the halves](crate::CommitSteps) of their commits, those with a log among them, have no regions: a step, and
+//! an append to a log, cannot be undone. What else is between the halves, the keeping of versions, is done inside.
+//!
+//! # Retired values
+//!
+//! [`Pin::retire`] hands a value to the epoch, which allocates, and which nobody takes back if the region is aborted. So as long as a
+//! thread holds back, [`Pin`]'s functions put what is retired into a list, whose room was made before; when it is full, the region
+//! aborts itself (`FULL`).
+
+use crate::kernel::attempt::Attempt;
+use crate::kernel::counter::{Counter, CounterPlace};
+use crate::kernel::item::{Flags, Item};
+use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::memory::pin::Pin;
+use hotrow_sync::local;
+use hotrow_sync::region::{self, Abort};
+use hotrow_sync::spin::Pauses;
+use hotrow_sync::thread::quietly;
+use std::cell::Cell;
+use std::ptr::{NonNull, null_mut};
+
+mod whole;
+
+pub use whole::Elision;
+
+/// Counters of regions.
+impl Counter {
+    /// Regions that committed.
+    pub const REGION_COMMITS: Counter =
+        Counter::count("region_commits", "hardware transactions that committed");
+    /// Regions aborted by conflicts.
+    pub const REGION_CONFLICTS: Counter = Counter::count(
+        "region_conflicts",
+        "hardware transactions aborted because another thread wanted their data",
+    );
+    /// Regions aborted because they did not fit.
+    pub const REGION_CAPACITY: Counter =
+        Counter::count("region_capacity", "hardware transactions aborted because the cache had no room");
+    /// Regions that aborted themselves because of a lock.
+    pub const REGION_LOCKED: Counter =
+        Counter::count("region_locked", "hardware transactions that aborted themselves because of a lock");
+    /// Regions aborted by anything else.
+    pub const REGION_OTHER: Counter =
+        Counter::count("region_other", "hardware transactions aborted by interrupts and for other causes");
+    /// Commits that took locks instead.
+    pub const REGION_FALLBACKS: Counter = Counter::count(
+        "region_fallbacks",
+        "transactions that took locks because hardware transactions failed",
+    );
+}
+
+/// The counters of regions.
+pub(crate) const COUNTERS: &[Counter] = &[
+    Counter::REGION_COMMITS,
+    Counter::REGION_CONFLICTS,
+    Counter::REGION_CAPACITY,
+    Counter::REGION_LOCKED,
+    Counter::REGION_OTHER,
+    Counter::REGION_FALLBACKS,
+];
+
+/// The code with which a region aborts itself because it has met a lock.
+pub const LOCKED: u8 = 1;
+/// The code with which a region aborts itself because it cannot do what the attempt needs: the attempt takes locks instead.
+pub const UNFIT: u8 = 2;
+/// The code with which a region aborts itself because what was looked up before it has changed.
+pub(crate) const STALE: u8 = 4;
+/// The code with which a region aborts itself because it has retired more than there is room for.
+pub(crate) const FULL: u8 = 3;
+
+local! {
+    /// The list of the region that the thread is in; null if it is in none.
+    static HELD_BACK: Cell<*mut HeldBack> = Cell::new(null_mut());
+}
+
+/// A version that was kept for snapshots lacks one of an attempt's changes, which needs locks.
+#[derive(Debug)]
+pub(crate) struct Late;
+
+/// A value that was retired inside a region.
+struct Retired {
+    value: *mut (),
+    bytes: usize,
+    /// Retires it.
+    retire: unsafe fn(&Pin, *mut (), usize),
+}
+
+/// Memory that was made inside a region, and the function that frees it.
+type Made = (*mut (), unsafe fn(*mut ()));
+
+/// Work that an object has left for the time after the region.
+struct Later {
+    object: NonNull<()>,
+    on: NonNull<()>,
+    run: unsafe fn(&Pin, NonNull<()>, NonNull<()>),
+}
+
+/// The number of calls that a region may leave for later.
+const LATER_MAX: usize = 64;
+
+/// The things that a region has retired and made, and those to be done when it has committed.
+#[derive(Default)]
+pub(crate) struct HeldBack {
+    retired: Vec<Retired>,
+    later: Vec<Later>,
+    /// In a simulation only: the processor gives memory back by itself.
+    made: Vec<Made>,
+}
+
+/// The time for which a thread holds back what it retires.
+struct Holding;
+
+impl HeldBack {
+    /// Runs a region, and holds back what it retires, up to this number of values.
+    fn during<R>(&mut self, values_max: usize, run: impl FnOnce() -> R) -> R {
+        self.retired.clear();
+        self.retired.reserve(values_max);
+        self.later.clear();
+        self.later.reserve(LATER_MAX);
+        self.made.clear();
+        HELD_BACK.with(|held_back| held_back.set(self));
+        // Dropped before the list goes, also if a simulation ends within the region.
+        let _holding = Holding;
+        run()
+    }
+
+    /// Retires what the region has retired, if it has committed. Otherwise nothing was retired, and frees what the region has made.
+    fn settle(&mut self, committed: bool, pin: &Pin) {
+        for Retired { value, bytes, retire } in self.retired.drain(..).filter(|_| committed) {
+            // SAFETY: who retired it has promised what `retire` needs; it is done once.
+            unsafe { retire(pin, value, bytes) };
+        }
+        for Later { object, on, run } in self.later.drain(..).filter(|_| committed) {
+            // SAFETY: who left it for later has promised what `run` needs, under the pin; it is called once.
+            unsafe { run(pin, object, on) };
+        }
+        for (memory, free) in self.made.drain(..).filter(|_| !committed) {
+            // SAFETY: promised by who made it; nobody can reach it, as the abort has undone whatever led to it.
+            quietly(|| unsafe { free(memory) });
+        }
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        HELD_BACK.with(|held_back| held_back.set(null_mut()));
+    }
+}
+
+/// Notes a value that is retired, if the thread is in a region. False if it is in none.
+///
+/// # Safety
+///
+/// `retire` may be called with a pin, `value` and `bytes` once, at a later time, by this thread, unless the region is aborted.
+#[inline(always)]
+pub(crate) unsafe fn hold_back(
+    value: *mut (),
+    bytes: usize,
+    retire: unsafe fn(&Pin, *mut (), usize),
+) -> bool {
+    let held_back = HELD_BACK.with(Cell::get);
+    if held_back.is_null() {
+        return false;
+    }
+    // SAFETY: it is set while `during` runs a region, when the list is used here only, by this thread.
+    let HeldBack { retired, .. } = unsafe { &mut *held_back };
+    if retired.len() == retired.capacity() {
+        region::abort::<FULL>();
+    }
+    retired.push(Retired { value, bytes, retire });
+    true
+}
+
+/// True if the thread is in a region, and holds back what it retires.
+#[inline]
+pub fn holds_back() -> bool {
+    !HELD_BACK.with(Cell::get).is_null()
+}
+
+/// Notes memory that is made inside a region and from now on belongs to something that others can reach, so that it is freed if the
+/// region is aborted. Does nothing outside of regions, and where an abort undoes allocations.
+///
+/// # Safety
+///
+/// `free` may be called for the memory by this thread, once, when nobody can reach it. Otherwise it is freed by [`Pin::retire`] and
+/// [`retire_with`](crate::retire_with) only.
+#[inline]
+pub unsafe fn made_in_region(memory: *mut (), free: unsafe fn(*mut ())) {
+    if region::undoes_all_memory() {
+        return;
+    }
+    let held_back = HELD_BACK.with(Cell::get);
+    if !held_back.is_null() {
+        // SAFETY: as in `hold_back`.
+        unsafe { (*held_back).made.push((memory, free)) };
+    }
+}
+
+/// Calls `run` with the pin, an object, and what it concerns: at once if the thread is in no region, otherwise when the region has
+/// committed, and never if it is aborted. For work that may as well be left undone, which it is if a region leaves too much for later.
+///
+/// # Safety
+///
+/// `run` may be called with these, once, as long as the attempt is pinned whose pin this is. It does not panic.
+pub unsafe fn after_region(
+    pin: &Pin,
+    object: NonNull<()>,
+    on: NonNull<()>,
+    run: unsafe fn(&Pin, NonNull<()>, NonNull<()>),
+) {
+    let held_back = HELD_BACK.with(Cell::get);
+    if held_back.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { run(pin, object, on) };
+    }
+    // SAFETY: as in `hold_back`.
+    let HeldBack { later, .. } = unsafe { &mut *held_back };
+    if later.len() < later.capacity() {
+        later.push(Later { object, on, run });
+    }
+}
+
+/// Tries of a region: how often, and how long to wait in between.
+#[derive(Debug)]
+pub struct Tries {
+    left: u32,
+    pauses: Pauses,
+}
+
+/// The number of times that a region is tried, if conflicts or interrupts abort it.
+const TRIES: u32 = 8;
+
+/// The pauses after conflicts, together.
+const PAUSES_NS: u64 = 20_000;
+
+impl Tries {
+    /// No region was tried.
+    pub fn new() -> Self {
+        Self { left: TRIES, pauses: Pauses::up_to(PAUSES_NS) }
+    }
+
+    /// Counts a region that was aborted. False if another one is in vain: it would not fit either (dbx-tc §2.2), or enough were tried.
+    /// After a conflict it pauses. That a lock is free again, the caller sees to.
+    pub fn go_on(&mut self, abort: Abort) -> bool {
+        self.left -= 1;
+        match abort {
+            _ if self.left == 0 => return false,
+            Abort::Explicit(LOCKED | STALE) => {}
+            Abort::Conflict | Abort::System => _ = self.pauses.pause(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// True if the attempt may [commit in a region](Self::commit_in_region): its pending writes can be installed there, and its commit
+    /// needs no more than that.
+    pub fn fits_region(&self) -> bool {
+        self.commits.is_none()
+            && self.items.writes().iter().all(|id| {
+                let item = self.items.get(*id);
+                item.object().installs_in_regions(item)
+            })
+    }
+
+    /// Does both halves of a commit in one region: `validate` checks what the protocol checks and tells if the attempt has lost;
+    /// if not, each write is installed, with calls of `before` and `after` around it. Of an `Ok`, nothing is left to be installed.
+    ///
+    /// These three run inside the region, so they only read the attempt and its items, and change headers. `validate` proves, as
+    /// [`Protocol::prepare`] does, that the attempt may commit at one moment within the region. `word` reads the header of an item that
+    /// is written, inside and before; a commit that writes the segment changes what it returns.
+    ///
+    /// If commits are stamped for snapshots, the region has its stamp, and keeps versions, too; then the attempt draws none.
+    ///
+    /// # Errors
+    ///
+    /// The cause why the region was aborted, or [`UNFIT`] if the attempt does not [fit](Self::fits_region). Nothing has happened then.
+    pub fn commit_in_region<V>(
+        &mut self,
+        word: impl Fn(&Item<P>) -> u64,
+        validate: impl Fn(&Self) -> Result<V, ConflictCause>,
+        before: impl Fn(&Item<P>),
+        after: impl Fn(&Item<P>, &V),
+    ) -> Result<Result<V, ConflictCause>, Abort> {
+        const { assert!(P::ALLOWS_REGIONS, "a protocol says that it uses regions") };
+        if !self.fits_region() || self.plan_region(&word).is_err() {
+            return Err(Abort::Explicit(UNFIT));
+        }
+        let mut held_back = std::mem::take(&mut self.held_back);
+        let values_max = self.items.writes().len();
+        self.records_later = !region::undoes_all_memory();
+        let work = || {
+            self.check_plan(&word);
+            let valid = validate(self)?;
+            if self.settles && !self.changes_fit() {
+                // With locks, it is found out which one does not, and the transaction rolls back.
+                region::abort::<UNFIT>();
+            }
+            self.keep_planned();
+            let each = |item: &mut Item<P>| {
+                before(item);
+                if cfg!(debug_assertions) {
+                    item.mark_as(Flags::INSTALLED);
+                }
+                true
+            };
+            // SAFETY: valid at one moment, at which they are also installed, once.
+            unsafe { self.install_chosen(false, each, |item| after(item, &valid)) };
+            Ok(valid)
+        };
+        let result = held_back.during(values_max, || region::run(work));
+        let has_installed = matches!(result, Ok(Ok(_)));
+        if cfg!(debug_assertions) && !has_installed {
+            // In a simulation an abort does not undo flags.
+            self.items.writes_mut().for_each(|(_, item)| item.unmark(Flags::INSTALLED));
+        }
+        self.settle_plan(has_installed);
+        self.settles &= !has_installed;
+        if std::mem::take(&mut self.records_later) && has_installed {
+            self.record_installed();
+        }
+        held_back.settle(has_installed, self.pin());
+        self.held_back = held_back;
+        result
+    }
+
+    /// True if the changes that are made at the commit can be made to the present values.
+    fn changes_fit(&self) -> bool {
+        self.items.writes().iter().all(|id| {
+            let item = self.items.get(*id);
+            // SAFETY: the item has a pending write of its object, and the region is aborted if somebody changes the segment.
+            unsafe { item.object().changes_fit(item, self.pin()) }
+        })
+    }
+
+    /// Counts a region that has ended.
+    pub fn count_region<V>(&self, result: &Result<V, Abort>) {
+        self.count(match result {
+            Ok(_) => const { Counter::REGION_COMMITS.place::<P>() },
+            Err(Abort::Conflict | Abort::Explicit(STALE)) => const { Counter::REGION_CONFLICTS.place::<P>() },
+            Err(Abort::Capacity | Abort::Explicit(FULL)) => const { Counter::REGION_CAPACITY.place::<P>() },
+            Err(Abort::Explicit(LOCKED)) => const { Counter::REGION_LOCKED.place::<P>() },
+            Err(_) => const { Counter::REGION_OTHER.place::<P>() },
+        });
+    }
+
+    /// Counts an attempt that takes locks because regions have failed or do not fit.
+    pub fn count_region_fallback(&self) {
+        let place: CounterPlace = const { Counter::REGION_FALLBACKS.place::<P>() };
+        self.count(place);
+    }
+}

@@ -1,0 +1,140 @@
+//! Attempts that are one region from the first operation to the last change: lock elision (dbx-tc §2.2).
+//!
+//! The body and its commit, cleanup included, run in a region that has read the word of the lock which the protocol would take
+//! ([`Elision`]). If the region commits, it is as if the attempt had held the lock at that moment.
+//!
+//! The region is tried again within the same attempt, which forgets what it has done (`Attempt::reopen`). In the end, and if the attempt
+//! wants anything but to commit, it goes on as any other does, with the lock: so a body's error or panic comes from an attempt without a
+//! region.
+//!
+//! # In a simulation
+//!
+//! An abort undoes words that threads share, and unwinds. What the attempt knows by itself is thrown away as after any abort: pending
+//! writes are dropped, which own their values again. Records and nodes of indexes that it has made are freed
+//! ([`made_in_region`](super::made_in_region)). Values that it has dropped or taken apart in the region are leaked.
+
+use super::{LOCKED, Tries, UNFIT};
+use crate::features::deferred::Execution;
+use crate::features::history::Ended;
+use crate::kernel::attempt::Attempt;
+use crate::kernel::protocol::{Absent, Protocol};
+use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::worker::{is_rolling_back, set_rollback};
+use hotrow_sync::region::{self, Abort};
+
+/// A protocol under which attempts may run [whole in a region](crate::features::region), without the lock that [`Protocol::enter`] would take
+/// ([`Protocol::Elision`]).
+pub trait Elision<P: Protocol>: Sized {
+    /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
+    fn wait_to_elide(&self, attempt: &mut Attempt<P>) -> bool;
+
+    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
+    /// attempt enter objects without it. False if somebody has it.
+    ///
+    /// If the region is aborted, [`Protocol::begin`] is called once more.
+    fn enter_region(&self, attempt: &mut Attempt<P>) -> bool;
+}
+
+impl<P: Protocol> Elision<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn wait_to_elide(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn enter_region(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+}
+
+/// The number of values that a region may retire.
+const RETIRED_MAX: usize = 1 << 10;
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Runs the body and the commit in a region, if the protocol does so, and returns the body's result. Then the attempt has
+    /// committed, and only has to be closed. `None` if nothing has happened.
+    #[inline(always)]
+    pub(crate) fn run_in_region<B, E>(
+        &mut self,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Option<B> {
+        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.snapshot.is_none())?;
+        let mut result = None;
+        let has_committed = self.try_regions(elision, &mut |tx| {
+            // That of a simulated region that was aborted is leaked, as all that such a region has dropped.
+            std::mem::forget(result.take());
+            result = body(tx).ok();
+            result.is_some()
+        });
+        if has_committed { result } else { None }
+    }
+
+    /// Tries regions. True if one has committed. `body` returns true if it wants to commit.
+    fn try_regions(
+        &mut self,
+        elision: &P::Elision,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
+    ) -> bool {
+        let mut tries = Tries::new();
+        while !self.attempt.are_commits_stamped() && elision.wait_to_elide(self.attempt) {
+            let result = self.try_region(elision, body);
+            self.attempt.count_region(&result);
+            match result {
+                Ok(()) => return true,
+                Err(abort) if tries.go_on(abort) => {}
+                Err(_) => break,
+            }
+        }
+        self.attempt.count_region_fallback();
+        false
+    }
+
+    fn try_region(
+        &mut self,
+        elision: &P::Elision,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
+    ) -> Result<(), Abort> {
+        let engine = self.engine;
+        let mut held_back = std::mem::take(&mut self.attempt.held_back);
+        self.attempt.records_later = !region::undoes_all_memory();
+        if let Some(log) = self.attempt.log() {
+            log.end_piece();
+        }
+        let work = || {
+            if !elision.enter_region(self.attempt) {
+                region::abort::<LOCKED>();
+                return None;
+            }
+            if body(self) && !is_rolling_back() && self.commit_until_closed() {
+                return Some(());
+            }
+            region::abort::<UNFIT>();
+            None
+        };
+        let result = held_back.during(RETIRED_MAX, || region::run(work));
+        // `None` does not come out of a region.
+        let result = result.and_then(|result| result.ok_or(Abort::Unavailable));
+        if std::mem::take(&mut self.attempt.records_later) && result.is_ok() {
+            self.attempt.record_installed();
+            self.attempt.record_end(Ended::Committed);
+        }
+        if result.is_err() {
+            (self.engine, self.stop, self.execution, self.open) = (engine, None, Execution::new(), true);
+            self.is_valid = false;
+            set_rollback(false);
+            self.attempt.reopen();
+        }
+        held_back.settle(result.is_ok(), self.attempt.pin());
+        self.attempt.held_back = held_back;
+        if result.is_err() {
+            self.protocol.begin(self.attempt);
+        }
+        result
+    }
+}

@@ -1,0 +1,443 @@
+//! Keeping versions: what a commit does between its halves. One that is a region does it inside (`in_region`).
+
+mod in_region;
+
+use in_region::RegionPlan;
+
+use super::chunks::Chunks;
+use super::points::{Announcement, Snapshots};
+use super::versions::{EntryHead, Place, SegmentId, Versions};
+use crate::kernel::attempt::Attempt;
+use crate::kernel::item::{Flags, Item, ItemId};
+use crate::kernel::object::ObjectMeta;
+use crate::kernel::protocol::Protocol;
+use crate::memory::cell::{Cell, Value};
+use crate::memory::pin::Pin;
+use crate::memory::users_code::contained;
+use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::{Arc, local};
+use std::cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem;
+use std::ptr::NonNull;
+use std::sync::Weak;
+
+local! {
+    /// The stamp of the commit that the thread is installing, if it keeps versions; 0 otherwise.
+    static KEEPING: cell::Cell<u64> = cell::Cell::new(0);
+}
+
+/// The number of stamped commits from one look at whether snapshots are still in use to the next.
+const COMMITS_PER_LOOK: u32 = if cfg!(test) { 4 } else { 64 };
+
+/// The number of versions that a worker keeps from one sweep to the next.
+const SWEEP_AFTER: usize = if cfg!(test) { 4 } else { 256 };
+
+/// The number of versions for which a commit asks for room at a time.
+const ROOM: usize = if cfg!(test) { 2 } else { 64 };
+
+/// The versions that an attempt's commit has handed over to snapshots: for each, the item whose box the entry owns from the
+/// installation on.
+#[derive(Default)]
+pub(crate) struct KeptWrites {
+    owning: Vec<(ItemId, NonNull<EntryHead>)>,
+    /// Commits that were stamped, until the next look.
+    commits: u32,
+    /// Versions kept since the worker last swept.
+    unswept: usize,
+    /// A number that no open snapshot is below, nor will one be; from the last sweep.
+    oldest: u64,
+    /// The level of the table that has room for the commit's versions, and for how many; the bytes of those that are there.
+    room: (usize, usize),
+    bytes: usize,
+    /// The memory for entries.
+    chunks: Chunks,
+    /// The versions that the worker has kept, and not found unneeded since.
+    places: VecDeque<Place>,
+    /// The commit's stamps, if it keeps versions: from before it installs anything until it has ended.
+    keeping: Option<Keeping>,
+    /// The versions in the history of what will be replaced, if one is recorded, by the items.
+    histories: Vec<(ItemId, u64)>,
+    /// The commit was a region, which has kept what had to be kept.
+    was_region: bool,
+    /// What a region will keep, if its commit is stamped.
+    plan: RegionPlan,
+    /// The version in the history of the value that was found last for the attempt's snapshot, if it was replaced since.
+    pub(super) found: Option<u64>,
+}
+
+/// The stamps by which a commit keeps versions.
+#[derive(Clone, Copy)]
+struct Keeping {
+    /// The commit's epoch.
+    stamp: u64,
+    /// The stamp that the values get which it replaces.
+    superseded: u64,
+    /// True if it is a later piece of its transaction.
+    is_later: bool,
+}
+
+impl KeptWrites {
+    /// Installs an item's pending write, and keeps the value that it replaces before, if the commit keeps versions.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Item::install`]; the segment is locked.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) unsafe fn install<P: Protocol>(
+        &mut self,
+        (id, item): (ItemId, &mut Item<P>),
+        announcement: Option<&Announcement>,
+        pin: &Pin,
+    ) {
+        if self.keeping.is_some() {
+            // SAFETY: the caller's promise; the write is installed next.
+            unsafe { self.keep((id, item), announcement, pin) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { item.install(pin) };
+        if item.is(Flags::KEPT) {
+            self.not_replaced(id);
+        }
+    }
+
+    /// Keeps the value that an item's pending write is going to replace, if a snapshot may need it.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of its object, which is installed next, and the segment is locked.
+    #[cold]
+    #[inline(never)]
+    unsafe fn keep<P: Protocol>(
+        &mut self,
+        (id, item): (ItemId, &mut Item<P>),
+        announcement: Option<&Announcement>,
+        pin: &Pin,
+    ) {
+        let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
+        let Keeping { stamp, superseded, is_later } = keeping;
+        let (snapshots, segment) = (announcement.snapshots(), segment_of(item));
+        let before = snapshots.newest_commits().map(|newest| newest.note_segment(segment.address, stamp));
+        // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
+        let since = before.filter(|before| *before < self.oldest);
+        let since = since.unwrap_or_else(|| latest_of(item, snapshots, pin));
+        if since < superseded {
+            let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
+            let history = recorded.map_or(0, |at| self.histories[at].1);
+            let mut keeper = Keeper::new((&mut self.chunks, pin), segment, (since, superseded), history);
+            // SAFETY: the caller's promise.
+            unsafe { item.object().keep(item, &mut keeper) };
+            let Keeper { kept, owns, .. } = keeper;
+            if let Some(entry) = kept {
+                self.put(entry, snapshots.versions());
+                if owns {
+                    self.owning.push((id, entry));
+                    item.mark_as(Flags::KEPT);
+                }
+            }
+        } else if P::ALLOWS_CHOPPING && is_later && since > stamp {
+            for entry in snapshots.versions().superseded_after(segment, stamp, pin) {
+                let redo = Redo { snapshots, entry, stamp, pin };
+                // SAFETY: the caller's promise.
+                unsafe { item.object().redo(item, redo) };
+            }
+        }
+        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the entry.
+        fence(Ordering::Release);
+    }
+
+    /// Puts an entry in the table.
+    fn put(&mut self, entry: NonNull<EntryHead>, versions: &Versions) {
+        let (level, left) = &mut self.room;
+        if *left == 0 {
+            (*level, *left) = (versions.make_room(ROOM), ROOM);
+        }
+        *left -= 1;
+        versions.put(*level, entry);
+        self.places.push_back(Versions::place_of(*level, entry));
+        self.bytes += EntryHead::bytes(entry);
+        self.unswept += 1;
+    }
+
+    /// True from [`Attempt::begin_keeping`] until the commit has ended, if it keeps versions.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.keeping.is_some()
+    }
+
+    /// Counts a commit. True at one in some.
+    fn is_time_to_look(&mut self) -> bool {
+        self.commits += 1;
+        self.commits.is_multiple_of(COMMITS_PER_LOOK)
+    }
+
+    /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
+    #[cold]
+    #[inline(never)]
+    fn not_replaced(&self, id: ItemId) {
+        for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
+            // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
+            // attempt is pinned besides.
+            unsafe { entry.as_ref() }.make_void();
+        }
+    }
+}
+
+/// Hands the present value of a segment over to snapshots, for [`Object::keep`](crate::Object::keep).
+pub struct Keeper<'a> {
+    chunks: (&'a mut Chunks, &'a Pin),
+    segment: SegmentId,
+    stamps: (u64, u64),
+    history: u64,
+    /// The entry, for the caller to put into the table.
+    kept: Option<NonNull<EntryHead>>,
+    owns: bool,
+}
+
+impl fmt::Debug for Keeper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("stamps", &self.stamps).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Keeper<'a> {
+    fn new(chunks: (&'a mut Chunks, &'a Pin), segment: SegmentId, stamps: (u64, u64), history: u64) -> Self {
+        Self { chunks, segment, stamps, history, kept: None, owns: false }
+    }
+
+    /// Keeps what `wrap` makes of a copy of a cell: another cell with the same value. If the cell is boxed, the copy owns the box
+    /// from now on: the installation that follows calls [`Item::install_in`](crate::Item::install_in), which knows.
+    ///
+    /// # Safety
+    ///
+    /// The segment is locked, and its pending write will be installed in this cell, by `install_in`.
+    pub unsafe fn keep_cell<T: Value, V: Send + 'static>(
+        &mut self,
+        cell: &T::Cell,
+        wrap: impl FnOnce(T::Cell) -> V,
+    ) {
+        // SAFETY: the caller's promise: nothing is installed meanwhile.
+        let heap_bytes = unsafe { contained(|| cell.heap_bytes()) }.unwrap_or_default();
+        // SAFETY: the caller's promise. The copy is dropped only if the value was replaced.
+        self.keep(wrap(unsafe { cell.share() }), heap_bytes);
+        self.owns = !T::Cell::COPIES;
+    }
+
+    /// Keeps a value that says all that a snapshot needs to know of the segment.
+    pub fn keep<V: Send + 'static>(&mut self, value: V, heap_bytes: usize) {
+        self.keep_as(value, heap_bytes, false);
+    }
+
+    /// Keeps a value that says that there was nothing: the commit has made the segment.
+    pub fn keep_birth<V: Send + 'static>(&mut self, value: V) {
+        self.keep_as(value, 0, true);
+    }
+
+    fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
+        let Self { chunks: (ref mut chunks, pin), segment, stamps, history, .. } = *self;
+        self.kept =
+            Some(Versions::make(Some((chunks, pin)), segment, stamps, history, value, heap_bytes, is_birth));
+    }
+}
+
+/// A version that snapshots have of a segment and that lacks a change: see [`Object::redo`](crate::Object::redo).
+pub struct Redo<'a> {
+    snapshots: &'a Snapshots,
+    entry: NonNull<EntryHead>,
+    stamp: u64,
+    pin: &'a Pin,
+}
+
+impl fmt::Debug for Redo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redo").field("stamp", &self.stamp).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Redo<'a> {
+    /// The attempt's pin.
+    pub fn pin(&self) -> &'a Pin {
+        self.pin
+    }
+
+    /// The version.
+    ///
+    /// # Safety
+    ///
+    /// The object keeps versions of this type for the segment.
+    pub unsafe fn version<V>(&self) -> &'a V {
+        // SAFETY: the caller's promise; the pin lives as long as the reference.
+        unsafe { EntryHead::value(self.entry) }
+    }
+
+    /// Keeps the version with the change, for the snapshots that see the change.
+    pub fn keep<V: Send + 'static>(self, changed: V, heap_bytes: usize) {
+        self.snapshots.versions().split(self.entry, self.stamp, changed, heap_bytes);
+    }
+}
+
+/// The stamp at which the value of an item's segment has superseded another one; 0 if the table does not know.
+fn latest_of<P: Protocol>(item: &Item<P>, snapshots: &Snapshots, pin: &Pin) -> u64 {
+    // A segment that the attempt has made has no versions. (Those of another one that had its address are needed no more.)
+    if item.is(Flags::INSERTED) { 0 } else { snapshots.versions().latest(segment_of(item), pin) }
+}
+
+/// The name of an item's segment.
+fn segment_of<P: Protocol>(item: &Item<P>) -> SegmentId {
+    SegmentId { address: item.touched.address(), object: item.object().meta().number() }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Begins the keeping of values that the commit is going to replace, if snapshots are in use. Everything to be written is
+    /// locked, and nothing is installed. Each value is kept right before it is replaced, so that what is locked first, and installed
+    /// first, is not locked while all others are copied.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_keeping(&mut self) {
+        let Some(stamp) = self.stamp else { return };
+        if P::ALLOWS_REGIONS && mem::take(&mut self.kept.was_region) {
+            return;
+        }
+        // Naming keys runs users' code, which may panic: before anything is installed.
+        let histories: Vec<(ItemId, u64)> = match self.is_recorded() {
+            true => self.items.writes().iter().map(|id| (*id, self.history_of(*id))).collect(),
+            false => Vec::new(),
+        };
+        let Self { announcement: Some(announcement), kept, piece, .. } = self else { return };
+        let snapshots = announcement.snapshots();
+        let newest = snapshots.newest();
+        if newest == 0 {
+            if !kept.places.is_empty() {
+                // They were taken out when the keeping was stopped.
+                kept.places = VecDeque::new();
+            }
+            if kept.is_time_to_look() {
+                snapshots.rest();
+            }
+            return;
+        }
+        // A value that was replaced after the newest point began is needed by no other point than those.
+        let superseded = stamp.epoch().min(newest);
+        kept.histories = histories;
+        kept.histories.sort_unstable_by_key(|(id, _)| *id);
+        kept.keeping = Some(Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() });
+        let writes = self.items.writes().len().min(ROOM);
+        kept.room = (snapshots.versions().make_room(writes), writes);
+        KEEPING.with(|keeping| keeping.set(superseded));
+    }
+
+    /// The version in the history of the value that an item's pending write will replace; 0 if none is recorded.
+    fn history_of(&self, id: ItemId) -> u64 {
+        let item = self.items.get(id);
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let recorded = unsafe { self.recorded_key(item.object(), item.segment()) };
+        recorded.map_or(0, |recorded| recorded.version())
+    }
+
+    /// Ends the keeping of versions, when everything is installed or nothing will be.
+    #[inline]
+    pub(crate) fn end_keeping(&mut self) {
+        if self.kept.keeping.is_some() {
+            self.end_keeping_now();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_keeping_now(&mut self) {
+        KEEPING.with(|keeping| keeping.set(0));
+        self.kept.owning.clear();
+        self.kept.keeping = None;
+        let Some(announcement) = &self.announcement else { return };
+        let versions = announcement.snapshots().versions();
+        let (level, left) = mem::take(&mut self.kept.room);
+        if left > 0 {
+            versions.give_back(level, left);
+        }
+        let bytes = mem::take(&mut self.kept.bytes);
+        if bytes > 0 {
+            versions.count_bytes(bytes);
+        }
+        if self.kept.unswept >= SWEEP_AFTER {
+            // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
+            let looks = 2 * mem::take(&mut self.kept.unswept);
+            self.kept.oldest = announcement.snapshots().sweep_places(&mut self.kept.places, looks);
+        }
+        if self.kept.is_time_to_look() {
+            announcement.snapshots().stop_keeping(false);
+        }
+    }
+}
+
+/// A structure that keeps segments for snapshots after they were removed.
+pub trait Sweep: Send + Sync {
+    /// Frees what no snapshot needs any more. It waits for nobody.
+    fn sweep(&self);
+}
+
+/// The engine's snapshots, as structures see them that keep removed segments: see [`Engine::kept_segments`](crate::Engine).
+#[derive(Clone)]
+pub struct KeptSegments(pub(crate) Arc<Snapshots>);
+
+impl fmt::Debug for KeptSegments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptSegments").finish_non_exhaustive()
+    }
+}
+
+impl KeptSegments {
+    /// The stamp of the commit that this thread is installing, if the commit keeps versions.
+    pub fn keeping() -> Option<u64> {
+        let stamp = KEEPING.with(cell::Cell::get);
+        (stamp != 0).then_some(stamp)
+    }
+
+    /// The number of the newest snapshot, if snapshots are in use: it may see what a commit has removed before now.
+    pub fn newest(&self) -> Option<u64> {
+        let newest = self.0.newest();
+        (newest != 0).then_some(newest)
+    }
+
+    /// Returns a test: may a snapshot need what a commit with the first stamp has made, and one with the second one, or an
+    /// earlier one, has removed?
+    pub fn needs(&self) -> impl Fn(u64, u64) -> bool + use<> {
+        let open = self.0.open_numbers();
+        move |made, removed| open.may_need(made, removed)
+    }
+
+    /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know. The segment is in memory.
+    pub fn birth(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
+        if self.0.recorder.get().is_some() {
+            // The history names the version of an absence, which the segment's versions tell.
+            return 0;
+        }
+        self.0.versions().birth(SegmentId { address, object: meta.number() }, pin)
+    }
+
+    /// Lets a structure be swept when snapshots end.
+    pub fn register(&self, sweep: Weak<dyn Sweep>) {
+        self.0.register(sweep);
+    }
+
+    /// Keeps what stands at a place and is no segment, if the caller installs a change of a commit that [keeps
+    /// versions](Self::keeping), and no other version was kept since the newest snapshot. True if it was kept. The caller keeps
+    /// all others from changing the place.
+    pub(crate) fn keep_in_place<V: Send + 'static>(
+        &self,
+        meta: &ObjectMeta,
+        address: usize,
+        value: impl FnOnce() -> V,
+        bytes: usize,
+    ) -> bool {
+        let Some(stamp) = Self::keeping() else { return false };
+        let segment = SegmentId { address, object: meta.number() };
+        let since = self.0.versions().latest(segment, &Pin::new());
+        if since >= stamp {
+            return false;
+        }
+        self.0.versions().keep(segment, (since, stamp), 0, value(), bytes, false);
+        // As in `KeptWrites::keep`.
+        fence(Ordering::Release);
+        true
+    }
+}

@@ -1,0 +1,178 @@
+//! What an attempt records of itself in a history.
+
+use super::Attempt;
+use crate::features::history::recorder::{Log, Named, RecordedKey, Recorder};
+use crate::features::history::{Ended, ReadKind, WriteKind};
+use crate::features::pieces::Piece;
+use crate::kernel::item::{Flags, ItemId};
+use crate::kernel::object::Object;
+use crate::kernel::profile::Isolation;
+use crate::kernel::protocol::Protocol;
+use hotrow_sync::Arc;
+use std::ptr::NonNull;
+
+impl<P: Protocol> Attempt<P> {
+    /// Returns the recorder of the attempt, if it is recorded.
+    pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.log.as_ref().map(|log| log.recorder())
+    }
+
+    /// True if the attempt is recorded in a history.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// The attempt's log, if it is recorded.
+    pub(crate) fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_deref_mut()
+    }
+
+    /// Returns the recorder's entry of a segment's key, if the attempt is recorded.
+    ///
+    /// # Safety
+    ///
+    /// The segment is the object's and in memory.
+    pub(crate) unsafe fn recorded_key(
+        &self,
+        object: &dyn Object<P>,
+        segment: NonNull<P::Header>,
+    ) -> Option<Arc<RecordedKey>> {
+        // SAFETY: the caller's promise.
+        self.log.as_deref().map(|log| unsafe { recorded_key_of(log, object, segment) })
+    }
+
+    /// Records the end of the attempt.
+    pub(crate) fn record_end(&mut self, outcome: Ended) {
+        let Self { log: Some(log), items, piece, ends_later, log_goes_on, records_later: false, .. } = self
+        else {
+            return;
+        };
+        *log_goes_on = false;
+        if outcome == Ended::Committed {
+            log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
+            if piece.goes_on() || *ends_later {
+                log.end_piece();
+                *log_goes_on = true;
+                return;
+            }
+        } else if piece.is_later() {
+            log.undo_piece();
+            *log_goes_on = true;
+            return;
+        }
+        log.end(outcome);
+    }
+
+    /// Ends a transaction in pieces before its last one. Nothing is open.
+    #[cold]
+    pub(crate) fn end_pieces(&mut self) {
+        self.log_goes_on = false;
+        if let Some(log) = &mut self.log {
+            log.end(Ended::Committed);
+            self.close_log();
+        }
+        if let Some(announcement) = &mut self.announcement {
+            announcement.end();
+        }
+        self.stamp = None;
+    }
+
+    /// Records the evaluation of a predicate. The transaction depends on the last one before its commit.
+    pub(crate) fn record_predicate(&self, id: ItemId, recorded: &RecordedKey, version: u64) {
+        if let Some(log) = &self.log {
+            log.predicate(id, recorded, version);
+        }
+    }
+
+    /// Records a read.
+    pub(crate) fn record_read(&mut self, recorded: &RecordedKey, version: u64, kind: ReadKind) {
+        if let Some(log) = &mut self.log {
+            log.read(recorded, version, kind);
+        }
+    }
+
+    /// Records that a key was found, with a value of no version.
+    pub(crate) fn find_unrecorded(&mut self, recorded: &RecordedKey) {
+        if let Some(log) = &mut self.log {
+            log.find_unrecorded(recorded);
+        }
+    }
+
+    /// Records the installation of all pending writes.
+    pub(crate) fn record_installed(&mut self) {
+        let Self { items, log: Some(log), .. } = self else { return };
+        items.writes().iter().for_each(|id| log.installed(*id));
+    }
+
+    /// Finds the keys of all pending writes, before any of them is installed. Users' code makes their names and may
+    /// panic, which it must not do between one installation and the next.
+    #[cold]
+    pub(crate) fn name_writes(&mut self) {
+        let Self { items, log: Some(log), .. } = self else { return };
+        for id in items.writes() {
+            let item = items.get(*id);
+            if let Some(mut effect) = item.object().effect(item) {
+                if effect == WriteKind::Commute && self.piece == Piece::Whole {
+                    // Its place in the order is that of its lock, as of any other write.
+                    effect = WriteKind::Update;
+                }
+                // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+                let recorded = unsafe { recorded_key_of(log, item.object(), item.segment()) };
+                log.will_write(*id, recorded, effect);
+            }
+        }
+        log.sort_writes();
+    }
+
+    #[cold]
+    pub(super) fn open_log(&mut self, recorder: &Arc<Recorder>) {
+        // The log of a later piece is that of the first.
+        if recorder.is_open() && self.log.is_none() {
+            let log = self.spare_log.take();
+            let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
+            let begun = self.snapshot.as_ref().map(|point| point.history_begin());
+            log.begin(self.number, self.profile.isolation != Isolation::ReadCommitted, begun);
+            self.log = Some(log);
+            self.note_or_not();
+        }
+    }
+
+    #[cold]
+    pub(super) fn close_log(&mut self) {
+        if let Some(mut log) = self.log.take() {
+            log.close();
+            self.spare_log = Some(log);
+            self.note_or_not();
+        }
+    }
+}
+
+/// A segment's key, named by its object.
+struct NamedSegment<'o, P: Protocol> {
+    object: &'o dyn Object<P>,
+    segment: NonNull<P::Header>,
+}
+
+impl<P: Protocol> Named for NamedSegment<'_, P> {
+    fn bytes(&self, bytes: &mut Vec<u8>) {
+        // SAFETY: `recorded_key_of`'s caller promised that the segment is the object's and in memory.
+        unsafe { self.object.name(self.segment, bytes) };
+    }
+
+    fn text(&self) -> String {
+        // SAFETY: as for `bytes`.
+        unsafe { self.object.describe(self.segment) }
+    }
+}
+
+/// # Safety
+///
+/// The segment is the object's and in memory.
+unsafe fn recorded_key_of<P: Protocol>(
+    log: &Log,
+    object: &dyn Object<P>,
+    segment: NonNull<P::Header>,
+) -> Arc<RecordedKey> {
+    log.recorded_key(object.meta(), &NamedSegment { object, segment })
+}

@@ -1,0 +1,644 @@
+//! The engine: one protocol, its shared state, and its workers.
+
+use crate::features::conflicts::{Activity, ConflictTable, Deadlock, Deadlocks, HotKey, Origins, hottest};
+use crate::features::deferred::Deferral as _;
+use crate::features::graph::Stealing as _;
+use crate::features::history::Recording;
+use crate::features::history::recorder::Recorder;
+use crate::features::operations::Deferred;
+use crate::features::pieces::PieceOrder;
+use crate::features::snapshot::{KeptSegments, Snapshot, SnapshotKind, SnapshotReport, Snapshots};
+use crate::features::waiting::{Waiting, WatchedNodes};
+use crate::kernel::abort::{Abort, Error, Misuse};
+use crate::kernel::commit::{CommitSteps, Commits};
+use crate::kernel::counter::{self, NamedCounts};
+use crate::kernel::object::ObjectMeta;
+use crate::kernel::policy::{RetryPolicy, StarvationGate};
+use crate::kernel::profile::Profile;
+use crate::kernel::protocol::Protocol;
+use crate::kernel::range::RangeLocks as _;
+use crate::kernel::statistics::{Counters, Statistics};
+use crate::kernel::transaction::Transaction;
+use crate::kernel::worker::Worker;
+use crate::memory::retained::{self, Limit, RetainedMemory};
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use hotrow_sync::profile::name_memory;
+use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+
+/// The number of an engine, unique in the process, never 0.
+///
+/// Its 16 highest bits hold the number of objects made before it, so that objects can be counted within their engine:
+/// such a count is the same in each run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EngineId(pub(crate) u64);
+
+impl EngineId {
+    /// The number of objects made before the engine, modulo 65,536.
+    pub(crate) fn objects_before(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+
+    /// The bit that distinguishes the number which an engine's closed objects have. No engine has it: so many are never made.
+    const CLOSED: u64 = 1 << 47;
+
+    /// The number that the engine's closed objects have.
+    pub(crate) fn of_closed(self) -> Self {
+        Self(self.0 | Self::CLOSED)
+    }
+
+    /// The engine's number, if this is perhaps that of its closed objects.
+    pub(crate) fn of_open(self) -> Self {
+        Self(self.0 & !Self::CLOSED)
+    }
+}
+
+/// An engine: a protocol chosen once, and everything its transactions share.
+///
+/// Cloning gives another handle to the same engine. Objects and tables belong to one engine; using them in
+/// a transaction of another is [`Misuse::ForeignObject`].
+pub struct Engine<P: Protocol> {
+    pub(crate) shared: Arc<Shared<P>>,
+}
+
+impl<P: Protocol> Clone for Engine<P> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Engine<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("protocol", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// The state that all workers of an engine share.
+pub(crate) struct Shared<P: Protocol> {
+    pub(crate) id: EngineId,
+    pub(crate) protocol: P,
+    pub(crate) name: String,
+    opaque: bool,
+    workers_max: u32,
+    pub(crate) policy: RetryPolicy,
+    pub(crate) gate: StarvationGate,
+    pub(crate) limit: Limit,
+    pub(crate) recorder: OnceLock<Arc<Recorder>>,
+    /// The steps between the halves of commits.
+    pub(crate) commits: Option<Arc<Commits<P>>>,
+    pub(crate) has_log: bool,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
+    registry: Mutex<Registry<P>>,
+}
+
+/// All workers so far, as slots that new workers take over.
+struct Registry<P: Protocol> {
+    slots: Vec<Arc<WorkerSlot<P>>>,
+    free: Vec<u32>,
+}
+
+/// The part of a worker that outlives it: its number, its counts, its protocol state.
+pub(crate) struct WorkerSlot<P: Protocol> {
+    pub(crate) number: u32,
+    pub(crate) counters: Counters,
+    pub(crate) conflicts: Mutex<ConflictTable>,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
+    /// The transaction that the worker runs, if transactions say what they are.
+    pub(crate) activity: Arc<CachePadded<Activity>>,
+    /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
+    /// worker number (version ids) stay unique.
+    local: Mutex<Option<P::Local>>,
+}
+
+impl<P: Protocol> Default for Engine<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Makes an engine with the default retry policy.
+    pub fn new() -> Self {
+        Self::with_policy(RetryPolicy::default())
+    }
+
+    /// Makes an engine of the protocol's first variant, with this retry policy.
+    pub fn with_policy(policy: RetryPolicy) -> Self {
+        let first = P::VARIANTS.first().and_then(|variant| P::options(variant.name));
+        Self::with_options(&first.expect("a protocol has a variant, and knows its name"), policy)
+    }
+
+    /// Makes an engine of the variant that `name` stands for. `None` if the protocol has no variant of this name.
+    pub fn named(name: &str, policy: RetryPolicy) -> Option<Self> {
+        P::options(name).map(|options| Self::with_options(&options, policy))
+    }
+
+    /// Makes an engine of the variant that has these options.
+    pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
+        Self::with_commits(options, policy, None)
+    }
+
+    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
+    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
+        Self::with_commits(options, policy, Some(Commits::new(Box::new(steps))))
+    }
+
+    fn with_commits(options: &P::Options, policy: RetryPolicy, commits: Option<Arc<Commits<P>>>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: only uniqueness matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = EngineId(number | u64::from(ObjectMeta::count() as u16) << 48);
+        let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
+        let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
+        let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
+        let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
+        let awaits_device = commits.as_ref().is_some_and(|commits| commits.awaits_device());
+        let snapshots = Snapshots::new(commits.is_some(), has_log.then_some(awaits_device));
+        let shared = Arc::new(Shared {
+            id,
+            protocol,
+            name,
+            opaque,
+            workers_max: P::workers_max(options),
+            policy,
+            gate,
+            limit,
+            recorder,
+            commits,
+            has_log,
+            snapshots,
+            waiting: Waiting::new(),
+            origins: Arc::default(),
+            deadlocks: Arc::default(),
+            registry,
+        });
+        name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
+        name_memory(&shared.gate, || String::from("the gate of the oldest"));
+        name_memory(&shared.snapshots, || String::from("the list of snapshots"));
+        if let Some(commits) = &shared.commits {
+            name_memory(&**commits, || String::from("the clock of the stamps"));
+        }
+        Self { shared }
+    }
+
+    /// Opens a snapshot: the state of all objects and tables at a moment that lies about a millisecond back at most.
+    ///
+    /// The call waits for nobody, unless no snapshot has been in use for a tenth of a second: then it waits, as
+    /// [`snapshot_strict`](Self::snapshot_strict) does, for the commits that are just installing. While commits are in the way
+    /// of a newer moment, because their threads do not run, the newest one that is ready is used;
+    /// [`Snapshot::staleness`] says how old it is.
+    ///
+    /// Rows and values with which a table or an object is made belong to every snapshot, also to those opened before.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Nested`] within a transaction, which the snapshot might wait for.
+    #[track_caller]
+    pub fn snapshot(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, SnapshotKind::Recent, Location::caller())
+    }
+
+    /// As [`snapshot`](Self::snapshot), with everything that anybody was told of before the call.
+    ///
+    /// In memory that is everything that was committed before the call, and the call waits for the commits that are just installing. In a
+    /// database whose commits are acknowledged when they are on the device, it is everything up to the last write of the device: the call
+    /// waits for nobody, and the snapshot shows nothing that a crash could take back. If no snapshot has been in use for a tenth of
+    /// a second, or somebody was told of a commit before it was on the device ([`Durability::Buffered`](crate::Durability::Buffered)), the
+    /// snapshot is one of now, and its transactions wait for the device when they end.
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    #[track_caller]
+    pub fn snapshot_strict(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, SnapshotKind::Strict, Location::caller())
+    }
+
+    /// Reports the open snapshots, with their owners, and the versions that are kept for them.
+    pub fn snapshots(&self) -> SnapshotReport {
+        SnapshotReport::of(&self.shared.snapshots)
+    }
+
+    /// The engine's snapshots, for structures that keep removed segments.
+    pub fn kept_segments(&self) -> KeptSegments {
+        KeptSegments(self.shared.snapshots.clone())
+    }
+
+    /// The engine's waiters, for indexes: a bucket or leaf that is retired wakes those that watch it.
+    pub fn watched_nodes(&self) -> WatchedNodes {
+        WatchedNodes::of(&self.shared.waiting)
+    }
+
+    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`]. Transactions that wait
+    /// begin again, and so learn of it. Operations in progress go on, and their transactions may commit.
+    pub fn close_objects<'m>(&self, objects: impl IntoIterator<Item = &'m ObjectMeta>) {
+        objects.into_iter().for_each(ObjectMeta::close);
+        self.shared.waiting.wake_all();
+    }
+
+    /// The engine's number.
+    pub fn id(&self) -> EngineId {
+        self.shared.id
+    }
+
+    /// The protocol's name, or more precisely its variant's.
+    pub fn protocol(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// True if its attempts see one consistent state, even if they are going to be aborted: see
+    /// [`Variants::is_opaque`](crate::Variants::is_opaque).
+    pub fn is_opaque(&self) -> bool {
+        self.shared.opaque
+    }
+
+    /// The maximum number of workers at a time.
+    pub fn workers_max(&self) -> u32 {
+        self.shared.workers_max
+    }
+
+    /// True if the serial order of its transactions agrees with real time: see [`Variants::STRICT`](crate::Variants::STRICT).
+    pub fn is_strict(&self) -> bool {
+        self.shared.protocol.is_strict()
+    }
+
+    /// True if its transactions run at the same time: see [`Variants::CONCURRENT`](crate::Variants::CONCURRENT).
+    pub fn is_concurrent(&self) -> bool {
+        self.shared.protocol.is_concurrent()
+    }
+
+    /// True if operations can be [deferred](Protocol::Deferral) under its protocol.
+    #[inline]
+    pub fn allows_deferral(&self) -> bool {
+        P::Deferral::of(&self.shared.protocol).is_some()
+    }
+
+    /// True if its protocol locks [ranges](Protocol::RangeLocks).
+    #[inline]
+    pub fn locks_ranges(&self) -> bool {
+        P::RangeLocks::of(&self.shared.protocol).is_some()
+    }
+
+    /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
+    #[inline]
+    pub fn allows_stealing(&self) -> bool {
+        P::Stealing::of(&self.shared.protocol).is_some()
+    }
+
+    /// True if the engine's protocol uses hardware transactions where there are any.
+    pub fn uses_regions(&self) -> bool {
+        P::ALLOWS_REGIONS && self.shared.protocol.uses_regions()
+    }
+
+    /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
+    #[inline]
+    pub fn allows_chopping(&self) -> bool {
+        // A later piece would log values that its transaction's stamp is too old for.
+        P::ALLOWS_CHOPPING && !self.shared.has_log && self.shared.protocol.chops()
+    }
+
+    /// True if its variant of the protocol orders pieces by [ranks](crate::PieceRanks).
+    pub fn orders_pieces(&self) -> bool {
+        self.allows_chopping() && P::PieceOrder::of(&self.shared.protocol).is_some()
+    }
+
+    /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
+    /// running.
+    pub fn begin_chopping(&self) {
+        self.shared.snapshots.begin_chopping();
+    }
+
+    /// Registers a worker, with which a thread runs transactions. Keep one per thread. If the protocol admits no more, it is the one
+    /// that [`transact`](Self::transact) keeps for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::TooManyWorkers`] when the protocol admits no more at a time.
+    pub fn worker(&self) -> Result<Worker<P>, Misuse> {
+        let refused = match self.register(0..self.workers_max()) {
+            Err(refused @ Misuse::TooManyWorkers { .. }) => refused,
+            made => return made,
+        };
+        ThreadWorkers::kept(self).map(|worker| *worker).ok_or(refused)
+    }
+
+    /// Registers a worker that only reads on snapshots, beside the only one that the protocol admits if it admits no more.
+    pub(crate) fn worker_for_snapshots(&self) -> Result<Worker<P>, Misuse> {
+        match self.workers_max() {
+            1 => self.register(1..u32::MAX),
+            workers_max => self.register(0..workers_max),
+        }
+    }
+
+    /// Registers a worker with a free number of these.
+    fn register(&self, numbers: Range<u32>) -> Result<Worker<P>, Misuse> {
+        let mut registry = lock(&self.shared.registry);
+        let slot = loop {
+            if let Some(at) = registry.free.iter().rposition(|number| numbers.contains(number)) {
+                let number = registry.free.remove(at);
+                break registry.slots[number as usize].clone();
+            }
+            let number = registry.slots.len() as u32;
+            if number >= numbers.end {
+                let (protocol, workers_max) = (self.shared.name.clone(), self.workers_max());
+                return Err(Misuse::TooManyWorkers { protocol, workers_max });
+            }
+            let slot = Arc::new(WorkerSlot {
+                number,
+                counters: Counters::default(),
+                conflicts: Mutex::default(),
+                waiting: self.shared.waiting.clone(),
+                activity: self.shared.origins.add_worker(),
+                origins: self.shared.origins.clone(),
+                deadlocks: self.shared.deadlocks.clone(),
+                local: Mutex::new(Some(P::Local::default())),
+            });
+            registry.slots.push(slot);
+            registry.free.push(number);
+        };
+        drop(registry);
+        let local = lock(&slot.local).take().unwrap_or_default();
+        Ok(Worker::new(self.shared.clone(), slot, local))
+    }
+
+    /// Runs a transaction on the calling thread's own worker, which is registered at first use and kept
+    /// until the thread ends. See [`Worker::transact`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::transact`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn transact<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_transact(body)
+    }
+
+    /// As [`transact`](Self::transact), with an error type of the user's own. See [`Worker::try_transact`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn try_transact<R, E: From<Abort>>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact(body))
+    }
+
+    /// As [`transact`](Self::transact), for a transaction that declares facts about itself: that it only reads, say, or reads on a
+    /// snapshot. The profile must be true in all attempts. See [`Worker::try_transact_as`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact_as`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn transact_as<R>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_transact_as(profile, body)
+    }
+
+    /// As [`transact_as`](Self::transact_as), with an error type of the user's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact_as`](Self::transact_as).
+    #[track_caller]
+    pub fn try_transact_as<R, E: From<Abort>>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact_as(profile, body))
+    }
+
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
+    /// [`Worker::transact_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn transact_deferred<T: Clone + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_transact_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own. See
+    /// [`Worker::try_transact_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact_deferred(profile, body))
+    }
+
+    /// Calls a function with the calling thread's own worker, which is registered at first use and kept until the thread
+    /// ends.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function; [`Misuse::TooManyWorkers`], and [`Misuse::Nested`] within a transaction.
+    #[inline]
+    pub fn with_worker<R, E>(
+        &self,
+        run: impl FnOnce(&mut Worker<P>) -> Result<R, Error<E>>,
+    ) -> Result<R, Error<E>> {
+        let mut worker = ThreadWorkers::take(self)?;
+        let result = run(&mut worker);
+        ThreadWorkers::put_back(self.shared.id, worker);
+        result
+    }
+
+    /// Records the reads and writes of each attempt from now on, in about `bytes_max` bytes of memory at most. When
+    /// they are used up, attempts in progress are still recorded whole, later ones not at all. The current contents are
+    /// the initial state. See [`history`](crate::features::history).
+    ///
+    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
+    /// Rows and values with which a table or an object is made later are not recorded either, and count as having always been there.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::AlreadyRecorded`]: an engine is recorded once.
+    pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
+        let recorder = Arc::new(Recorder::new(bytes_max));
+        self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
+        // The first one, as that of the engine.
+        let _ = self.shared.snapshots.recorder.set(recorder.clone());
+        let protocol = self.shared.name.clone();
+        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: self.is_strict() })
+    }
+
+    /// Reports the bytes that the process retains now (replaced or removed, and not freed yet), this engine's limit,
+    /// and the open transactions and walks that retain them, of all engines, the oldest first.
+    ///
+    /// The times for which they have been open, and the bytes that they retain, are lower bounds: they count from when
+    /// a call of this function, or a thread that collected garbage, first saw them. The call visits each worker and
+    /// each thread of the process.
+    pub fn retained_memory(&self) -> RetainedMemory {
+        self.shared.limit.report()
+    }
+
+    /// Frees what was replaced or removed and nobody can see any more, at once, and returns the bytes that the process still retains.
+    ///
+    /// That happens by and by as transactions make more of it, and when a transaction, a walk or a snapshot ends that has retained much. So
+    /// the call is for a program that has deleted much and then rests. It cannot free what an open transaction or snapshot may still see,
+    /// nor the last few values (64 at most) that each other thread has not handed over. It takes a time in proportion to what it frees, and
+    /// runs the `Drop` of values.
+    pub fn collect(&self) -> u64 {
+        self.shared.snapshots.collect();
+        retained::collect();
+        retained::retained_bytes()
+    }
+
+    /// Limits the bytes that the process may retain while transactions of this engine go on; `None`, the default, for
+    /// no limit. The limit may be changed at any time.
+    ///
+    /// While more is retained, a transaction that may write (its [`Profile`] does not say that it only reads) waits
+    /// before it begins, for up to 100 milliseconds or the retry policy's deadline. It collects garbage meanwhile. If
+    /// that does not help, it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that one
+    /// is of an engine with such a limit, and retains half of the limit or more, it is told to end: its next operation
+    /// or its commit fails, it is rolled back, and its error is the same. A transaction that only waits for its user
+    /// hears of it only when it goes on; that of an idle [`Session`](crate::Session) ends at once.
+    ///
+    /// The limit is not exact: each thread may gather a mebibyte more before it collects, and transactions in progress
+    /// go on. Choose it well above the memory of the rows written in a few milliseconds: several mebibytes for each
+    /// thread. In a simulation it has no effect.
+    pub fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {
+        self.shared.limit.set(bytes_max);
+    }
+
+    /// Counts over all workers, past and present.
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        let named = counter::named(&self.shared.protocol);
+        sum.counters = NamedCounts::of(&named);
+        for slot in &lock(&self.shared.registry).slots {
+            sum.add(&slot.counters.read(&named));
+        }
+        sum
+    }
+
+    /// Sets whether reports of conflicts name both sides: the transaction that lost an attempt, and the one that had or had
+    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
+    /// that ran it. At first they do not.
+    ///
+    /// The protocol tells the winner's worker ([`Reports::rival`](crate::Reports::rival)), or does not know. If it tells the commit, too, the transaction is
+    /// known exactly; otherwise it is the one that the worker runs when the loser looks, which may be one after the true one.
+    pub fn report_both_sides(&self, on: bool) {
+        self.shared.origins.turn(on);
+    }
+
+    /// True if reports of conflicts name both sides.
+    pub fn reports_both_sides(&self) -> bool {
+        self.shared.origins.is_on()
+    }
+
+    /// The keys with the most lost conflicts, most first, at most `limit`.
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        let mut report = BTreeMap::new();
+        for slot in &lock(&self.shared.registry).slots {
+            lock(&slot.conflicts).add_to(&mut report, &self.shared.origins);
+        }
+        hottest(report.into_values(), limit)
+    }
+
+    /// The last deadlocks, the newest first, at most `limit`; the engine keeps 64. Who waited for whom, and on which key; the
+    /// transactions have names if the engine [reports both sides](Self::report_both_sides).
+    ///
+    /// Only protocols under which a transaction waits for any other have deadlocks: `2pl-mcs` and `steal`. Under the others
+    /// there are none, and the list is empty.
+    pub fn deadlocks(&self, limit: usize) -> Vec<Deadlock> {
+        self.shared.deadlocks.last(limit)
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    /// The maximum number of workers at a time.
+    pub(crate) fn workers_max(&self) -> u32 {
+        self.workers_max
+    }
+
+    /// The highest number of workers at a time so far.
+    pub(crate) fn workers(&self) -> u32 {
+        lock(&self.registry).slots.len() as u32
+    }
+
+    pub(crate) fn give_back(&self, slot: &WorkerSlot<P>, local: P::Local) {
+        *lock(&slot.local) = Some(local);
+        lock(&self.registry).free.push(slot.number);
+    }
+}
+
+/// The workers that `Engine::transact` keeps for the current thread, one per engine.
+struct ThreadWorkers;
+
+local! {
+    static WORKERS: RefCell<Vec<(EngineId, Box<dyn Any>)>> = RefCell::new(Vec::new());
+}
+
+/// Maximum number of engines whose workers a thread keeps; the one used least recently goes first.
+const THREAD_WORKERS_MAX: usize = 8;
+
+impl ThreadWorkers {
+    /// Calls a function with the thread's list. `None` once the thread is ending and the list is gone (a transaction
+    /// run by the `Drop` of another thread-local value).
+    fn with<R>(work: impl FnOnce(&mut Vec<(EngineId, Box<dyn Any>)>) -> R) -> Option<R> {
+        WORKERS.try_with(|workers| work(&mut workers.borrow_mut()))
+    }
+
+    fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
+        match Self::kept(engine) {
+            Some(worker) => Ok(worker),
+            None if crate::kernel::worker::in_transaction() => Err(Misuse::Nested),
+            None => Ok(Box::new(engine.register(0..engine.workers_max())?)),
+        }
+    }
+
+    /// Takes the worker that is kept for an engine, and is idle.
+    fn kept<P: Protocol>(engine: &Engine<P>) -> Option<Box<Worker<P>>> {
+        let kept = Self::with(|workers| {
+            let at = workers.iter().position(|(id, _)| *id == engine.shared.id)?;
+            Some(workers.remove(at).1)
+        });
+        kept.flatten().and_then(|worker| worker.downcast::<Worker<P>>().ok())
+    }
+
+    fn put_back<P: Protocol>(id: EngineId, worker: Box<Worker<P>>) {
+        let evicted = Self::with(|workers| {
+            let evicted = (workers.len() >= THREAD_WORKERS_MAX).then(|| workers.remove(0));
+            workers.push((id, worker));
+            evicted
+        });
+        // Dropped outside the borrow: dropping a worker may run users' code (the `Drop` of values that the epoch
+        // frees).
+        drop(evicted);
+    }
+}

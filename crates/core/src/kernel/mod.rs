@@ -1,0 +1,18 @@
+//! The kernel: segment words, items, objects, protocols, and the one path of a transaction.
+
+pub(crate) mod abort;
+pub(crate) mod attempt;
+pub(crate) mod commit;
+pub(crate) mod counter;
+pub(crate) mod engine;
+pub(crate) mod item;
+pub(crate) mod object;
+pub(crate) mod policy;
+pub(crate) mod profile;
+pub(crate) mod protocol;
+pub(crate) mod range;
+pub(crate) mod read_log;
+pub(crate) mod statistics;
+pub(crate) mod transaction;
+pub(crate) mod wait_limit;
+pub(crate) mod worker;

@@ -1,0 +1,380 @@
+//! Objects: the part that a datatype plays in a commit.
+
+use crate::features::history::WriteKind;
+use crate::features::savepoint::{SavedWrite, Saver};
+use crate::features::snapshot::{Keeper, Redo};
+use crate::kernel::abort::Abort;
+use crate::kernel::engine::EngineId;
+use crate::kernel::item::{Item, ItemId};
+use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::ObjectAccess;
+use crate::kit::commit_time::OutOfRange;
+use crate::memory::pin::Pin;
+use crate::memory::structure::{KeySpan, StructureVersion};
+use hotrow_sync::atomic::{
+    Ordering,
+    unfollowed::{AtomicU32, AtomicU64},
+};
+use std::any::Any;
+use std::ptr::NonNull;
+
+/// The identity of an object: its engine, its number, its name, its rank.
+#[derive(Debug)]
+pub struct ObjectMeta {
+    /// The number of its engine, or of that engine's closed objects.
+    engine: AtomicU64,
+    number: u32,
+    /// The object's place among its engine's, modulo 65,536.
+    place: u16,
+    /// The rank, of which 16 bits count.
+    rank: AtomicU32,
+    name: Box<str>,
+}
+
+/// Number of objects made in the process so far.
+static OBJECTS: AtomicU32 = AtomicU32::new(0);
+
+impl ObjectMeta {
+    /// Number of objects made in the process so far.
+    pub(crate) fn count() -> u32 {
+        OBJECTS.load(Ordering::Relaxed)
+    }
+
+    /// Makes the identity of a new object of an engine.
+    pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
+        // Relaxed: only uniqueness matters.
+        let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
+        let place = (number as u16).wrapping_sub(engine.objects_before());
+        let rank = AtomicU32::new(u32::from(u16::MAX));
+        let engine = AtomicU64::new(engine.0);
+        Self { engine, number, place, rank, name: name.into().into_boxed_str() }
+    }
+
+    /// The number of its engine, or of that engine's closed objects.
+    #[inline(always)]
+    pub(crate) fn engine(&self) -> EngineId {
+        // Relaxed: an operation that does not see that the object has been closed has begun before.
+        EngineId(self.engine.load(Ordering::Relaxed))
+    }
+
+    /// True if it is one of its engine's closed objects.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.engine() == self.engine().of_closed()
+    }
+
+    /// Makes it one of its engine's closed objects.
+    pub(crate) fn close(&self) {
+        self.engine.store(self.engine().of_closed().0, Ordering::Relaxed);
+    }
+
+    /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp
+    /// §6.3). The default is the highest.
+    #[inline]
+    pub(crate) fn rank(&self) -> u16 {
+        // Relaxed: it is changed only while no transaction uses it.
+        self.rank.load(Ordering::Relaxed) as u16
+    }
+
+    /// Changes the rank.
+    ///
+    /// Rank a contended object high: it is then acquired last and held shortest. No transaction may use the object
+    /// meanwhile, because two that acquire in different orders may deadlock.
+    pub fn set_rank(&self, rank: u16) {
+        self.rank.store(u32::from(rank), Ordering::Relaxed);
+    }
+
+    /// The position of a segment in the order in which commits acquire: the object's rank in the 16 highest bits, then
+    /// 16 bits that tell objects apart, then 32 bits that tell the object's segments apart (drp §6.3).
+    ///
+    /// In the paper, the segment's address comes below the rank. This number is the same in each run.
+    #[inline]
+    pub fn rank_of(&self, within: u32) -> u64 {
+        u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
+    }
+
+    /// The object's place among its engine's, modulo 65,536. The same in each run.
+    #[inline]
+    pub fn place(&self) -> u16 {
+        self.place
+    }
+
+    /// The name used in errors and reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A number that no other object of the process has.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// The commit-time operations of a transactional datatype (sto §3.2, `TObject`).
+///
+/// Locking, validation and versions are the protocol's, on the segment's header. The datatype only knows its values: it
+/// installs a write, undoes an early change, checks a predicate. (STO puts lock, check and unlock into the datatype,
+/// which ties each datatype to one protocol.)
+///
+/// # Safety
+///
+/// The engine calls these functions with items that the datatype itself made, so an implementation may
+/// rely on the types behind `segment` and `payload` being those it stored. In turn:
+///
+/// - `install` and `undo` must consume the payload of an item with a pending write (exactly one of them is
+///   called, once);
+/// - the object and all its segments must stay in memory as long as any attempt may hold items for them:
+///   they are freed through the epoch only ([`EpochBox`](crate::EpochBox), [`Pin::retire`]);
+/// - each operation must work with the access that it got by [entering](crate::Transaction::enter) with the object's
+///   [`ObjectMeta`].
+pub unsafe trait Object<P: Protocol>: Send + Sync {
+    /// The object's identity.
+    fn meta(&self) -> &ObjectMeta;
+
+    /// Describes the key of a segment, as text for errors and reports.
+    ///
+    /// # Safety
+    ///
+    /// `segment` is one of this object's, and still in memory.
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String;
+
+    /// A number that distinguishes a segment from the object's others: an index, a hash of the key, anything if there
+    /// is only one. The same in each run, unlike addresses, so that simulations are repeatable.
+    ///
+    /// # Safety
+    ///
+    /// As for [`describe`](Self::describe).
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64;
+
+    /// Appends bytes that name a segment among the object's permanently: another segment that takes its place later (a
+    /// record inserted again) has the same name. If the object has an order, names compare as its keys do.
+    ///
+    /// # Safety
+    ///
+    /// As for [`describe`](Self::describe).
+    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
+        // SAFETY: the caller's promise.
+        bytes.extend_from_slice(&unsafe { self.identify(segment) }.to_be_bytes());
+    }
+
+    /// The position of a segment in the order in which commits acquire; always the same for the same segment. Two
+    /// segments may have the same. It runs no users' code.
+    ///
+    /// # Safety
+    ///
+    /// As for [`describe`](Self::describe).
+    #[inline]
+    unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise.
+        self.meta().rank_of(unsafe { self.identify(segment) } as u32)
+    }
+
+    /// The effect of an item's pending write on its key; `None` if it changes nothing that others can see. Changes at the commit
+    /// without conditions [commute](WriteKind::Commute).
+    fn effect(&self, _item: &Item<P>) -> Option<WriteKind> {
+        Some(WriteKind::Update)
+    }
+
+    /// Describes a bucket or leaf, as text for errors and reports.
+    ///
+    /// # Safety
+    ///
+    /// `node` was observed by this object under the pin.
+    unsafe fn describe_structure(&self, _node: NonNull<StructureVersion>, _pin: &Pin) -> String {
+        String::from("range or absence")
+    }
+
+    /// Checks a pending write in its final state: the body has ended, and all its operations have run. Called before the
+    /// protocol's commit, for all pending writes of an attempt that
+    /// [wants it](crate::ObjectAccess::want_check).
+    ///
+    /// It may run users' code. A panic ends the transaction as a deferred operation's does.
+    ///
+    /// # Errors
+    ///
+    /// A rollback, which counts only if the attempt has seen one consistent state.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object.
+    unsafe fn check(&self, _item: &Item<P>) -> Result<(), Abort> {
+        Ok(())
+    }
+
+    /// Makes what must be done once of the item's pending changes, and finds out if others can be made. Called at commit while the segment is
+    /// locked, before anything is logged or installed, for attempts that change something at the commit. It may run users' code; a panic
+    /// ends the transaction as a deferred operation's does.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`], a rollback.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object, and the caller holds the segment's lock.
+    unsafe fn settle(&self, _item: ItemId, _tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        Ok(())
+    }
+
+    /// True if [`settle`](Self::settle) would succeed. Asked within a [region](crate::features::region), of a write that [may be installed
+    /// there](Self::installs_in_regions).
+    ///
+    /// # Safety
+    ///
+    /// As for [`settle`](Self::settle).
+    unsafe fn changes_fit(&self, _item: &Item<P>, _pin: &Pin) -> bool {
+        true
+    }
+
+    /// Makes a pending write the segment's value. Called at commit while the segment is locked.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object, and the caller holds the segment's lock.
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// True if the item's pending write may be installed in a [region](crate::features::region), which may be cut off at any instruction and
+    /// begun again: [`install`](Self::install) then changes nothing but words of `hotrow_sync::atomic` and what the pending value owns,
+    /// which it moves into a cell; it retires only through the pin, and runs no users' code. The answer says no more than is true
+    /// of this write.
+    fn installs_in_regions(&self, _item: &Item<P>) -> bool {
+        false
+    }
+
+    /// Hands what the item's pending write is going to replace over to snapshots, by a call of [`Keeper::keep_cell`] or
+    /// [`Keeper::keep`]. The object's reads [on a snapshot](crate::ObjectAccess::read_on_snapshot) get it. Called at commit, before
+    /// [`install`](Self::install), if a snapshot may need it. It runs no users' code but [`Value::heap_bytes`](crate::Value).
+    ///
+    /// An object that keeps nothing must refuse to be read on snapshots
+    /// ([`ObjectAccess::no_snapshots`](crate::ObjectAccess::no_snapshots)).
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>);
+
+    /// Appends the entries of the item's pending write to a log's record. Called at commit, before [`install`](Self::install),
+    /// if the engine has a log; an object that is not durable appends nothing. It may run users' code; after a panic the
+    /// transaction is rolled back.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the write cannot be logged: the transaction is refused.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn log(&self, _item: &Item<P>, _pin: &Pin, _entries: &mut Vec<u8>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Makes the item's pending changes to a version that was kept for snapshots, too. The item belongs to a later
+    /// [piece](crate::Pieces) of a transaction, and a commit that comes after the transaction has changed the segment before. Pending
+    /// writes of other kinds never meet that: they would conflict.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    unsafe fn redo(&self, _item: &Item<P>, _redo: Redo<'_>) {
+        debug_assert!(false, "only rows are changed in pieces");
+    }
+
+    /// Drops a pending write, and makes the attempt's early insertions unreachable for others. Called when an attempt
+    /// aborts, before the protocol releases its locks.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object. Its segment is locked only if the protocol locked it.
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// Saves an item's pending write, because a part of the body is about to change it that may be undone alone.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object.
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite;
+
+    /// Drops the pending write of an item, and gives it back the one that was [saved](Self::save) before; `None` if it had
+    /// none. Without one, a row that the attempt has inserted must count as deleted again. The item's predicate stays.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object. It was changed since it was saved.
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin);
+
+    /// Cleans up after a commit or an abort, when nothing is locked any more: unlink, retire, rebalance.
+    /// Called for items that asked for it ([`ObjectAccess::want_cleanup`](crate::ObjectAccess::want_cleanup))
+    /// and for segments that the attempt made.
+    ///
+    /// # Safety
+    ///
+    /// The item had a pending write of this object, which was installed or undone.
+    unsafe fn cleanup(&self, _item: &mut Item<P>, _committed: bool, _pin: &Pin) {}
+
+    /// True if the item's predicate holds of the segment's current value (sto §3.5).
+    ///
+    /// The protocol makes sure that the value does not change during the call, or calls it again.
+    ///
+    /// # Safety
+    ///
+    /// The item has a predicate of this object.
+    unsafe fn predicate_holds(&self, _item: &Item<P>) -> bool {
+        true
+    }
+
+    /// Copies the facts on which an attempt depends that has a predicate of the item's segment and is going to wait for a change.
+    /// Others judge by them if it would find the same again. `None`: nobody can judge, so that it looks again at every change.
+    ///
+    /// # Safety
+    ///
+    /// The item has a predicate of this object.
+    unsafe fn facts(&self, _item: &Item<P>) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
+    /// True if an attempt that has seen these [facts](Self::facts) of a segment, and waits, would find the same again. The value may
+    /// change meanwhile; then the commit that changes it asks again.
+    ///
+    /// # Safety
+    ///
+    /// The segment is one of this object's, and in memory.
+    unsafe fn facts_hold(&self, _segment: NonNull<P::Header>, _facts: &dyn Any) -> bool {
+        false
+    }
+
+    /// Looks again at the part of a bucket or leaf that was observed, because the node has changed since. True if no key
+    /// has come or gone there that a commit has made present or absent, and none is about to. Changes that the attempt
+    /// has made itself do not count; `is_own` tells the segments that it has made. Users' code that it runs is contained: a
+    /// panic counts as a change.
+    ///
+    /// True means that the fact observed has held from the observation until the call began.
+    ///
+    /// # Safety
+    ///
+    /// `seen` is what this object has [kept](crate::ObjectAccess::keep_seen) for an observation under the pin.
+    unsafe fn still_holds(
+        &self,
+        _seen: NonNull<u8>,
+        _is_own: &dyn Fn(NonNull<P::Header>) -> bool,
+        _pin: &Pin,
+    ) -> bool {
+        false
+    }
+
+    /// Where the key of a segment lies, for protocols that look for conflicts of keys that come and go.
+    ///
+    /// # Safety
+    ///
+    /// The segment is one of this object's, and in memory.
+    unsafe fn span(&self, _segment: NonNull<P::Header>) -> KeySpan {
+        KeySpan::ALL
+    }
+
+    /// Where the part of a bucket or leaf lies that was observed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`still_holds`](Self::still_holds).
+    unsafe fn span_seen(&self, _seen: NonNull<u8>) -> KeySpan {
+        KeySpan::ALL
+    }
+}

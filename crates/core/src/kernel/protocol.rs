@@ -1,0 +1,374 @@
+//! The protocol: concurrency control between transactions that meet on a segment.
+
+use crate::features::conflicts::Reports;
+use crate::features::deferred::Deferral;
+use crate::features::graph::Stealing;
+use crate::features::pieces::PieceOrder;
+use crate::features::region::Elision;
+use crate::kernel::abort::Reason;
+use crate::kernel::attempt::Attempt;
+use crate::kernel::commit::Prepared;
+use crate::kernel::counter::Counter;
+use crate::kernel::item::ItemId;
+use crate::kernel::object::ObjectMeta;
+use crate::kernel::range::RangeLocks;
+use crate::kernel::read_log::LoggedReads;
+use std::fmt;
+
+/// A lost conflict, as a protocol reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConflictCause {
+    /// The reason.
+    pub reason: Reason,
+    /// The segment or node of the conflict.
+    pub target: ConflictTarget,
+}
+
+/// The segment or node over which an attempt lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConflictTarget {
+    /// An item's segment.
+    Item(ItemId),
+    /// The logged read with this position.
+    Read(u32),
+    /// The observation of a bucket or leaf with this number.
+    Structure(u32),
+    /// None: the attempt has touched nothing yet, and must come after a transaction that has not ended.
+    Nothing,
+}
+
+impl ConflictCause {
+    /// Makes a loss over an item.
+    #[inline]
+    pub fn item(reason: Reason, item: ItemId) -> Self {
+        Self { reason, target: ConflictTarget::Item(item) }
+    }
+}
+
+/// The cause why an attempt cannot enter an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnterError {
+    /// It lost a conflict over the lock of all objects.
+    Lost(Reason),
+    /// It would wait for ever, for a transaction that its own thread has begun before.
+    Nested,
+}
+
+/// Facts about a variant of a protocol, known without choosing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// The name in the registry.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Paper and section.
+    pub source: &'static str,
+    /// True if the variant exists to be compared with: one factor of a paper's analysis, a baseline, or a use of hardware transactions.
+    /// Lists show it apart; tests run it as any other.
+    pub for_comparison: bool,
+}
+
+/// The variants of a protocol: their names, their options, and the guarantees of each.
+pub trait Variants: Sized + 'static {
+    /// The variants that lists show and tests run, the recommended one first.
+    const VARIANTS: &'static [Variant];
+    /// True if aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
+    /// see [`is_opaque`](Self::is_opaque).
+    const OPAQUE: bool;
+    /// True if the serial order agrees with real time, in every variant: a transaction comes before those that begin after it has ended.
+    /// Without it, the committed transactions still have the effect of some serial order.
+    ///
+    /// A protocol that claims [opacity](Self::OPAQUE) must claim this too.
+    const STRICT: bool = true;
+    /// True if transactions run at the same time, in every variant. If false, one keeps all others of its engine waiting from its first
+    /// operation to its end, whatever they touch.
+    const CONCURRENT: bool = true;
+    /// The counters of the protocol's own, beside those of its capabilities. Statistics and reports show them. The
+    /// protocol counts with [`Attempt::count`].
+    const COUNTERS: &'static [Counter] = &[];
+
+    /// The maximum number of workers of an engine at a time.
+    const WORKERS_MAX: u32;
+
+    /// The maximum number of workers under the variant with these options, where it admits fewer than the others.
+    fn workers_max(_options: &Self::Options) -> u32 {
+        Self::WORKERS_MAX
+    }
+
+    /// True if some variant executes procedures [in pieces](crate::Pieces).
+    const ALLOWS_CHOPPING: bool = false;
+
+    /// True if some variant uses [regions](crate::features::region), that is, hardware transactions.
+    const ALLOWS_REGIONS: bool = false;
+
+    /// The difference between one variant and another; `()` if there is only one.
+    type Options: Clone + fmt::Debug + Send + Sync + 'static;
+
+    /// Returns the options that a name stands for. `None` if this protocol has no such name.
+    ///
+    /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
+    fn options(name: &str) -> Option<Self::Options>;
+
+    /// Returns the name that stands for these options. A protocol of one variant has only one.
+    fn name(_options: &Self::Options) -> String {
+        Self::VARIANTS[0].name.to_owned()
+    }
+
+    /// True if the variant with these options is [opaque](Self::OPAQUE), where variants differ in that.
+    fn is_opaque(_options: &Self::Options) -> bool {
+        Self::OPAQUE
+    }
+
+    /// True if it is [strict](Self::STRICT).
+    fn is_strict(&self) -> bool {
+        Self::STRICT
+    }
+
+    /// True if it is [concurrent](Self::CONCURRENT).
+    fn is_concurrent(&self) -> bool {
+        Self::CONCURRENT
+    }
+
+    /// True if this variant executes procedures in pieces.
+    fn chops(&self) -> bool {
+        false
+    }
+
+    /// True if this variant uses regions where there are any.
+    fn uses_regions(&self) -> bool {
+        false
+    }
+
+    /// Makes the shared state for a new engine.
+    fn new(options: &Self::Options) -> Self;
+}
+
+/// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
+/// one.
+#[derive(Debug, Clone, Copy)]
+pub enum Absent {}
+
+/// The presence of a protocol's capabilities, as constants. Every protocol has them: they follow from its associated
+/// types, and it cannot set them.
+pub trait Capabilities {
+    /// True if operations can be deferred until the commit: [`Protocol::Deferral`].
+    const DEFERS: bool;
+    /// True if waiting workers can run operations of the transaction that they wait for: [`Protocol::Stealing`].
+    const ALLOWS_STEALING: bool;
+    /// True if buckets and leaves are locked before they are observed or changed: [`Protocol::RangeLocks`].
+    const LOCKS_RANGES: bool;
+    /// True if reads are logged and need no items: [`Protocol::LoggedReads`].
+    const LOGS_READS: bool;
+}
+
+impl<P: Protocol> Capabilities for P {
+    const DEFERS: bool = <P::Deferral as Deferral<P>>::PRESENT;
+    const ALLOWS_STEALING: bool = <P::Stealing as Stealing<P>>::PRESENT;
+    const LOCKS_RANGES: bool = <P::RangeLocks as RangeLocks<P>>::PRESENT;
+    const LOGS_READS: bool = <P::LoggedReads as LoggedReads<P>>::PRESENT;
+}
+
+/// The abilities of an engine's protocol, of those that its type may have ([`Capabilities`]).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abilities {
+    pub(crate) defers: bool,
+    pub(crate) steals: bool,
+    pub(crate) logs_reads: bool,
+}
+
+impl Abilities {
+    pub(crate) const NONE: Self = Self { defers: false, steals: false, logs_reads: false };
+
+    pub(crate) fn of<P: Protocol>(protocol: &P) -> Self {
+        Self {
+            defers: P::Deferral::of(protocol).is_some(),
+            steals: P::Stealing::of(protocol).is_some(),
+            logs_reads: P::LoggedReads::of(protocol).is_some(),
+        }
+    }
+}
+
+/// A concurrency-control protocol.
+///
+/// An engine's workers share one value of the type, which holds the protocol's shared state (a clock, the workers'
+/// states). Its state beside each value is its [`Header`](Self::Header), its state for each worker is its
+/// [`Local`](Self::Local).
+///
+/// # One path for a transaction
+///
+/// First [`begin`](Self::begin), then operations. Each [`enter`](Self::enter)s an object and comes down to
+/// [`read`](Self::read), [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a
+/// structure [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
+/// [`finish`](Self::finish), or [`abort`](Self::abort) if any of them returned [`ConflictCause`] or the body gave up.
+/// The caller does the rest in the same order for every protocol:
+///
+/// - commit: `P::prepare`, [the steps between the halves](crate::CommitSteps), `P::finish` (which installs each write),
+///   cleanup, then `P::after_cleanup`;
+/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::after_cleanup`. If the body gave up,
+///   `P::validate_before_rollback` comes before it.
+///
+/// Abilities of only some protocols are capabilities: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
+/// [`RangeLocks`](Self::RangeLocks), [`LoggedReads`](Self::LoggedReads), [`PieceOrder`](Self::PieceOrder), [`Elision`](Self::Elision),
+/// [`Reports`](Self::Reports).
+///
+/// A protocol never sees a datatype: it handles headers, marks and items. It must never touch a value itself; it only
+/// runs the `load` that it is given, until the result is stable.
+///
+/// # Safety
+///
+/// Datatypes look into values and replace them without a check of their own, because the protocol promises:
+///
+/// - **Stable loads.** The result of [`read`](Self::read), [`read_for_update`](Self::read_for_update) and
+///   [`peek`](Self::peek) comes from a call of `load` during which no other attempt was installing in the item's
+///   segment, and which happens after the last installation there. The same holds of a call of
+///   [`Attempt::predicate_holds`] whose answer counts.
+///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every `load` after an `Ok` of [`enter`](Self::enter).
+/// - **Exclusive writes.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's
+///   alone until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
+/// - **All writes.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes).
+///   ([`Prepared`] makes sure that each is installed once.)
+/// - **New segments belong to their maker.** Until the attempt that asked for the header has installed in the segment,
+///   or [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
+///   [`new_locked_header`](Self::new_locked_header).
+/// - **The attempt stays in place.** It moves, swaps and replaces neither the attempt nor its items. Of an item it
+///   changes only the mark and the flags that [`Item::set`](crate::Item::set) allows.
+///
+/// Its capabilities keep the same promises.
+///
+/// It may rely on the core to call it in the order above, with an attempt that has begun, and with the numbers of items
+/// of that attempt.
+///
+/// ```compile_fail,E0200
+/// struct Careless;
+/// impl hotrow_core::Protocol for Careless {}
+/// ```
+pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
+    /// True if others may load a segment's old value after [`prepare`](Self::prepare) has returned `Ok`, until
+    /// [`finish`](Self::finish) installs the new one: by [`read`](Self::read), [`read_for_update`](Self::read_for_update) or
+    /// [`peek`](Self::peek). A commit then executes a fence more, so that no transaction misses it that waits for a change.
+    ///
+    /// Where it is false, the lock that keeps others off is taken by a sequentially consistent access, and looked at by every
+    /// load.
+    const READS_PASS_PREPARED: bool = false;
+
+    /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
+    /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
+    /// run their `load` without a call of [`read`](Self::read), and observations of buckets and leaves are not kept.
+    const TRACKS_READS: bool = true;
+
+    /// The state beside each value. The default is an unlocked segment that nobody has written.
+    type Header: Default + Send + Sync + 'static;
+    /// The trace of a read in its item, beside its flags: a version, two timestamps; `()` if the flags say enough, as
+    /// for a lock.
+    type Mark: Copy + Default + Send + 'static;
+    /// A worker's state that lasts from one transaction to the next.
+    type Local: Default + Send + 'static;
+
+    /// Operations that run in the commit, each at its turn (drp); [`Absent`] if they cannot be deferred. A deferred
+    /// operation then runs at once.
+    type Deferral: Deferral<Self>;
+    /// Operations that waiting workers run for the lock's holder (stealdb); [`Absent`] if only the owner runs them.
+    type Stealing: Stealing<Self>;
+    /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are
+    /// validated at commit in any case.
+    type RangeLocks: RangeLocks<Self>;
+    /// Reads that leave two words in a log instead of an item; [`Absent`] if the protocol does more with them than to
+    /// check them at commit.
+    type LoggedReads: LoggedReads<Self>;
+    /// The order of pieces of different transactions (ic3); [`Absent`] if the protocol orders none.
+    type PieceOrder: PieceOrder<Self>;
+    /// Attempts that are one region, without the protocol's lock (dbx-tc §2.2); [`Absent`] if the lock is always taken.
+    type Elision: Elision<Self>;
+    /// Names of winners, for [reports](crate::Engine::report_both_sides) of lost conflicts; [`Absent`] if the protocol cannot tell, or loses none.
+    type Reports: Reports<Self>;
+
+    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
+    /// itself is in [`Attempt::profile`].
+    fn begin(&self, attempt: &mut Attempt<Self>);
+
+    /// Called at the beginning of each operation on an object, before it looks into an index or at a segment. A protocol
+    /// that locks all objects at once takes its lock here. An `Err` ends the attempt; the report names the object that
+    /// was to be entered.
+    #[inline(always)]
+    fn enter(&self, _attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
+        Ok(())
+    }
+
+    /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves in the item
+    /// what `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
+    /// commit is about to change it that may have installed another segment. It may wait for other transactions, but no longer than
+    /// [`Attempt::wait_max`] allows; so may the other operations.
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
+
+    /// Reads a segment that will be written next. Protocols that lock at reads lock for writing at once.
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let value = self.read(attempt, item, load)?;
+        self.write(attempt, item)?;
+        Ok(value)
+    }
+
+    /// Announces the first write of a segment.
+    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause>;
+
+    /// Looks at a segment without depending on its value: as `read`, but leaves no mark, and no lock. For a predicate
+    /// that is checked at commit (sto §3.5), and for reads at [`Isolation::ReadCommitted`](crate::Isolation).
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
+
+    /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
+
+    /// Notes that a key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an
+    /// insertion succeeded. `None`: rows were read, too, without their versions.
+    ///
+    /// Also called if the bucket or leaf was observed before. A leaf's range may have grown since, its version
+    /// unchanged, so that it may now stand for the absence of a key that was elsewhere then.
+    #[inline(always)]
+    fn observed(
+        &self,
+        _attempt: &mut Attempt<Self>,
+        _object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    /// The first half of a commit: takes the locks that are missing, checks predicates, [draws the
+    /// stamp](Attempt::draw_stamp) of an attempt that writes, and validates reads and structure. After an `Ok` the commit can
+    /// no longer fail, and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
+    /// [`abort`](Self::abort) after all. After an `Err`, [`abort`](Self::abort) follows.
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause>;
+
+    /// The second half of a commit: installs each write and releases everything.
+    fn finish(&self, prepared: Prepared<'_, Self>);
+
+    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions,
+    /// is reported. If they are inconsistent, the transaction makes another attempt instead. [`abort`](Self::abort)
+    /// follows in any case.
+    #[cold]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        self.prepare(attempt)
+    }
+
+    /// Releases everything that the attempt still holds. Pending writes have been undone before.
+    fn abort(&self, attempt: &mut Attempt<Self>);
+
+    /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
+    /// run, or a panic has cut it short.
+    #[inline(always)]
+    fn after_cleanup(&self, _attempt: &mut Attempt<Self>) {}
+}

@@ -1,0 +1,228 @@
+//! The handle that a transaction's body gets.
+
+use super::ObjectAccess;
+use crate::features::operations::{Deferred, Input};
+use crate::kernel::abort::{Abort, BoxedError, Misuse};
+use crate::kernel::attempt::WorkerId;
+use crate::kernel::object::ObjectMeta;
+use crate::kernel::protocol::Protocol;
+use crate::memory::pin::Pin;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// One attempt at a transaction, handed to its body, which passes it to the operations of objects and tables.
+///
+/// Authors of datatypes [enter](Self::enter) it, and get what they need: an [`ObjectAccess`]. A body cannot reach the
+/// methods of that:
+///
+/// ```compile_fail,E0599
+/// fn body<P: hotrow_core::Protocol>(tx: &mut hotrow_core::Transaction<'_, P>) {
+///     tx.settle(); // A method of `ObjectAccess`.
+/// }
+/// ```
+#[repr(transparent)]
+pub struct Transaction<'w, P: Protocol>(pub(crate) ObjectAccess<'w, P>);
+
+impl<'w, P: Protocol> Deref for ObjectAccess<'w, P> {
+    type Target = Transaction<'w, P>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Transaction<'w, P> {
+        // SAFETY: `Transaction` is a transparent wrapper of this type, with no invariant of its own.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+}
+
+impl<'w, P: Protocol> DerefMut for ObjectAccess<'w, P> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Transaction<'w, P> {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *std::ptr::from_mut(self).cast() }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (worker, attempt) = (self.worker().number(), self.attempt_number());
+        f.debug_struct("Transaction")
+            .field("worker", &worker)
+            .field("attempt", &attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'w, P: Protocol> Transaction<'w, P> {
+    /// The number of the worker that runs the transaction.
+    pub fn worker(&self) -> WorkerId {
+        self.0.attempt.worker()
+    }
+
+    /// The number of aborted attempts of this transaction before this one.
+    pub fn attempt_number(&self) -> u32 {
+        self.0.attempt.number()
+    }
+
+    /// The number of items that the attempt tracks so far: the segments that it has read or written. A segment that it has
+    /// read and later written may count twice. Fewer items make shorter validations and fewer conflicts.
+    pub fn items(&self) -> usize {
+        self.0.attempt.items.len() + self.0.attempt.reads.iter().len()
+    }
+
+    /// Begins an operation of an object, for authors of datatypes.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] if the object belongs to another engine, if the attempt has been aborted and the body has ignored that,
+    /// if it was told to end (because it retains too much memory, or by a [`Canceller`](crate::Canceller)), or if the
+    /// protocol locks all objects at once and the lock stayed taken.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn enter(&mut self, meta: &ObjectMeta) -> Result<&mut ObjectAccess<'w, P>, Abort> {
+        match self.0.check_in(meta) {
+            Ok(()) => Ok(&mut self.0),
+            Err(abort) => Err(abort),
+        }
+    }
+
+    /// Rolls back with this reason unless `holds`. As with any error of the body's own, the reason is believed only if the
+    /// attempt has seen one consistent state; otherwise the body runs again.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] with the reason, if `holds` is false: pass it up with `?`.
+    #[inline]
+    pub fn ensure(&self, holds: bool, reason: impl Into<BoxedError>) -> Result<(), Abort> {
+        if holds { Ok(()) } else { Err(Abort::because(reason)) }
+    }
+}
+
+/// The part of a transaction that contexts of procedures need besides operations on tables: they record computations, and
+/// run what is recorded. A trait, so that bodies do not see its methods.
+pub trait ContextAccess<P: Protocol> {
+    /// The attempt's pinned epoch.
+    fn pin(&self) -> &Pin;
+
+    /// Ends the attempt for a use that can never work.
+    fn misuse(&mut self, misuse: Misuse) -> Abort;
+
+    /// Lets the attempt use objects that are [closed](crate::Engine::close_objects), and no others, to take out what they hold.
+    fn use_closed_objects(&mut self);
+
+    /// As [`Transaction::compute`], for a computation that may roll back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::compute`].
+    fn try_compute<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort>;
+
+    /// Runs all intentions that have been recorded and have not run yet ([`ObjectAccess::settle`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::compute`].
+    fn settle(&mut self) -> Result<(), Abort>;
+
+    /// Returns a handle to a result that will never be known ([`ObjectAccess::unknown`]).
+    fn unknown<T>(&mut self) -> Deferred<T>;
+
+    /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
+    /// operation would have blocked, or when a worker waits for the transaction.
+    fn is_enqueuing(&mut self) -> bool;
+
+    /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
+    /// `None` in that case: the operation has had no effect, and operations are enqueued from now on.
+    ///
+    /// # Errors
+    ///
+    /// Returns the operation's own error.
+    fn try_at_once<R>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
+    ) -> Result<Option<R>, Abort>;
+
+    /// Enqueues a computation.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ObjectAccess::enqueue`].
+    unsafe fn enqueue_computation<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort>;
+
+    /// Runs all enqueued operations, with the help of workers that wait for the transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on.
+    fn run_graph(&mut self) -> Result<(), Abort>;
+}
+
+impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
+    #[inline(always)]
+    fn pin(&self) -> &Pin {
+        self.0.pin()
+    }
+
+    fn misuse(&mut self, misuse: Misuse) -> Abort {
+        self.0.misuse(misuse)
+    }
+
+    fn use_closed_objects(&mut self) {
+        self.0.use_closed_objects();
+    }
+
+    #[inline]
+    fn try_compute<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.0.intend(inputs, |_, values| compute(values))
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn settle(&mut self) -> Result<(), Abort> {
+        self.0.settle()
+    }
+
+    fn unknown<T>(&mut self) -> Deferred<T> {
+        self.0.unknown()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_enqueuing(&mut self) -> bool {
+        self.0.is_enqueuing()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_at_once<R>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
+    ) -> Result<Option<R>, Abort> {
+        self.0.try_at_once(|access| operation(access))
+    }
+
+    #[inline]
+    unsafe fn enqueue_computation<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.enqueue_computation(inputs, compute) }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn run_graph(&mut self) -> Result<(), Abort> {
+        self.0.run_graph()
+    }
+}

@@ -1,0 +1,575 @@
+//! Workers, with which threads run transactions.
+
+mod open_transaction;
+mod retries;
+
+pub use open_transaction::OpenTransaction;
+
+use crate::features::conflicts::{ConflictReport, KnownOrigins, Origin};
+use crate::features::events::Events;
+use crate::features::operations::Deferred;
+use crate::features::pieces::{Piece, PieceOrder, WholeGuard};
+use crate::features::snapshot::{Announcement, ReadPoint, SnapshotKind};
+use crate::kernel::abort::{Abort, Error, Misuse};
+use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::counter::{self, Counter};
+use crate::kernel::engine::{Engine, Shared, WorkerSlot};
+use crate::kernel::profile::{Isolation, Profile};
+use crate::kernel::protocol::Protocol;
+use crate::kernel::statistics::Statistics;
+use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
+use crate::memory::retained::{self, HolderKind};
+use crate::memory::users_code::{Panics, drop_payload};
+use hotrow_sync::clock::Duration;
+use hotrow_sync::event::Event;
+use hotrow_sync::profile;
+use hotrow_sync::random::Random;
+use hotrow_sync::{Arc, local, thread};
+use retries::Attempts;
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+
+local! {
+    /// Bit 0: set while the thread is inside a transaction. Bit 1: set if the attempt's body has made an error with which
+    /// to end it. The other bits: the thread's number, 0 before its first transaction.
+    static THREAD: Cell<u64> = Cell::new(0);
+}
+
+const INSIDE: u64 = 1;
+const ROLLS_BACK: u64 = 2;
+
+/// Notes that the body of the thread's transaction, if it is inside one, has made an error with which to end it.
+pub(crate) fn note_rollback() {
+    THREAD.with(|thread| thread.set(thread.get() | (thread.get() & INSIDE) << 1));
+}
+
+/// Sets whether the body has made such an error, and returns what was set before.
+pub(crate) fn set_rollback(noted: bool) -> bool {
+    THREAD.with(|thread| {
+        let word = thread.get();
+        thread.set(word & !ROLLS_BACK | if noted { ROLLS_BACK } else { 0 });
+        word & ROLLS_BACK != 0
+    })
+}
+
+/// True if the body has made such an error.
+#[inline(always)]
+pub(crate) fn is_rolling_back() -> bool {
+    THREAD.with(Cell::get) & ROLLS_BACK != 0
+}
+
+/// True if the current thread is inside a transaction.
+pub(crate) fn in_transaction() -> bool {
+    THREAD.with(Cell::get) & INSIDE != 0
+}
+
+/// Marks the current thread as inside a transaction. It holds the thread's number.
+struct NestingGuard(u64);
+
+impl NestingGuard {
+    #[inline]
+    fn enter() -> Result<Self, Misuse> {
+        THREAD.with(|thread| {
+            let mut word = thread.get();
+            if word & INSIDE != 0 {
+                return Err(Misuse::Nested);
+            }
+            if word == 0 {
+                word = thread::number() << 2;
+            }
+            thread.set(word | INSIDE);
+            Ok(Self(word >> 2))
+        })
+    }
+}
+
+impl Drop for NestingGuard {
+    #[inline]
+    fn drop(&mut self) {
+        THREAD.with(|thread| thread.set(self.0 << 2));
+    }
+}
+
+/// Calls a function as if the thread were outside of the transaction that is just ending.
+pub(crate) fn outside(work: impl FnOnce()) {
+    let word = THREAD.with(|thread| thread.replace(thread.get() & !(INSIDE | ROLLS_BACK)));
+    work();
+    THREAD.with(|thread| thread.set(word));
+}
+
+/// Runs transactions, one at a time, for one thread at a time.
+///
+/// A worker owns the memory that an attempt needs (tracking set, arena, protocol state), so that a transaction
+/// allocates nothing once these have grown. Dropping it gives its number back.
+pub struct Worker<P: Protocol> {
+    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) slot: Arc<WorkerSlot<P>>,
+    pub(crate) attempt: Attempt<P>,
+    random: Random,
+    /// The name of the transactions that follow, in reports of conflicts.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) known_origins: KnownOrigins,
+}
+
+/// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
+pub(crate) struct Inside {
+    nesting: NestingGuard,
+    pub(crate) whole: Option<WholeGuard>,
+}
+
+impl Inside {
+    /// The thread's number.
+    pub(crate) fn thread(&self) -> u64 {
+        self.nesting.0
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<WorkerSlot<P>>, local: P::Local) -> Self {
+        let id = WorkerId(slot.number);
+        // The same for each engine, so that simulations are repeatable.
+        let random = Random::stream(0, u64::from(slot.number));
+        let announcement = Announcement::new(&shared.snapshots);
+        let mut attempt =
+            Attempt::new(slot.clone(), local, shared.commits.clone(), announcement, &shared.protocol);
+        let (worker, protocol) = (id, shared.name.clone());
+        let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
+        attempt.holder = retained::register(shared.id, kind);
+        Self { shared, slot, attempt, random, origin: None, known_origins: KnownOrigins::default() }
+    }
+
+    /// The worker's number.
+    pub fn id(&self) -> WorkerId {
+        self.attempt.worker()
+    }
+
+    /// This worker's counts, and those of earlier workers with the same number.
+    #[inline]
+    pub fn statistics(&self) -> Statistics {
+        self.slot.counters.read(&counter::named(&self.shared.protocol))
+    }
+
+    /// The number of its attempts that lost a conflict: [`Statistics::aborts`], without reading the other counts.
+    #[inline]
+    pub fn aborts(&self) -> u64 {
+        self.slot.counters.aborts()
+    }
+
+    /// Runs `body` as a transaction, and retries it as the engine's retry policy allows until it commits.
+    ///
+    /// `body` may run several times; only its last run has effects on transactional objects. It passes aborts up with
+    /// `?`, and may return [`Abort::rollback`] to roll back. A panic in it rolls back and is passed on. Rollbacks and
+    /// panics count only if the body has seen one consistent state; otherwise it runs again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up, [`Error::Rollback`]
+    /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::Panicked`] if the condition of
+    /// a constraint panicked, [`Error::MemoryLimit`] when more memory is retained than the engine's limit, if it has one.
+    #[inline]
+    #[track_caller]
+    pub fn transact<R>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_transact(body)
+    }
+
+    /// As [`transact`](Self::transact), with an error type of the user's own, which is returned unchanged in [`Error::Rollback`].
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Self::transact).
+    #[inline]
+    #[track_caller]
+    pub fn try_transact<R, E: From<Abort>>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        self.try_transact_as(Profile::UNKNOWN, body)
+    }
+
+    /// As [`try_transact`](Self::try_transact), for a transaction that declares facts about itself. The profile must be true in
+    /// all attempts.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
+    #[inline]
+    #[track_caller]
+    pub fn try_transact_as<R, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        self.resolve(profile, |tx| body(tx).map(Known))
+    }
+
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed: the body
+    /// returns a [`Deferred`] value, and the call returns the value itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Self::transact), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    #[track_caller]
+    pub fn transact_deferred<T: Clone + 'static>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_transact_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own: see
+    /// [`try_transact_as`](Self::try_transact_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_transact_as`](Self::try_transact_as), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    #[track_caller]
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        self.resolve(profile, |tx| {
+            let deferred = body(tx)?;
+            tx.0.own(deferred)?;
+            Ok(deferred)
+        })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn resolve<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+    ) -> Result<B::Output, Error<E>> {
+        let mut inside = self.admit(&profile)?;
+        let is_reported = self.begin_activity(Location::caller());
+        let thread = inside.nesting.0;
+        let shared = OnceCell::new();
+        let mut attempts = Attempts::of(self, &shared);
+        let mut number = 0;
+        let result = loop {
+            match attempts.worker.one_attempt(number, number, thread, profile, &mut body) {
+                Attempted::Committed(result) => break Ok(result),
+                Attempted::RolledBack(error) => break Err(error),
+                Attempted::Unfinished(cause) => match attempts.prepare(cause, &mut inside, &profile) {
+                    Ok(next) => number = next,
+                    Err(error) => break Err(error.map_rollback(|never| match never {})),
+                },
+            }
+        };
+        drop(attempts);
+        drop(inside);
+        if is_reported {
+            self.slot.activity.end(result.is_ok());
+        }
+        if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
+    }
+
+    /// Checks what can be checked before the first attempt, and waits until older transactions are through.
+    ///
+    /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[track_caller]
+    fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
+        let nesting = NestingGuard::enter()?;
+        if P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
+            self.attempt.begin_transaction(None);
+            return Ok(Inside { nesting, whole: None });
+        }
+        self.attempt.begin_transaction(self.shared.policy.deadline);
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile);
+            return Ok(Inside { nesting, whole: None });
+        }
+        let inside = Inside { nesting, whole: self.exclude_pieces() };
+        if self.shared.gate.is_closed() && !self.wait_at_gate() {
+            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
+        }
+        self.may_begin(profile)?;
+        self.admit_to_log(profile);
+        Ok(inside)
+    }
+
+    /// As [`admit`](Self::admit), for one attempt of a future, which waits no longer than this for others. `None` if it should
+    /// go on later.
+    pub(crate) fn admit_for<E>(
+        &mut self,
+        time_max: Duration,
+        profile: &Profile,
+    ) -> Result<Option<Inside>, Error<E>> {
+        let nesting = NestingGuard::enter()?;
+        self.attempt.begin_transaction(Some(time_max));
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(profile);
+            return Ok(Some(Inside { nesting, whole: None }));
+        }
+        if self.shared.gate.is_closed() && !self.wait_at_gate() {
+            return Ok(None);
+        }
+        self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+        Ok(Some(Inside { nesting, whole: self.exclude_pieces() }))
+    }
+
+    /// Excludes transactions in pieces, if there may be any and the one that begins is none.
+    #[inline(always)]
+    pub(crate) fn exclude_pieces(&self) -> Option<WholeGuard> {
+        let excludes =
+            P::ALLOWS_CHOPPING && self.shared.snapshots.is_chopping() && self.attempt.piece == Piece::Whole;
+        excludes.then(|| {
+            self.slot.counters.named().count(const { Counter::WHOLE.place::<P>() });
+            WholeGuard::enter(&self.shared.snapshots)
+        })
+    }
+
+    /// True if the protocol orders pieces.
+    pub(crate) fn orders_pieces(&self) -> bool {
+        P::PieceOrder::of(&self.shared.protocol).is_some()
+    }
+
+    /// Waits until a piece may begin, where the protocol orders them.
+    #[cold]
+    fn await_piece(&mut self) {
+        let Self { shared, attempt, .. } = self;
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.before_piece(attempt);
+        }
+    }
+
+    /// Ends a transaction in pieces under a protocol that orders them.
+    pub(crate) fn end_ordered_pieces(&mut self) {
+        let Self { shared, attempt, .. } = self;
+        attempt.piece_ranks = None;
+        attempt.ends_later = false;
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.end_pieces(attempt);
+        }
+    }
+
+    /// Opens the snapshot on which a transaction will read, unless it has one.
+    #[cold]
+    #[track_caller]
+    fn open_snapshot(&mut self, profile: &Profile) {
+        if self.attempt.snapshot.is_none() {
+            let is_strict = profile.isolation == Isolation::StrictSnapshot;
+            let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
+            let waits = self.attempt.awaits_device(profile);
+            self.attempt.snapshot =
+                Some(ReadPoint::open(&self.shared.snapshots, kind, waits, Location::caller()));
+        }
+    }
+
+    /// True if it is a worker of this engine.
+    pub(crate) fn is_of(&self, engine: &Engine<P>) -> bool {
+        Arc::ptr_eq(&self.shared, &engine.shared)
+    }
+
+    /// Calls a function that runs a transaction on a snapshot which is open already.
+    pub(crate) fn at_point<R>(&mut self, point: Arc<ReadPoint>, run: impl FnOnce(&mut Self) -> R) -> R {
+        self.attempt.snapshot = Some(point);
+        let result = run(self);
+        // Where it was refused.
+        self.attempt.snapshot = None;
+        result
+    }
+
+    /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
+    #[cold]
+    fn wait_at_gate(&mut self) -> bool {
+        let time_max = self.attempt.wait_max().time();
+        let _waiting = profile::waiting("the gate of the oldest", 0);
+        self.shared.gate.wait(time_max)
+    }
+
+    /// Checks that the memory limit admits an attempt.
+    #[inline(always)]
+    fn may_begin<E>(&self, profile: &Profile) -> Result<(), Error<E>> {
+        self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
+    }
+
+    /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation
+    /// by operation. There is no retry, no backoff, no wait for memory and no check against nesting. Under a protocol
+    /// that waits, two transactions of one thread can wait for each other.
+    pub fn begin(&mut self) -> OpenTransaction<'_, P> {
+        self.begin_as(Profile::UNKNOWN)
+    }
+
+    /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
+    pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
+        self.attempt.begin_transaction(self.shared.policy.deadline);
+        self.set_refusal(None);
+        if profile.isolation.is_on_snapshot() {
+            self.open_snapshot(&profile);
+        }
+        let whole = if profile.isolation.is_on_snapshot() { None } else { self.exclude_pieces() };
+        OpenTransaction::new(self.open_attempt(0, true, thread::number(), profile, true), whole)
+    }
+
+    /// Begins the only attempt of a session, on the session's thread.
+    pub(crate) fn begin_session(
+        &mut self,
+        name: &str,
+        profile: Profile,
+        idles_at: Arc<Event>,
+    ) -> Result<(Inside, ObjectAccess<'_, P>), Error<()>> {
+        let (name, protocol) = (name.to_owned(), self.shared.name.clone());
+        let kind = HolderKind::Session { name, worker: self.id(), protocol };
+        retained::make_session(self.attempt.holder, kind, idles_at);
+        self.attempt.make_interactive();
+        let inside = self.admit(&profile)?;
+        self.origin = Some(Origin::Name("a session"));
+        self.begin_activity(Location::caller());
+        let thread = inside.nesting.0;
+        Ok((inside, self.open_attempt(0, true, thread, profile, true)))
+    }
+
+    #[inline]
+    fn open_attempt(
+        &mut self,
+        number: u32,
+        is_last: bool,
+        thread: u64,
+        profile: Profile,
+        describe: bool,
+    ) -> ObjectAccess<'_, P> {
+        let Self { shared, slot, attempt, .. } = self;
+        attempt.is_last = is_last;
+        attempt.open(number, profile, thread, shared.recorder.get());
+        ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
+    }
+
+    /// Makes an attempt of this number, after so many lost ones.
+    #[inline]
+    pub(crate) fn one_attempt<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        number: u32,
+        lost: u32,
+        thread: u64,
+        profile: Profile,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Attempted<B::Output, E> {
+        let policy = &self.shared.policy;
+        let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
+        let describe = may_give_up || Events::want_losses();
+        if P::ALLOWS_CHOPPING && self.attempt.piece != Piece::Whole {
+            self.await_piece();
+        }
+        let mut access = self.open_attempt(number, is_last, thread, profile, describe);
+        if let Some(result) = access.run_in_region(body) {
+            let output = access.close_committed(|attempt| result.resolve(attempt));
+            // It is over, and owns nothing more.
+            std::mem::forget(access);
+            return Attempted::Committed(output);
+        }
+        match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
+            Ok(Ok(result)) => {
+                if is_rolling_back() {
+                    // Ends the attempt.
+                    let _ = access.misuse(Misuse::CaughtError);
+                }
+                if access.commit_until_closed() {
+                    let output = access.close_committed(|attempt| result.resolve(attempt));
+                    // It is over, and owns nothing more.
+                    std::mem::forget(access);
+                    Attempted::Committed(output)
+                } else {
+                    // The result is dropped after that, when no locks are held any more.
+                    Attempted::failed(access.give_up_passing_on(), None)
+                }
+            }
+            Ok(Err(error)) => Attempted::failed(access.give_up_passing_on(), Some(error)),
+            // Only the body's panic is passed on; panics of the roll-back after it are contained.
+            Err(panic) => match access.give_up(&mut Panics::default()) {
+                AttemptOutcome::Lost(lost) => {
+                    drop_payload(panic);
+                    Attempted::Unfinished(Unfinished::Lost(lost))
+                }
+                _ => {
+                    self.end_by_panic();
+                    resume_unwind(panic)
+                }
+            },
+        }
+    }
+}
+
+impl<P: Protocol> Drop for Worker<P> {
+    fn drop(&mut self) {
+        if self.attempt.is_open() {
+            self.attempt.abandon();
+        }
+        retained::release(self.attempt.holder);
+        self.slot.activity.end(false);
+        self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Worker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("number", &self.id().number()).finish_non_exhaustive()
+    }
+}
+
+/// The outcome of one attempt.
+pub(crate) enum Attempted<R, E> {
+    Committed(R),
+    RolledBack(Error<E>),
+    Unfinished(Unfinished),
+}
+
+/// The cause why a transaction needs another attempt.
+pub(crate) enum Unfinished {
+    /// It has lost a conflict.
+    Lost(ConflictReport),
+    /// The body waits for a change, for this time at most.
+    Waits(Option<Duration>),
+}
+
+impl<R, E: From<Abort>> Attempted<R, E> {
+    /// The outcome of an attempt that did not commit; `error` is the body's error if it returned one.
+    fn failed(outcome: AttemptOutcome, error: Option<E>) -> Self {
+        match outcome {
+            AttemptOutcome::Lost(lost) => Attempted::Unfinished(Unfinished::Lost(lost)),
+            AttemptOutcome::Retry(time_max) => Attempted::Unfinished(Unfinished::Waits(time_max)),
+            AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
+            AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
+            AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
+            AttemptOutcome::NotDurable(failure) => Attempted::RolledBack(Error::NotDurable(failure)),
+            // Even if the body has turned the token into another error: the intention has decided.
+            AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(Error::Rollback(reason.into())),
+            AttemptOutcome::Done => {
+                Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
+            }
+        }
+    }
+}
+
+/// The return value of a body: its result, or a value that the commit will make known.
+pub(crate) trait Resolve<P: Protocol> {
+    type Output;
+    fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
+}
+
+/// A result that is known when the body returns.
+pub(crate) struct Known<R>(pub(crate) R);
+
+impl<P: Protocol, R> Resolve<P> for Known<R> {
+    type Output = R;
+    #[inline(always)]
+    fn resolve(self, _: &mut Attempt<P>) -> R {
+        self.0
+    }
+}
+
+impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
+    type Output = T;
+    fn resolve(self, attempt: &mut Attempt<P>) -> T {
+        attempt.operations.take_result(&self).expect("its intention has run, as all have")
+    }
+}

@@ -1,0 +1,369 @@
+//! Column groups: columns of a row that conflict apart from the others.
+//!
+//! The columns of a row change at different rates: a warehouse's yearly total with each payment, its tax never. If the row is one
+//! segment, each payment is a conflict with everybody who reads the tax. So a row's type may split its columns into groups
+//! (`#[value(group = "...")]`; the timestamp splitting of STOv2, Huang et al., VLDB 2020). Columns that are in no group are the
+//! row's *main* columns. Each group has a segment of its own, a [`PartSegment`], with the columns of the group, packed: a
+//! [`Part`].
+//!
+//! A part says if its row is there. Whoever inserts or deletes a row writes all its segments, so whoever reads or changes a part
+//! alone depends on the row's existence as one does who reads the whole row: by the part's own segment.
+//!
+//! A type whose columns are not split has the groups `()`: then there is nothing of this, neither in memory nor in code.
+
+use crate::kernel::protocol::Protocol;
+use crate::kit::segment::Segment;
+use crate::memory::cell::{Inline, Plain, Value};
+use crate::memory::column::{Column, Columns};
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// A column of a group: its places in the row and in the group's part.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupColumn {
+    /// The number of the group.
+    pub group: usize,
+    /// The first byte in the row.
+    pub row: usize,
+    /// The number of bytes.
+    pub bytes: usize,
+    /// The first byte in the part's words.
+    pub part: usize,
+}
+
+impl GroupColumn {
+    const NONE: Self = Self { group: 0, row: 0, bytes: 0, part: 0 };
+
+    /// Gives each column, of which group, first byte in the row, size and alignment are given, a place in its group's part.
+    #[must_use]
+    pub const fn place<const N: usize>(columns: [(usize, usize, usize, usize); N]) -> [Self; N] {
+        let mut placed = [Self::NONE; N];
+        let mut at = 0;
+        while at < N {
+            let (group, row, bytes, align) = columns[at];
+            let part = end_of(&placed, at, group).next_multiple_of(align);
+            placed[at] = Self { group, row, bytes, part };
+            at += 1;
+        }
+        placed
+    }
+
+    /// Returns the number of words that the largest part needs.
+    #[must_use]
+    pub const fn words(columns: &[Self]) -> usize {
+        let mut most = 0;
+        let mut at = 0;
+        while at < columns.len() {
+            let end = columns[at].part + columns[at].bytes;
+            if end > most {
+                most = end;
+            }
+            at += 1;
+        }
+        most.div_ceil(size_of::<u64>())
+    }
+}
+
+/// The end of a group's last column among the first `count`.
+const fn end_of(columns: &[GroupColumn], count: usize, group: usize) -> usize {
+    let mut end = 0;
+    let mut at = 0;
+    while at < count {
+        if columns[at].group == group {
+            end = columns[at].part + columns[at].bytes;
+        }
+        at += 1;
+    }
+    end
+}
+
+/// The column groups of a row's type, which the derive macro makes. `()`: the row is not split.
+///
+/// # Safety
+///
+/// If there are columns, `R` is [plain](Plain), and they are fields of it that do not overlap. Their places in the words of a part are as
+/// aligned as in the row, within the words, and do not overlap for columns of one group. There are as many parts as groups, and
+/// at most [`GROUPS_MAX`].
+pub unsafe trait ColumnGroups<R>: Sized + 'static {
+    /// The columns of the groups.
+    const COLUMNS: &'static [GroupColumn];
+    /// The names of the groups.
+    const NAMES: &'static [&'static str];
+    /// The words that hold the columns of a group.
+    type Words: Words;
+    /// A row's parts.
+    type Parts<P: Protocol>: Parts<Self::Words, P>;
+}
+
+/// The most groups that a row may have.
+pub const GROUPS_MAX: usize = 31;
+
+// SAFETY: no columns.
+unsafe impl<R> ColumnGroups<R> for () {
+    const COLUMNS: &'static [GroupColumn] = &[];
+    const NAMES: &'static [&'static str] = &[];
+    type Words = [u64; 0];
+    type Parts<P: Protocol> = ();
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+impl<const N: usize> sealed::Sealed for [u64; N] {}
+
+/// The words of a part.
+pub trait Words: Plain + sealed::Sealed {
+    #[doc(hidden)]
+    const ZERO: Self;
+}
+
+impl<const N: usize> Words for [u64; N] {
+    const ZERO: Self = [0; N];
+}
+
+/// The columns of a group of one row, and a word that tells if the row is there.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Part<W> {
+    present: u64,
+    words: W,
+}
+
+// SAFETY: words only, behind each other, without padding.
+unsafe impl<W: Words> Plain for Part<W> {}
+
+impl<W: Words> Value for Part<W> {
+    type Cell = Inline<Self>;
+}
+
+impl<W: Words> Part<W> {
+    /// The part of a row that is not there.
+    pub const ABSENT: Self = Self { present: 0, words: W::ZERO };
+
+    /// True if the row is there.
+    #[inline(always)]
+    pub fn is_present(&self) -> bool {
+        self.present != 0
+    }
+
+    /// Returns the part of a row.
+    #[inline]
+    pub fn of<R, G: ColumnGroups<R, Words = W>>(row: &R, group: usize) -> Self {
+        let mut part = Self { present: 1, words: W::ZERO };
+        let (row, words) = (std::ptr::from_ref(row).cast::<u8>(), (&raw mut part.words).cast::<u8>());
+        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
+            // SAFETY: both places lie within the row and the words, as the trait promises, and the row is plain data.
+            unsafe { words.add(column.part).copy_from_nonoverlapping(row.add(column.row), column.bytes) };
+        }
+        part
+    }
+
+    /// Copies the columns to a row.
+    #[inline]
+    pub fn put<R, G: ColumnGroups<R, Words = W>>(&self, row: &mut R, group: usize) {
+        let (row, words) = (std::ptr::from_mut(row).cast::<u8>(), (&raw const self.words).cast::<u8>());
+        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
+            // SAFETY: as in `of`; the bytes are those of a row's columns.
+            unsafe { row.add(column.row).copy_from_nonoverlapping(words.add(column.part), column.bytes) };
+        }
+    }
+
+    /// True if both have the same columns.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        bytes_of(self) == bytes_of(other)
+    }
+
+    /// Returns the values of columns of the group.
+    ///
+    /// # Panics
+    ///
+    /// If a column is not one of the group's.
+    #[inline(always)]
+    pub fn values<R, G: ColumnGroups<R, Words = W>, C: Columns<R>>(&self, columns: C) -> C::Values {
+        let words = (&raw const self.words).cast::<u8>();
+        // SAFETY: the bytes of the columns, which are a row's, are at these places.
+        unsafe { columns.read_from(&|range| words.add(place_in_part::<R, G>(range))) }
+    }
+
+    /// Sets columns of the group.
+    ///
+    /// # Panics
+    ///
+    /// If a column is not one of the group's.
+    #[inline(always)]
+    pub fn set_values<R, G: ColumnGroups<R, Words = W>, C: Columns<R>>(
+        &mut self,
+        columns: C,
+        values: C::Values,
+    ) {
+        let words = (&raw mut self.words).cast::<u8>();
+        // SAFETY: the places of the columns, which are as aligned as in the row.
+        unsafe { columns.write_to(values, &|range| words.add(place_in_part::<R, G>(range))) };
+    }
+
+    /// Marks the row as deleted.
+    #[inline]
+    pub fn set_absent(&mut self) {
+        self.present = 0;
+    }
+}
+
+/// The bytes of plain data.
+#[inline(always)]
+pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: plain data has no uninitialised bytes.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// The place of a column's bytes in the words of its group's part.
+#[inline(always)]
+fn place_in_part<R, G: ColumnGroups<R>>(bytes: Range<usize>) -> usize {
+    for column in G::COLUMNS {
+        if column.row <= bytes.start && bytes.end <= column.row + column.bytes {
+            return column.part + (bytes.start - column.row);
+        }
+    }
+    unreachable!("the caller has looked in which group the column is")
+}
+
+impl<R, F: Plain> Column<R, F> {
+    /// Returns the column as one of the part of its group.
+    ///
+    /// # Panics
+    ///
+    /// If the column is in no group.
+    #[inline(always)]
+    pub fn in_part<G: ColumnGroups<R>>(self) -> Column<Part<G::Words>, F> {
+        let mut place = 0;
+        self.for_each(|bytes| place = place_in_part::<R, G>(bytes));
+        // SAFETY: the part has the column there, as the trait promises.
+        unsafe { Column::at(std::mem::offset_of!(Part<G::Words>, words) + place) }
+    }
+}
+
+/// Returns the groups of columns: the lowest bit stands for the main columns, the next for the first group.
+#[inline(always)]
+pub fn groups_of<R, G: ColumnGroups<R>>(columns: impl Columns<R>) -> u32 {
+    let mut groups = 0;
+    columns.for_each(|bytes| {
+        let mut in_groups = 0;
+        for column in G::COLUMNS {
+            let (first, past) = (bytes.start.max(column.row), bytes.end.min(column.row + column.bytes));
+            if first < past {
+                groups |= 2 << column.group;
+                in_groups = in_groups.max(past - first);
+            }
+        }
+        // A column that is more than one of a group's is like one that is partly a main one: all of the row is needed.
+        if in_groups < bytes.len() || bytes.is_empty() {
+            groups |= 1;
+        }
+    });
+    groups
+}
+
+/// The segment of one group of a row. It has cache lines of its own, because others change at the same time what is beside it.
+#[repr(C, align(64))]
+pub struct PartSegment<W: Words, P: Protocol> {
+    segment: Segment<Part<W>, P>,
+    /// Where the row's key is; its owner knows its type.
+    key: NonNull<u8>,
+    group: u32,
+    /// Distinguishes the rows that have the same key one after the other.
+    incarnation: u32,
+}
+
+// SAFETY: the pointer is never followed here.
+unsafe impl<W: Words, P: Protocol> Send for PartSegment<W, P> {}
+// SAFETY: as above.
+unsafe impl<W: Words, P: Protocol> Sync for PartSegment<W, P> {}
+
+impl<W: Words, P: Protocol> std::fmt::Debug for PartSegment<W, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartSegment").field("group", &self.group).finish_non_exhaustive()
+    }
+}
+
+impl<W: Words, P: Protocol> PartSegment<W, P> {
+    /// The segment itself.
+    #[inline(always)]
+    pub fn segment(&self) -> &Segment<Part<W>, P> {
+        &self.segment
+    }
+
+    /// Returns the part that has a segment.
+    ///
+    /// # Safety
+    ///
+    /// `address` is that of the [segment](Self::segment) of a part of this type that is still in memory.
+    #[inline(always)]
+    pub unsafe fn at<'a>(address: NonNull<P::Header>) -> &'a Self {
+        // SAFETY: the segment is the first field of a `repr(C)` struct.
+        unsafe { address.cast::<Self>().as_ref() }
+    }
+
+    /// Where the row's key is.
+    pub fn key(&self) -> NonNull<u8> {
+        self.key
+    }
+
+    /// The number of the group.
+    pub fn group(&self) -> usize {
+        self.group as usize
+    }
+
+    /// A number that distinguishes the rows that have the same key one after the other.
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+}
+
+/// The parts of a row: an array, or nothing.
+pub trait Parts<W: Words, P: Protocol>: Send + Sync + Sized + 'static {
+    /// Makes the parts of a row.
+    fn new(header: impl FnMut() -> P::Header, part: impl FnMut(usize) -> Part<W>, incarnation: u32) -> Self;
+
+    /// Notes where the row's key is.
+    fn set_key(&mut self, key: NonNull<u8>);
+
+    /// The parts.
+    fn parts(&self) -> &[PartSegment<W, P>];
+}
+
+impl<P: Protocol> Parts<[u64; 0], P> for () {
+    #[inline(always)]
+    fn new(_: impl FnMut() -> P::Header, _: impl FnMut(usize) -> Part<[u64; 0]>, _: u32) -> Self {}
+
+    #[inline(always)]
+    fn set_key(&mut self, _: NonNull<u8>) {}
+
+    #[inline(always)]
+    fn parts(&self) -> &[PartSegment<[u64; 0], P>] {
+        &[]
+    }
+}
+
+impl<W: Words, P: Protocol, const N: usize> Parts<W, P> for [PartSegment<W, P>; N] {
+    fn new(
+        mut header: impl FnMut() -> P::Header,
+        mut part: impl FnMut(usize) -> Part<W>,
+        incarnation: u32,
+    ) -> Self {
+        std::array::from_fn(|group| PartSegment {
+            segment: Segment::with_header(header(), part(group)),
+            key: NonNull::dangling(),
+            group: group as u32,
+            incarnation,
+        })
+    }
+
+    fn set_key(&mut self, key: NonNull<u8>) {
+        self.iter_mut().for_each(|part| part.key = key);
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> &[PartSegment<W, P>] {
+        self
+    }
+}

@@ -1,0 +1,679 @@
+//! Segments: the unit of conflict.
+
+use crate::features::deferred::Access;
+use crate::features::history::WriteKind;
+use crate::features::operations::{Deferred, Input};
+use crate::features::savepoint::{SavedWrite, Saver};
+use crate::features::snapshot::{Keeper, OnSnapshot, Redo};
+use crate::kernel::abort::{Abort, Reason};
+use crate::kernel::item::{Item, ItemId};
+use crate::kernel::object::Object;
+use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::{ObjectAccess, ReadValue};
+use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
+use crate::memory::cell::{Cell, Value};
+use crate::memory::column::Column;
+use crate::memory::pin::Pin;
+use crate::memory::users_code::contained;
+use hotrow_sync::prefetch::prefetch;
+use std::ptr::NonNull;
+
+mod part;
+
+pub use part::Presence;
+
+/// A value with its protocol's header. Two operations on different segments commute.
+///
+/// Simple datatypes (a box, an array) are made of segments: a [`SegmentObject`](crate::SegmentObject) holds them, and
+/// needs no `unsafe` of the author's. Another object may hold some, too: it calls [`read`](Self::read),
+/// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install),
+/// [`undo`](Self::undo), [`save`](Self::save) and [`restore`](Self::restore) on.
+#[repr(C)]
+pub struct Segment<T: Value, P: Protocol> {
+    header: P::Header,
+    pub(crate) cell: T::Cell,
+}
+
+type Pending<T> = <<T as Value>::Cell as Cell<T>>::Pending;
+
+/// The kind of a pending write of a segment; the item's tag.
+mod tag {
+    /// Replaces the value with the payload.
+    pub(super) const VALUE: u16 = 0;
+    /// Changes the value at the commit. The payload is a list of changes.
+    pub(super) const CHANGES: u16 = 1;
+}
+
+impl<T: Value, P: Protocol> Segment<T, P> {
+    /// Makes a segment that holds `value`, unlocked, never written.
+    pub fn new(value: T) -> Self {
+        Self { header: P::Header::default(), cell: T::Cell::new(value) }
+    }
+
+    /// Makes a segment with a header, which may be one that is [locked](ObjectAccess::new_locked_header).
+    pub(crate) fn with_header(header: P::Header, value: T) -> Self {
+        Self { header, cell: T::Cell::new(value) }
+    }
+
+    /// The segment's address, as items know it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct; the pointer keeps the whole segment's
+        // provenance, so `from_address` may go back.
+        NonNull::from(self).cast()
+    }
+
+    /// Returns the segment at an address.
+    ///
+    /// # Safety
+    ///
+    /// `address` comes from [`address`](Self::address) of a segment of this type that is still in memory.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
+        // SAFETY: the caller's promise.
+        unsafe { address.cast::<Self>().as_ref() }
+    }
+
+    /// Reads the value, or the attempt's own pending one if it has written the segment.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ObjectAccess::read`]: the segment is `object`'s, whose functions for the commit pass on to this
+    /// type's; both are freed through the epoch only; and `tx` is of an operation of `object`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn read<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        look: impl FnOnce(&T) -> R,
+    ) -> Result<R, Abort> {
+        if tx.is_on_snapshot() {
+            // SAFETY: the caller's promise.
+            return Ok(unsafe { self.read_on_snapshot(tx, object, look) });
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
+            ReadValue::Own(id) => {
+                // SAFETY: the caller's promise; a pending value of a segment has a payload of this type (`write`, `update`).
+                unsafe {
+                    if tx.tag(id) == tag::CHANGES && !tx.keeps_reads() {
+                        return Ok(look(&self.read_changed(tx, id, |_| true)?));
+                    }
+                    self.settle_changes(tx, id)?;
+                    Ok(look(T::Cell::pending(tx.payload::<Pending<T>>(id))))
+                }
+            }
+            // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
+            ReadValue::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
+        }
+    }
+
+    /// Reads the value that the segment had for the transaction's snapshot.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). The transaction is on a snapshot.
+    #[cold]
+    unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let pin = NonNull::from(tx.pin());
+        // SAFETY: the caller's promise; cells are kept of this segment (`keep`). The attempt's pin stays where it is. A kept cell
+        // is not changed any more, and a segment that has been replaced by nobody was loaded whole.
+        unsafe {
+            match tx.read_on_snapshot::<_, T::Cell, _>(object, self.address(), || self.cell.load()) {
+                OnSnapshot::Present(snapshot) => look(T::Cell::view(&snapshot, pin.as_ref())),
+                OnSnapshot::Kept(cell) => look(cell.in_place()),
+            }
+        }
+    }
+
+    /// Writes a value without looking at the old one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn write<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        value: T,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; payloads of segments are of this type.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            if pending && tx.tag(id) == tag::CHANGES {
+                if tx.payload::<CommitTimeChanges<T>>(id).has_conditions() {
+                    self.settle_changes(tx, id)?;
+                }
+                tx.set_tag(id, tag::VALUE);
+                tx.exchange_payload(id, T::Cell::pend(value));
+            } else if pending {
+                *T::Cell::pending_mut(tx.payload::<Pending<T>>(id)) = value;
+            } else {
+                tx.set_write(id, T::Cell::pend(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a pending copy of the value in place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn update<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Abort> {
+        // SAFETY: the caller's promise; payloads of segments are of this type; the snapshot is stable.
+        unsafe {
+            let (id, snapshot) = tx.read_for_update(object, self.address(), || self.cell.load())?;
+            let pending = match snapshot {
+                None => {
+                    self.settle_changes(tx, id)?;
+                    tx.payload::<Pending<T>>(id)
+                }
+                Some(snapshot) => {
+                    let value = T::Cell::view(&snapshot, tx.pin()).clone();
+                    tx.set_write(id, T::Cell::pend(value))
+                }
+            };
+            Ok(change(T::Cell::pending_mut(pending)))
+        }
+    }
+
+    /// Changes the value at the commit, without reading it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn change_at_commit<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        change: impl CommitTimeChange<T>,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; payloads of segments are as their tags say.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            if pending && tx.tag(id) == tag::VALUE {
+                let changed = change.change(T::Cell::pending_mut(tx.payload::<Pending<T>>(id)));
+                return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
+            }
+            let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };
+            match change.append(before, tx) {
+                Ok(changes) => Self::set_changes(tx, id, pending, changes),
+                Err(change) => {
+                    let changed = self.update(tx, object, |value| change.change(value))?;
+                    return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an item pending changes.
+    ///
+    /// # Safety
+    ///
+    /// The item is of this segment, and its write was announced. `pending`: it has pending changes.
+    unsafe fn set_changes(
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        pending: bool,
+        changes: CommitTimeChanges<T>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if pending {
+                *tx.payload(id) = changes;
+            } else {
+                tx.set_tag(id, tag::CHANGES);
+                tx.set_write(id, changes);
+            }
+            if changes.has_conditions() {
+                tx.set_predicate::<()>(id, None);
+            }
+        }
+    }
+
+    /// Subtracts an amount at the commit, if there is enough, and depends on that alone. False if there is not: then the
+    /// attempt depends on the value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn subtract_if_enough<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        amount: T,
+    ) -> Result<bool, Abort>
+    where
+        T: Addend,
+    {
+        let column = Column::<T, T>::whole();
+        // SAFETY: the caller's promise; payloads of segments are as their tags say; a snapshot of one word is never torn.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            let before = match (pending, tx.tag(id)) {
+                (true, tag::VALUE) => None,
+                (true, _) => {
+                    Some(*tx.payload::<CommitTimeChanges<T>>(id)).filter(|changes| !changes.runs_code())
+                }
+                (false, _) => Some(CommitTimeChanges::NONE),
+            };
+            if let Some(before) = before
+                && !tx.is_in_part()
+            {
+                let load = || self.cell.load();
+                let seen = if tx.has_read(id) { tx.read_beside_write(id, load) } else { tx.peek(id, load) }?;
+                let base = *T::Cell::view(&seen, tx.pin());
+                if let Some(changes) = before.subtract_if_enough(tx, column, amount, base) {
+                    Self::set_changes(tx, id, pending, changes);
+                    return Ok(true);
+                }
+            }
+            let is_enough = self.read(tx, object, |value| *value >= amount)?;
+            if is_enough {
+                self.change_at_commit(tx, object, Addition::negative(column, amount))?;
+            }
+            Ok(is_enough)
+        }
+    }
+
+    /// Turns pending changes into a pending value, because an operation needs it. Nothing happens if the item has a pending
+    /// value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). The item is of this segment and has a pending write.
+    #[inline(always)]
+    unsafe fn settle_changes(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
+        if tx.tag(id) == tag::VALUE {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.settle_changes_now(tx, id, |_| true) }
+    }
+
+    /// `holds`: what must hold of the value besides the conditions of the changes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`settle_changes`](Self::settle_changes). The item has pending changes.
+    #[cold]
+    #[inline(never)]
+    unsafe fn settle_changes_now(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        holds: fn(&T) -> bool,
+    ) -> Result<(), Abort> {
+        debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
+        // SAFETY: the caller's promise; the tag says what the payload is, then and now.
+        unsafe {
+            let value = self.read_changed(tx, id, holds)?;
+            tx.save(id);
+            tx.set_tag(id, tag::VALUE);
+            tx.exchange_payload(id, T::Cell::pend(value));
+        }
+        Ok(())
+    }
+
+    /// Reads the value, and makes the item's pending changes to a copy of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`settle_changes_now`](Self::settle_changes_now).
+    #[cold]
+    unsafe fn read_changed(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        holds: fn(&T) -> bool,
+    ) -> Result<T, Abort> {
+        // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is.
+        unsafe {
+            let snapshot = tx.read_beside_write(id, || self.cell.load())?;
+            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
+            let mut value = T::Cell::view(&snapshot, tx.pin()).clone();
+            if !(holds(&value) && changes.hold_of(&value)) {
+                return Err(tx.conflict(Reason::PredicateFailed, id));
+            }
+            changes.apply(&mut value).map_err(|OutOfRange| tx.overflow_of(id))?;
+            Ok(value)
+        }
+    }
+
+    /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    unsafe fn defer<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        if P::DEFERS {
+            prefetch(&raw const self.cell);
+        }
+        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
+        unsafe {
+            tx.defer(object, self.address(), access, inputs, move |tx, inputs| {
+                work(segment.as_ref(), tx, owner.as_ref(), inputs)
+            })
+        }
+    }
+
+    /// Reads the value when it is the transaction's turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_read<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        inputs: I,
+        look: impl FnOnce(&T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.defer(tx, object, Access::Read, inputs, move |segment, tx, owner, inputs| {
+                segment.read(tx, owner, |value| look(value, inputs))
+            })
+        }
+    }
+
+    /// Changes the value when it is the transaction's turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_update<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        inputs: I,
+        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.defer(tx, object, Access::Write, inputs, move |segment, tx, owner, inputs| {
+                segment.update(tx, owner, |value| change(value, inputs))
+            })
+        }
+    }
+
+    /// Replaces the value by `value` when it is the transaction's turn; `value` must be known by then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_write<I: Input<Value = T>, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        value: I,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.defer(tx, object, Access::Write, value, |segment, tx, owner, value| {
+                segment.write(tx, owner, value)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Installs the pending write of a segment, for the object's [`Object::install`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn install(item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
+        unsafe {
+            let segment = Self::from_address(item.segment());
+            if item.tag() == tag::VALUE {
+                let pending = item.payload::<Pending<T>>().read();
+                item.install_in(&segment.cell, pending, pin);
+            } else {
+                segment.install_changes(item, pin);
+            }
+        }
+    }
+
+    /// Makes the pending changes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install); the item has pending changes of this segment.
+    #[cold]
+    unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise; the result is taken here and nowhere else.
+        unsafe {
+            let result = (*item.payload::<CommitTimeChanges<T>>()).take_result();
+            let changed = result.unwrap_or_else(|| self.added(item, pin));
+            item.install_in(&self.cell, T::Cell::pend(changed), pin);
+        }
+    }
+
+    /// The value with the pending changes, which [need no copy](CommitTimeChanges::need_copy), and which fit.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install_changes`](Self::install_changes).
+    unsafe fn added(&self, item: &Item<P>, pin: &Pin) -> T {
+        let snapshot = self.cell.load();
+        // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
+        // are of values of this type.
+        unsafe {
+            let mut value = T::Cell::view(&snapshot, pin).clone();
+            (*item.payload::<CommitTimeChanges<T>>()).add_all(&mut value);
+            value
+        }
+    }
+
+    /// Makes what is to be made once of the pending changes, for the object's [`Object::settle`].
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
+    pub unsafe fn settle(id: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        if tx.tag(id) == tag::VALUE {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; nothing is installed meanwhile; the changes are of values of this type.
+        unsafe {
+            let segment = Self::from_address(tx.attempt.items.get(id).segment());
+            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
+            let snapshot = segment.cell.load();
+            if !changes.need_copy() {
+                let fit = changes.fit_to(T::Cell::view(&snapshot, tx.pin()));
+                return if fit { Ok(()) } else { Err(OutOfRange) };
+            }
+            let settled = changes.settled(|pin| T::Cell::view(&snapshot, pin).clone(), tx)?;
+            *tx.payload(id) = settled;
+        }
+        Ok(())
+    }
+
+    /// True if the pending changes can be made to the present value, for the object's [`Object::changes_fit`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::changes_fit`].
+    pub unsafe fn changes_fit(item: &Item<P>, pin: &Pin) -> bool {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            item.tag() == tag::VALUE || {
+                let snapshot = Self::from_address(item.segment()).cell.load();
+                (*item.payload::<CommitTimeChanges<T>>()).fit_to(T::Cell::view(&snapshot, pin))
+            }
+        }
+    }
+
+    /// The value that the pending write will install, for the object's [`Object::log`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install). Changes are [settled](Self::settle).
+    pub unsafe fn pending_value(item: &Item<P>, pin: &Pin) -> T {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            if item.tag() == tag::VALUE {
+                return T::Cell::pending(&*item.payload::<Pending<T>>()).clone();
+            }
+            match (*item.payload::<CommitTimeChanges<T>>()).result() {
+                Some(result) => result.clone(),
+                None => Self::from_address(item.segment()).added(item, pin),
+            }
+        }
+    }
+
+    /// True if the pending write may be installed in a [region](crate::features::region), for the object's [`Object::installs_in_regions`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn installs_in_regions(item: &Item<P>) -> bool {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        item.tag() == tag::VALUE || !unsafe { *item.payload::<CommitTimeChanges<T>>() }.need_copy()
+    }
+
+    /// Keeps the value for snapshots, for the object's [`Object::keep`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install).
+    pub unsafe fn keep(item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: the caller's promise; `install` installs by `install_in`.
+        unsafe { keeper.keep_cell::<T, _>(&Self::from_address(item.segment()).cell, |cell| cell) };
+    }
+
+    /// The effect of a pending write, for the object's [`Object::effect`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn effect(item: &Item<P>) -> WriteKind {
+        if item.tag() == tag::VALUE {
+            return WriteKind::Update;
+        }
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        let changes = unsafe { *item.payload::<CommitTimeChanges<T>>() };
+        if changes.has_conditions() { WriteKind::Update } else { WriteKind::Commute }
+    }
+
+    /// Makes the pending changes to a kept value, for the object's [`Object::redo`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install); the item has pending changes.
+    pub unsafe fn redo(item: &Item<P>, redo: Redo<'_>) {
+        if item.tag() == tag::VALUE {
+            return;
+        }
+        // SAFETY: the caller's promise; `keep` keeps cells, in which nothing is installed any more.
+        unsafe {
+            let changes = *item.payload::<CommitTimeChanges<T>>();
+            let kept = redo.version::<T::Cell>();
+            // Another value than the one that was installed. If users' code panics, it stays as it is.
+            let changed = contained(|| changes.applied(|| kept.in_place().clone(), redo.pin()));
+            if let Some(Ok(changed)) = changed {
+                let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
+                redo.keep(T::Cell::new(changed), heap_bytes);
+            }
+        }
+    }
+
+    /// True if the conditions of an item's pending changes hold, for the object's [`Object::predicate_holds`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a predicate.
+    pub unsafe fn predicate_holds(item: &Item<P>) -> bool {
+        // Conditions of changes that have become a value, or were undone, hold: their segment was read.
+        if item.tag() == tag::VALUE {
+            return true;
+        }
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        let (segment, changes) =
+            unsafe { (Self::from_address(item.segment()), *item.payload::<CommitTimeChanges<T>>()) };
+        let pin = Pin::new();
+        let snapshot = segment.cell.load();
+        // SAFETY: the value of a segment with conditions is one number, which is never torn, and the pin was pinned before.
+        unsafe { changes.hold_of(T::Cell::view(&snapshot, &pin)) }
+    }
+
+    /// Saves the pending write of a segment, for the object's [`Object::save`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn save(item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            match item.tag() {
+                tag::VALUE => saver.value(T::Cell::pending(&*item.payload::<Pending<T>>())),
+                _ => saver.plain(&*item.payload::<CommitTimeChanges<T>>()),
+            }
+        }
+    }
+
+    /// Gives an item a saved write again, or none, for the object's [`Object::restore`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`save`](Self::save).
+    pub unsafe fn restore(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: as for `save`.
+        unsafe {
+            if item.tag() == tag::CHANGES {
+                let _ = item.take_payload::<CommitTimeChanges<T>>();
+            } else if let Some(pending) = item.take_payload::<Pending<T>>() {
+                T::Cell::discard(pending, pin);
+            }
+        }
+        if let Some(saved) = saved {
+            // SAFETY: the caller's promise; the payload has been taken out.
+            unsafe { item.put_back(saved) };
+        }
+    }
+
+    /// Discards the pending write of a segment, for the object's [`Object::undo`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    #[inline]
+    pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
+        if item.tag() == tag::VALUE {
+            // SAFETY: as for `install`.
+            unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! An index of a list whose elements have addresses: by a filter while there are few, by a map once there are many.
+//!
+//! Most attempts touch few segments, and most lookups find nothing. Then one bit tells. Where it does not, the list is
+//! searched from its beginning.
+
+use crate::memory::address_map::{AddressMap, spread};
+
+/// Number of elements up to which the list is searched.
+pub(crate) const FEW: usize = if cfg!(test) { 4 } else { 16 };
+
+#[derive(Debug)]
+pub(crate) struct AddressIndex {
+    /// A bit for each element's address; several addresses may share one. All bits, once the elements are in the map.
+    filter: u64,
+    /// True if all elements are in the map.
+    is_mapped: bool,
+    map: AddressMap,
+}
+
+impl AddressIndex {
+    /// Makes an index of an empty list. `slots`, a power of two, is the size of the map at first.
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { filter: 0, is_mapped: false, map: AddressMap::new(slots) }
+    }
+
+    /// The list has been emptied.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.filter = 0;
+        if self.is_mapped {
+            self.is_mapped = false;
+            self.map.clear();
+        }
+    }
+
+    #[inline(always)]
+    fn bit(address: usize) -> u64 {
+        1 << (spread(address) >> 58)
+    }
+
+    /// Returns the position of the element with an address in the list, which has `len` elements. `address_of` returns the
+    /// address of the element at a position.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        address: usize,
+        len: usize,
+        address_of: impl Fn(usize) -> usize + Copy,
+    ) -> Option<u32> {
+        if self.filter & Self::bit(address) == 0 { None } else { self.search(address, len, address_of) }
+    }
+
+    #[inline(never)]
+    fn search(&self, address: usize, len: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
+        if self.is_mapped {
+            self.map.find(address, address_of)
+        } else {
+            (0..len).find(|at| address_of(*at) == address).map(|at| at as u32)
+        }
+    }
+
+    /// As [`find`](Self::find). If there is no such element, the caller adds it to the end of the list.
+    #[inline(always)]
+    pub(crate) fn find_or_enter(
+        &mut self,
+        address: usize,
+        len: usize,
+        address_of: impl Fn(usize) -> usize + Copy,
+    ) -> Option<u32> {
+        let bit = Self::bit(address);
+        if self.filter & bit != 0 {
+            return self.search_or_enter(address, len, address_of);
+        }
+        self.filter |= bit;
+        None
+    }
+
+    #[inline(never)]
+    fn search_or_enter(
+        &mut self,
+        address: usize,
+        len: usize,
+        address_of: impl Fn(usize) -> usize + Copy,
+    ) -> Option<u32> {
+        if !self.is_mapped && len >= FEW {
+            for at in 0..len {
+                // An address is in the list once.
+                let _ = self.map.find_or_enter(address_of(at), address_of);
+            }
+            (self.filter, self.is_mapped) = (u64::MAX, true);
+        }
+        if self.is_mapped {
+            self.map.find_or_enter(address, address_of).ok()
+        } else {
+            self.search(address, len, address_of)
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_however_many_there_are_and_after_clearing() {
+        let addresses: Vec<usize> = (0..500).map(|at| 0x7f00_0000_0000 + at * 16).collect();
+        let address_of = |at: usize| addresses[at];
+        let mut index = AddressIndex::new(4);
+        for count in [1, FEW - 1, FEW, FEW + 1, 64, 65, 500, 2] {
+            for len in 0..count {
+                assert_eq!(index.find(addresses[len], len, address_of), None, "{len} of {count}");
+                assert_eq!(index.find_or_enter(addresses[len], len, address_of), None, "{len} of {count}");
+                for at in [0, len / 2, len] {
+                    assert_eq!(index.find(addresses[at], len + 1, address_of), Some(at as u32));
+                    assert_eq!(index.find_or_enter(addresses[at], len + 1, address_of), Some(at as u32));
+                }
+            }
+            index.clear();
+        }
+    }
+}
