@@ -9,7 +9,7 @@ use crate::layout::{
     u32_at, u64_at, u128_at,
 };
 use crate::shared::Shared;
-use crate::storage::{Storage, read_full, with_retries, write_all};
+use crate::storage::{Storage, create_new, read_full, with_retries, write_all};
 use crate::{Failure, OpenError};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
@@ -156,7 +156,7 @@ impl Catalog {
             return Err(("write", io::Error::new(io::ErrorKind::FileTooLarge, "the catalog is too large")));
         }
         let temporary = format!("{CATALOG}{TEMPORARY}");
-        storage.create(&temporary).map_err(|error| ("create", error))?;
+        create_new(storage, &temporary).map_err(|error| ("create", error))?;
         write_all(storage, &temporary, 0, &bytes).map_err(|error| ("write", error))?;
         storage.sync(&temporary).map_err(|error| ("sync", error))?;
         storage.rename(&temporary, CATALOG).map_err(|error| ("rename", error))?;

@@ -17,7 +17,7 @@ use crate::recovery::checkpoint::{
     BLOCK_HEADER, BlockHeader, CheckpointHeader, END_BYTES, END_MAGIC, ROWS_MAGIC,
 };
 use crate::shared::{Claim, Shared};
-use crate::storage::write_all;
+use crate::storage::{create_new, write_all};
 use crate::{CheckpointError, Log};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
@@ -99,7 +99,7 @@ impl Log {
 
 impl CheckpointWriter {
     fn create(&mut self) -> Result<(), CheckpointError> {
-        let created = self.claim.storage().create(&self.temporary);
+        let created = create_new(&**self.claim.storage(), &self.temporary);
         created.map_err(|error| CheckpointError::io("create", &self.temporary, 0, error))?;
         let header = CheckpointHeader {
             number: self.number,

@@ -8,7 +8,7 @@ use crate::layout::{
     segment_name, split_record,
 };
 use crate::shared::Shared;
-use crate::storage::{Storage, write_all};
+use crate::storage::{Storage, create_new, write_all};
 use crate::{Failure, Mode, Options};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::{self, Instant};
@@ -68,7 +68,7 @@ impl OpenSegment {
             let temporary = temporary.clone();
             move |error| (operation, temporary, error)
         };
-        storage.create(&temporary).map_err(failed("create"))?;
+        create_new(storage, &temporary).map_err(failed("create"))?;
         write_all(storage, &temporary, 0, &header.encode()).map_err(failed("write"))?;
         storage.sync(&temporary).map_err(failed("sync"))?;
         storage.rename(&temporary, &name).map_err(failed("rename"))?;

@@ -102,6 +102,17 @@ pub trait Storage: Send + Sync + 'static {
     fn sync_directory(&self) -> io::Result<()>;
 }
 
+/// Creates an empty file under a name that no other file has on the device, either. Otherwise a loss of power could leave the older file
+/// under this name, and with a later renaming in the place of the new one.
+pub(crate) fn create_new(storage: &dyn Storage, name: &str) -> io::Result<()> {
+    match storage.delete(name) {
+        Ok(()) => storage.sync_directory()?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    storage.create(name)
+}
+
 /// Writes all of `bytes`, however many steps the storage makes of it.
 pub(crate) fn write_all(
     storage: &dyn Storage,
@@ -168,7 +179,7 @@ pub(crate) fn copy(
 ) -> Result<(), CopyError> {
     let failed = |at, offset, error| CopyError { at, offset, error };
     let write_failed = |offset| move |error| failed(CopyFault::Write, offset, error);
-    to.create(new_name).map_err(write_failed(0))?;
+    create_new(to, new_name).map_err(write_failed(0))?;
     let mut buffer = vec![0; COPIED_BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX))];
     let mut offset = 0;
     while offset < bytes {

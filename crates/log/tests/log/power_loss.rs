@@ -293,3 +293,31 @@ fn what_was_acknowledged_survives_every_crash_and_no_batch_is_half_there() {
         Run::new(seed).run();
     }
 }
+
+/// A file that could not be written is followed by another one under its name. The name of the second one may be lost, and its renaming
+/// may not (seed 8425).
+#[test]
+fn a_file_that_failed_never_takes_the_place_of_the_next_one() {
+    let mut followed = 0;
+    for (failing, breaking) in (1..24).flat_map(|failing| (1..8).map(move |breaking| (failing, breaking))) {
+        for seed in 0..300 {
+            let storage = Arc::new(Faulty::new(seed));
+            let opened = Log::open(storage.clone(), Options::default()).unwrap();
+            let (log, mut logger) = opened.start_without_thread(Box::new(Clock::new(1))).unwrap();
+            log.put_catalog(engine::table(0)).unwrap();
+            logger.step();
+            storage.plan(storage.operations() + failing, Fault::Error(io::ErrorKind::Other));
+            let checkpoint = log.begin_checkpoint(1).and_then(|writer| writer.finish());
+            if checkpoint.is_ok() || log.failure().is_some() || !storage.files().contains_key("catalog.tmp") {
+                continue;
+            }
+            followed += 1;
+            storage.plan(storage.operations() + breaking, Fault::Broken);
+            let _ = log.put_catalog(engine::table(1));
+            let opened = Log::open(Arc::new(storage.power_loss(seed)), Options::default());
+            let reason = opened.err().map(|error| error.to_string());
+            assert_eq!(reason, None, "operation {failing} failed, {breaking} was the last one, seed {seed}");
+        }
+    }
+    assert!(followed > 100, "a change of the catalog that failed is followed by another one");
+}
