@@ -33,6 +33,7 @@ pub use features::snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
     SnapshotReader, SnapshotReport, Sweep,
 };
+pub use features::stamp::{CommitStamp, CommitSteps, Committing};
 pub use features::waiting::{TransactFuture, WatchedNodes};
 pub use features::{deferred, graph, history, operations, region};
 pub use kernel::abort::{
@@ -40,7 +41,7 @@ pub use kernel::abort::{
     RollbackReason,
 };
 pub use kernel::attempt::{Attempt, WorkerId};
-pub use kernel::commit::{CommitStamp, CommitSteps, Committing, OneByOne, Prepared};
+pub use kernel::commit::{OneByOne, Prepared};
 pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::engine::{Engine, EngineId};
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};

@@ -8,9 +8,9 @@
 
 use crate::features::end_hooks::EndHooks;
 use crate::features::snapshot::{Announcement, Snapshots};
+use crate::features::stamp::{CommitStamp, Commits};
 use crate::kernel::abort::Error;
 use crate::kernel::attempt::Attempt;
-use crate::kernel::commit::{CommitStamp, Commits};
 use crate::kernel::engine::Engine;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -164,11 +164,11 @@ impl<P: Protocol> Attempt<P> {
     /// True if the caller of a transaction with this profile is told when the log says so.
     fn asks_the_log(&self, profile: &Profile) -> bool {
         let is_asked = |logging: &Logging| logging.durability == Durability::OfDatabase;
-        profile.durability == Durability::OfDatabase && self.logging.as_deref().is_some_and(is_asked)
+        profile.durability == Durability::OfDatabase && self.features.logging.as_deref().is_some_and(is_asked)
     }
 
     fn snapshots(&self) -> Option<&Arc<Snapshots>> {
-        Some(self.announcement.as_ref()?.snapshots())
+        Some(self.features.announcement.as_ref()?.snapshots())
     }
 
     /// Waits until what it has seen and done is durable, as far as its caller wants to know. It is closed.
@@ -177,8 +177,8 @@ impl<P: Protocol> Attempt<P> {
         let epoch = self.epoch();
         // Where nobody waits for the device, one that has only read has nothing to ask.
         if self.asks_the_log(&self.profile)
-            && (self.has_written || self.awaits_device(&self.profile))
-            && let Some(logging) = &mut self.logging
+            && (self.features.has_written || self.awaits_device(&self.profile))
+            && let Some(logging) = &mut self.features.logging
         {
             let acknowledged = logging.log.acknowledge(epoch);
             acknowledged.map_err(|reason| NotDurable { reason, has_committed: true })?;
@@ -192,8 +192,9 @@ impl<P: Protocol> Attempt<P> {
     /// As [`acknowledge_now`](Self::acknowledge_now), as a future. `None` if there is nothing to wait for, and the caller is told at once.
     fn answer(&self) -> Option<Answer> {
         let (epoch, snapshots) = (self.epoch(), self.snapshots()?.clone());
-        let has_asked = self.asks_the_log(&self.profile) && (self.has_written || snapshots.awaits_device());
-        let logging = self.logging.as_ref().filter(|_| has_asked);
+        let has_asked =
+            self.asks_the_log(&self.profile) && (self.features.has_written || snapshots.awaits_device());
+        let logging = self.features.logging.as_ref().filter(|_| has_asked);
         let Some(until) = logging.and_then(|logging| logging.log.acknowledgement(epoch)) else {
             snapshots.tell(epoch);
             return None;
@@ -208,6 +209,7 @@ impl<P: Protocol> Attempt<P> {
     /// The work that is left to do after its commit.
     pub(crate) fn acknowledgement(&self) -> Acknowledgement {
         let later = self
+            .features
             .logging
             .as_ref()
             .map(|logging| Later { followers: logging.log.followers(), epoch: self.epoch() });
@@ -216,14 +218,14 @@ impl<P: Protocol> Attempt<P> {
 
     /// The way to hear when the commit that comes next is on the device, if nobody waits for that.
     pub(crate) fn later(&self) -> Option<Later> {
-        let logging = self.logging.as_ref().filter(|_| !self.awaits_device(&self.profile))?;
+        let logging = self.features.logging.as_ref().filter(|_| !self.awaits_device(&self.profile))?;
         // Up to the last record that will have been appended then.
         Some(Later { followers: logging.log.followers(), epoch: u64::MAX })
     }
 
     /// As [`Worker::acknowledge`], for the only attempt of a transaction.
     pub(crate) fn acknowledge(&mut self) -> AttemptOutcome {
-        match &self.logging {
+        match &self.features.logging {
             None => AttemptOutcome::Done,
             Some(_) => {
                 self.acknowledge_now().map_or_else(AttemptOutcome::NotDurable, |()| AttemptOutcome::Done)
@@ -243,7 +245,7 @@ impl<P: Protocol> Worker<P> {
     /// True if a transaction that may write need not wait for room in the log. It need not if the log takes no more: then it may
     /// only read.
     pub(crate) fn has_room_in_log(&self, profile: &Profile) -> bool {
-        match &self.attempt.logging {
+        match &self.attempt.features.logging {
             Some(logging) if !profile.only_reads() => logging.log.has_room().unwrap_or(true),
             _ => true,
         }
@@ -251,7 +253,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Notes the reason for which the log has no room for the next transaction, if it has none.
     pub(crate) fn set_refusal(&mut self, refusal: Option<String>) {
-        if let Some(logging) = &mut self.attempt.logging {
+        if let Some(logging) = &mut self.attempt.features.logging {
             logging.refusal = refusal;
         }
     }
@@ -259,7 +261,7 @@ impl<P: Protocol> Worker<P> {
     /// Sets when the callers of its transactions are told that they have committed. A [`Profile`] may promise less for one
     /// transaction. Without a log it has no effect.
     pub fn set_durability(&mut self, durability: Durability) {
-        if let Some(logging) = &mut self.attempt.logging {
+        if let Some(logging) = &mut self.attempt.features.logging {
             logging.durability = durability;
         }
     }
@@ -273,7 +275,7 @@ impl<P: Protocol> Worker<P> {
     /// Waits until the log has room, before a transaction that may write.
     #[inline(always)]
     pub(crate) fn admit_to_log(&mut self, profile: &Profile) {
-        if let Some(logging) = &mut self.attempt.logging
+        if let Some(logging) = &mut self.attempt.features.logging
             && !profile.only_reads()
         {
             wait_for_room(logging);
@@ -284,7 +286,7 @@ impl<P: Protocol> Worker<P> {
     #[inline(always)]
     pub(crate) fn acknowledge<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
         // A body's own error tells what it has read, as a result does.
-        if self.attempt.logging.is_some() && matches!(result, Ok(_) | Err(Error::Rollback(_))) {
+        if self.attempt.features.logging.is_some() && matches!(result, Ok(_) | Err(Error::Rollback(_))) {
             let acknowledged = self.attempt.acknowledge_now();
             if let (Ok(_), Err(failure)) = (&result, acknowledged) {
                 return Err(Error::NotDurable(failure));

@@ -85,7 +85,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn end_hooks(&mut self) -> &mut EndHooks {
         // A region may be cut off, and its memory of the hook with it.
         region::abort::<UNFIT>();
-        self.0.attempt.end_hooks.get_or_insert_default()
+        self.0.attempt.features.end_hooks.get_or_insert_default()
     }
 
     /// Has a closure called once when the transaction has committed: its writes are visible, and nothing is held any more. Not
@@ -122,7 +122,7 @@ impl<P: Protocol> Transaction<'_, P> {
 impl<P: Protocol> Worker<P> {
     /// Drops the hooks of an attempt that is followed by another one.
     pub(crate) fn forget_hooks(&mut self) {
-        if let Some(hooks) = self.attempt.end_hooks.take() {
+        if let Some(hooks) = self.attempt.features.end_hooks.take() {
             hooks.forget();
         }
     }
@@ -130,7 +130,7 @@ impl<P: Protocol> Worker<P> {
     /// Ends a transaction that has hooks, and waits until its result is durable. Nothing is held.
     #[cold]
     pub(crate) fn end_with_hooks<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
-        let mut hooks = self.attempt.end_hooks.take().unwrap_or_default();
+        let mut hooks = self.attempt.features.end_hooks.take().unwrap_or_default();
         Panics::passing_on(|panics| {
             hooks.run_at_end(result.is_ok(), panics);
             let result = self.acknowledge(result);
@@ -145,7 +145,7 @@ impl<P: Protocol> Worker<P> {
     /// Runs the hooks of a transaction that a panic ends, which is passed on afterwards.
     #[cold]
     pub(crate) fn end_by_panic(&mut self) {
-        if let Some(mut hooks) = self.attempt.end_hooks.take() {
+        if let Some(mut hooks) = self.attempt.features.end_hooks.take() {
             outside(|| run(&mut hooks.on_abort, &mut Panics::default()));
             hooks.forget();
         }
@@ -155,7 +155,7 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends a transaction that has this attempt only, by a commit or a rollback, and runs its hooks.
     pub(crate) fn end_alone(self, commits: bool, end: impl FnOnce(Self) -> AttemptOutcome) -> AttemptOutcome {
-        let Some(mut hooks) = self.attempt.end_hooks.take() else { return end(self) };
+        let Some(mut hooks) = self.attempt.features.end_hooks.take() else { return end(self) };
         let later = self.attempt.later();
         let ended = catch_unwind(AssertUnwindSafe(|| end(self)));
         let is_durable = commits && matches!(ended, Ok(AttemptOutcome::Done));
@@ -185,7 +185,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the hooks of a transaction whose only attempt was dropped.
     #[cold]
     pub(crate) fn end_dropped(&mut self) {
-        if let Some(mut hooks) = self.attempt.end_hooks.take() {
+        if let Some(mut hooks) = self.attempt.features.end_hooks.take() {
             outside(|| run(&mut hooks.on_abort, &mut Panics::default()));
             hooks.forget();
         }

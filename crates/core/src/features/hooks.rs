@@ -6,7 +6,9 @@
 //! protocol has released its own; if it does not, the effects are taken back first, the last one first.
 
 use crate::features::region::UNFIT;
+use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
@@ -73,28 +75,40 @@ impl Hooks {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
+    fn hooks(&mut self) -> &mut Lists {
+        self.attempt.hears.add(Moments::ENDED);
+        self.attempt.features.savepoints.hooks.lists()
+    }
+
     /// Has `undo` called if the attempt does not commit, or if the [part](crate::Transaction::savepoint) of its body is undone
     /// in which an operation has had an effect at once. The last effect is taken back first, and all before any lock is
     /// released. A panic is contained.
     pub fn on_undo(&mut self, undo: impl FnOnce() + 'static) {
         region::abort::<UNFIT>();
-        self.attempt.savepoints.hooks.lists().undos.push(Box::new(undo));
+        self.hooks().undos.push(Box::new(undo));
     }
 
     /// Has `end` called when the attempt has committed (true) or not, and the protocol has released its locks.
     pub fn at_end(&mut self, end: impl FnOnce(bool) + 'static) {
         region::abort::<UNFIT>();
-        self.attempt.savepoints.hooks.lists().ends.push(Box::new(end));
+        self.hooks().ends.push(Box::new(end));
     }
 
     /// Returns the number of the attempt as the owner of a datatype's locks, never 0. No other attempt that may hold any has it:
     /// those of one worker have the same, one after the other, but one that was leaked keeps it, with its locks, for ever.
     pub fn owner(&mut self) -> u64 {
-        let owner = &mut self.attempt.savepoints.hooks.lists().owner;
+        let owner = &mut self.attempt.features.savepoints.hooks.lists().owner;
         if *owner == 0 {
             // Relaxed: only uniqueness matters.
             *owner = OWNERS.fetch_add(1, Ordering::Relaxed) + 1;
         }
         *owner
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// True if a datatype with concurrency control of its own takes part: [`ObjectAccess::on_undo`], [`ObjectAccess::at_end`].
+    pub fn has_hooks(&self) -> bool {
+        self.features.savepoints.hooks.are_any()
     }
 }

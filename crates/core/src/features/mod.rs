@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub mod graph;
 pub mod history;
 pub(crate) mod hooks;
+pub(crate) mod moments;
 pub mod operations;
 pub(crate) mod pieces;
 pub(crate) mod recorded;
@@ -17,5 +18,7 @@ pub(crate) mod session;
 #[cfg(feature = "serde")]
 pub(crate) mod shown;
 pub(crate) mod snapshot;
+pub(crate) mod stamp;
+pub(crate) mod state;
 pub(crate) mod unacknowledged;
 pub(crate) mod waiting;

@@ -190,15 +190,15 @@ impl<P: Protocol> Pieces<'_, P> {
         is_last: bool,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        self.worker.attempt.piece = match (self.has_committed, is_last) {
+        self.worker.attempt.features.piece = match (self.has_committed, is_last) {
             (false, true) => Piece::Only,
             (false, false) => Piece::First,
             (true, false) => Piece::Middle,
             (true, true) => Piece::Last,
         };
         if self.is_ordered {
-            self.worker.attempt.piece_ranks = ranks;
-            self.worker.attempt.ends_later = is_last;
+            self.worker.attempt.features.piece_ranks = ranks;
+            self.worker.attempt.features.ends_later = is_last;
         }
         let result = self.worker.try_transact_as(profile, body);
         if result.is_ok() {
@@ -213,7 +213,7 @@ impl<P: Protocol> Pieces<'_, P> {
 
 impl<P: Protocol> Drop for Pieces<'_, P> {
     fn drop(&mut self) {
-        self.worker.attempt.piece = Piece::Whole;
+        self.worker.attempt.features.piece = Piece::Whole;
         if self.is_ordered {
             self.worker.end_ordered_pieces();
             if self.has_committed {
@@ -230,7 +230,7 @@ impl<P: Protocol> Drop for Pieces<'_, P> {
 impl<P: Protocol> Transaction<'_, P> {
     /// True if transactions run that the analysis does not know: a transaction must not be in pieces then.
     pub fn must_be_whole(&self) -> bool {
-        let announcement = self.0.attempt.announcement.as_ref();
+        let announcement = self.0.attempt.features.announcement.as_ref();
         announcement.is_some_and(|announcement| announcement.snapshots().has_whole())
     }
 }
@@ -242,12 +242,24 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline(never)]
     pub(crate) fn announce_piece(&mut self) -> bool {
         let attempt = &mut *self.attempt;
-        let Some(announcement) = &mut attempt.announcement else { return true };
-        if attempt.piece == Piece::First && !announcement.begin_pieces() {
+        let Some(announcement) = &mut attempt.features.announcement else { return true };
+        if attempt.features.piece == Piece::First && !announcement.begin_pieces() {
             let _ = self.stop(Stop::Lost(ConflictReport::at_gate()));
             return false;
         }
         true
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Counts a commit that may be that of a piece.
+    pub(crate) fn count_piece(&self) {
+        if self.attempt.features.piece.goes_on() {
+            self.counters().count(const { Counter::PIECES.place::<P>() });
+        } else if !self.attempt.features.ends_later {
+            // One that ends later is counted when it has ended.
+            self.slot.counters.commit();
+        }
     }
 }
 
@@ -257,8 +269,15 @@ impl<P: Protocol> Attempt<P> {
     /// validated.
     #[inline(always)]
     pub fn draw_stamp_of_reads(&mut self) {
-        if P::ALLOWS_CHOPPING && self.piece.goes_on() {
+        if P::ALLOWS_CHOPPING && self.features.piece.goes_on() {
             self.draw_stamp();
         }
+    }
+
+    /// The ranks of the attempt's piece, if its protocol [orders](PieceOrder) pieces and this one may conflict with those of other
+    /// transactions.
+    #[inline(always)]
+    pub fn piece_ranks(&self) -> Option<PieceRanks> {
+        self.features.piece_ranks
     }
 }

@@ -133,7 +133,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn record_change(&mut self, id: ItemId) {
         // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
-        if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.savepoints.any {
+        if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.features.savepoints.any {
             self.record_own(id, Log::change);
         }
     }
@@ -232,7 +232,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Records that an insertion found its key free. The key's record is in the index, locked by this attempt.
     pub fn record_free_key(&mut self, meta: &ObjectMeta, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
         self.record_place();
-        let has_parts = self.attempt.savepoints.any;
+        let has_parts = self.attempt.features.savepoints.any;
         let can_defer = self.attempt.can_defer();
         if let Some(log) = self.attempt.log() {
             let recorded = log.recorded_key(meta, &NamedKey { key, bytes });
@@ -258,7 +258,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Returns the moment at which a scan begins, if the attempt is recorded.
     #[inline]
     pub fn begin_range(&mut self) -> Option<u64> {
-        let point = self.attempt.snapshot.as_ref().map(|point| point.history());
+        let point = self.attempt.features.snapshot.as_ref().map(|point| point.history());
         self.attempt.log().map(|log| point.unwrap_or_else(|| log.stamp()))
     }
 

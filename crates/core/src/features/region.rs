@@ -35,7 +35,9 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::counter::{Counter, CounterPlace};
 use crate::kernel::item::{Flags, Item};
 use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::slots::Moments;
 use crate::memory::pin::Pin;
+use crate::memory::users_code::Panics;
 use hotrow_sync::local;
 use hotrow_sync::region::{self, Abort};
 use hotrow_sync::spin::Pauses;
@@ -287,7 +289,7 @@ impl<P: Protocol> Attempt<P> {
     /// True if the attempt may [commit in a region](Self::commit_in_region): its pending writes can be installed there, and its commit
     /// needs no more than that.
     pub fn fits_region(&self) -> bool {
-        self.commits.is_none()
+        self.features.commits.is_none()
             && self.items.writes().iter().all(|id| {
                 let item = self.items.get(*id);
                 item.object().installs_in_regions(item)
@@ -317,26 +319,19 @@ impl<P: Protocol> Attempt<P> {
         if !self.fits_region() || self.plan_region(&word).is_err() {
             return Err(Abort::Explicit(UNFIT));
         }
-        let mut held_back = std::mem::take(&mut self.held_back);
+        let mut held_back = std::mem::take(&mut self.features.held_back);
         let values_max = self.items.writes().len();
-        self.records_later = !region::undoes_all_memory();
+        self.features.records_later = !region::undoes_all_memory();
         let work = || {
             self.check_plan(&word);
             let valid = validate(self)?;
-            if self.settles && !self.changes_fit() {
+            if self.hears(Moments::SETTLE) && !self.changes_fit() {
                 // With locks, it is found out which one does not, and the transaction rolls back.
                 region::abort::<UNFIT>();
             }
             self.keep_planned();
-            let each = |item: &mut Item<P>| {
-                before(item);
-                if cfg!(debug_assertions) {
-                    item.mark_as(Flags::INSTALLED);
-                }
-                true
-            };
             // SAFETY: valid at one moment, at which they are also installed, once.
-            unsafe { self.install_chosen(false, each, |item| after(item, &valid)) };
+            unsafe { self.install_all(|item| before(item), |item| after(item, &valid)) };
             Ok(valid)
         };
         let result = held_back.during(values_max, || region::run(work));
@@ -346,13 +341,28 @@ impl<P: Protocol> Attempt<P> {
             self.items.writes_mut().for_each(|(_, item)| item.unmark(Flags::INSTALLED));
         }
         self.settle_plan(has_installed);
-        self.settles &= !has_installed;
-        if std::mem::take(&mut self.records_later) && has_installed {
+        if has_installed {
+            self.hears.remove(Moments::SETTLE);
+        }
+        if std::mem::take(&mut self.features.records_later) && has_installed {
             self.record_installed();
         }
         held_back.settle(has_installed, self.pin());
-        self.held_back = held_back;
+        self.features.held_back = held_back;
         result
+    }
+
+    /// Forgets all that it has done in a region that was aborted, and goes on as if it had begun just now. Most of it the abort has
+    /// undone.
+    pub(crate) fn reopen(&mut self) {
+        self.undo();
+        self.forget(&mut Panics::default());
+        self.pin().forget_kept();
+        self.features.stamp = None;
+        self.end_stamped(false);
+        if let Some(log) = &mut self.features.log {
+            log.undo_piece();
+        }
     }
 
     /// True if the changes that are made at the commit can be made to the present values.

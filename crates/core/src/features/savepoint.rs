@@ -25,10 +25,12 @@
 
 use crate::features::end_hooks::HookCounts;
 use crate::features::hooks::Hooks;
+use crate::features::state::State;
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId, Items, Payload};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kernel::worker;
 use crate::memory::arena::Arena;
@@ -219,7 +221,8 @@ fn mark_safe<P: Protocol>(items: &mut Items<P>, points: &Savepoints, safe: bool)
 
 impl<P: Protocol> Attempt<P> {
     fn open_part(&mut self) {
-        let Self { items, savepoints, end_hooks, .. } = self;
+        self.hears.add(Moments::FORGETTING);
+        let Self { items, features: State { savepoints, end_hooks, .. }, .. } = self;
         mark_safe(items, savepoints, false);
         debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
         let part = Part {
@@ -235,7 +238,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends a part whose changes stay.
     fn keep_part(&mut self) {
-        let Self { items, savepoints, pin, .. } = self;
+        let Self { items, features: State { savepoints, .. }, pin, .. } = self;
         mark_safe(items, savepoints, false);
         let Some(part) = savepoints.parts.pop() else { return };
         let inner = savepoints.saved.split_off(part.saved);
@@ -253,7 +256,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends a part whose changes are undone.
     fn undo_part(&mut self) {
-        let Self { items, savepoints, pin, end_hooks, .. } = self;
+        let Self { items, features: State { savepoints, end_hooks, .. }, pin, .. } = self;
         mark_safe(items, savepoints, false);
         let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
         savepoints.hooks.undo_since(part.effects);
@@ -271,7 +274,7 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn save(&mut self, id: ItemId) {
-        let Self { items, savepoints, arena, .. } = self;
+        let Self { items, features: State { savepoints, .. }, arena, .. } = self;
         let item = items.get(id);
         if !item.is(Flags::WRITE) {
             return;
@@ -312,10 +315,10 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
         if !self.access.is_stopped() {
             let attempt = &mut *self.access.attempt;
             if !self.succeeded {
-                attempt.is_half_changed = self.is_half_changed;
+                attempt.hears.set(Moments::HALF_CHANGED, self.is_half_changed);
             }
             // More than one only if the part has exchanged its transaction for another one.
-            while attempt.savepoints.parts.len() > self.around {
+            while attempt.features.savepoints.parts.len() > self.around {
                 if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
             }
         }
@@ -340,7 +343,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<Result<R, E>, Abort> {
         let around = self.0.begin_part()?;
         let noted = worker::is_rolling_back();
-        let is_half_changed = self.0.attempt.is_half_changed;
+        let is_half_changed = self.0.attempt.hears(Moments::HALF_CHANGED);
         let mut running =
             RunningPart { access: &mut self.0, around, noted, is_half_changed, succeeded: false };
         let result = part(running.access);
@@ -364,7 +367,8 @@ impl<P: Protocol> Transaction<'_, P> {
         second: impl FnOnce(&mut Self) -> Result<R, E>,
     ) -> Result<R, E> {
         let attempt = &self.0.attempt;
-        let (around, is_half_changed) = (attempt.savepoints.parts.len(), attempt.is_half_changed);
+        let (around, is_half_changed) =
+            (attempt.features.savepoints.parts.len(), attempt.hears(Moments::HALF_CHANGED));
         match self.savepoint(first) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(_)) => second(self),
@@ -381,15 +385,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return Err(Abort::INTERNAL);
         }
         self.settle()?;
-        if self.attempt.can_defer() && self.attempt.intentions.are_waiting() {
+        if self.attempt.can_defer() && self.attempt.features.intentions.are_waiting() {
             // Within an intention, before which others are to run.
             return Err(self.start_over(None));
         }
-        self.attempt.operations.run_at_once = true;
+        self.attempt.features.operations.run_at_once = true;
         // What would block waits from here on: the part could take the refusal for an error of its own.
-        self.attempt.graph.nonblocking = false;
+        self.attempt.features.graph.nonblocking = false;
         self.attempt.open_part();
-        Ok(self.attempt.savepoints.parts.len() - 1)
+        Ok(self.attempt.features.savepoints.parts.len() - 1)
     }
 
     /// Opens a part that no closure ends, between two statements of a [session](crate::Session).
@@ -399,7 +403,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Ends all parts but the first `around`. Their changes stay, or are undone.
     pub(crate) fn end_marks(&mut self, around: usize, keeps: bool) {
-        while self.attempt.savepoints.parts.len() > around {
+        while self.attempt.features.savepoints.parts.len() > around {
             if keeps { self.attempt.keep_part() } else { self.attempt.undo_part() }
         }
     }
@@ -408,7 +412,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// write.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn save(&mut self, id: ItemId) {
-        if self.attempt.savepoints.is_open() && !self.attempt.items.get(id).is(Flags::SAFE) {
+        if self.attempt.features.savepoints.is_open() && !self.attempt.items.get(id).is(Flags::SAFE) {
             self.attempt.save(id);
         }
     }

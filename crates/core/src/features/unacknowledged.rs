@@ -63,20 +63,20 @@ fn absence_place(meta: &ObjectMeta) -> u64 {
 impl<P: Protocol> Attempt<P> {
     /// The newest commits, if its engine has a log.
     fn newest_commits(&self) -> Option<&NewestCommits> {
-        self.announcement.as_ref()?.snapshots().newest_commits()
+        self.features.announcement.as_ref()?.snapshots().newest_commits()
     }
 
     /// The present epoch: no commit that it may have read from has a greater one.
     fn present_epoch(&self) -> u64 {
-        self.announcement.as_ref().map_or(0, |announcement| announcement.snapshots().epoch())
+        self.features.announcement.as_ref().map_or(0, |announcement| announcement.snapshots().epoch())
     }
 
     /// The epoch of its transaction, which has ended: see [`Worker::epoch`](crate::Worker::epoch).
     pub(crate) fn epoch(&self) -> u64 {
-        match (self.stamp, self.snapshot_read) {
+        match (self.features.stamp, self.features.snapshot_read) {
             // It has seen the commits with stamps below its number.
             (_, number @ 1..) => number - 1,
-            (_, 0) if self.newest_commits().is_some() && !self.has_written => self.seen,
+            (_, 0) if self.newest_commits().is_some() && !self.features.has_written => self.features.seen,
             (Some(stamp), 0) => stamp.epoch(),
             (None, 0) => self.present_epoch(),
         }
@@ -84,9 +84,9 @@ impl<P: Protocol> Attempt<P> {
 
     /// Notes the places that the commit is going to write; but the segments if it keeps versions, which notes each of them.
     pub(crate) fn note_commit(&mut self, epoch: u64) {
-        self.has_written = true;
+        self.features.has_written = true;
         let Some(newest) = self.newest_commits() else { return };
-        let (mut last_object, notes_later) = (None, self.kept.are_kept());
+        let (mut last_object, notes_later) = (None, self.features.kept.are_kept());
         for item in self.items.writes().iter().map(|id| self.items.get(*id)) {
             if !notes_later {
                 newest.note_segment(item.segment().addr().get(), epoch);
@@ -101,7 +101,7 @@ impl<P: Protocol> Attempt<P> {
     /// Notes how new the newest commit is from which the attempt, which is about to forget what it has read, may have read.
     #[inline]
     pub(crate) fn note_seen(&mut self) {
-        if self.logging.is_some() && !self.has_written && self.snapshot.is_none() {
+        if self.features.logging.is_some() && !self.features.has_written && self.features.snapshot.is_none() {
             self.note_seen_now();
         }
     }
@@ -116,13 +116,13 @@ impl<P: Protocol> Attempt<P> {
         let seen = segments.chain(absences).map(|place| newest.of(place)).max().unwrap_or(0);
         // The effects of datatypes with concurrency control of their own have no places.
         let elsewhere = if self.has_hooks() { self.present_epoch() } else { 0 };
-        self.seen = self.seen.max(seen).max(elsewhere);
+        self.features.seen = self.features.seen.max(seen).max(elsewhere);
     }
 
     /// As [`note_seen`](Self::note_seen), for a segment that was read just now and of which the attempt keeps no trace.
     #[inline]
     pub(crate) fn note_seen_segment(&mut self, address: usize) {
-        if self.logging.is_some() {
+        if self.features.logging.is_some() {
             self.note_seen_at(segment_place(address));
         }
     }
@@ -130,7 +130,7 @@ impl<P: Protocol> Attempt<P> {
     /// As [`note_seen_segment`](Self::note_seen_segment), for something that was found absent just now.
     #[inline]
     pub(crate) fn note_seen_absence(&mut self, meta: &ObjectMeta) {
-        if self.logging.is_some() {
+        if self.features.logging.is_some() {
             self.note_seen_at(absence_place(meta));
         }
     }
@@ -138,6 +138,6 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     fn note_seen_at(&mut self, place: u64) {
         let seen = self.newest_commits().map_or(0, |newest| newest.of(place));
-        self.seen = self.seen.max(seen);
+        self.features.seen = self.features.seen.max(seen);
     }
 }

@@ -582,14 +582,6 @@ impl<P: Protocol> Items<P> {
         self.writes.iter().map(move |id| (*id, unsafe { &mut *items.add(id.position()) }))
     }
 
-    /// Returns the item that was written as the `at`th, and its number.
-    #[inline(always)]
-    pub(crate) fn write_mut(&mut self, at: usize) -> (ItemId, &mut Item<P>) {
-        let id = self.writes[at];
-        // SAFETY: the numbers are those of items.
-        (id, unsafe { self.items.get_unchecked_mut(id.position()) })
-    }
-
     /// Marks an item as written.
     #[inline(always)]
     pub(crate) fn mark_write(&mut self, id: ItemId) -> &mut Item<P> {

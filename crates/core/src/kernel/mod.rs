@@ -12,6 +12,7 @@ pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod range;
 pub(crate) mod read_log;
+pub(crate) mod slots;
 pub(crate) mod statistics;
 pub(crate) mod transaction;
 pub(crate) mod wait_limit;

@@ -26,6 +26,7 @@ use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::structure::{Observed, OpenObservation, StructureChange, StructureVersion};
 use std::ptr::NonNull;
@@ -126,8 +127,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ) -> Result<bool, Abort> {
         // Whatever is kept after this belongs to this observation, if to any.
         self.attempt.end_observation();
-        if !P::TRACKS_READS || self.attempt.reads_otherwise {
-            if self.attempt.is_noted() && !self.watch_node(observed) {
+        if !P::TRACKS_READS || self.attempt.hears(Moments::READ_APART) {
+            if self.attempt.hears(Moments::READ) && !self.watch_node(observed) {
                 return Ok(false);
             }
             if !self.keeps_observations() {
@@ -170,7 +171,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// reads.
     #[inline(always)]
     pub fn may_refuse_observations(&self) -> bool {
-        P::LOCKS_RANGES || self.attempt.watch.is_some()
+        P::LOCKS_RANGES || self.attempt.features.watch.is_some()
     }
 
     /// Keeps what the object saw in the part of the node that it has observed last. If the node changes, the object can
@@ -298,7 +299,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         observed: Observed,
         reason: Reason,
     ) -> Abort {
-        if self.attempt.graph.has_blocked {
+        if self.attempt.features.graph.has_blocked {
             return Abort::INTERNAL;
         }
         let number = self.attempt.enter_lost(observed, NonNull::from(object));

@@ -2,7 +2,7 @@
 //! built on ([`ObjectAccess`]).
 
 use crate::features::conflicts::ConflictReport;
-use crate::features::deferred::{Execution, line_up_early};
+use crate::features::deferred::Execution;
 use crate::features::durability::NotDurable;
 use crate::features::recorded::LOADED;
 use crate::features::waiting::Waiting;
@@ -14,6 +14,7 @@ use crate::kernel::item::{Flags, ItemId, TouchedSegment};
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::read_log::LoggedReads;
+use crate::kernel::slots::{Moments, Slots};
 use crate::memory::pin::Pin;
 use crate::memory::retained::{Told, is_anybody_told, told_cause};
 use crate::memory::structure::StructureChange;
@@ -44,7 +45,7 @@ pub use handle::{ContextAccess, Transaction};
 pub struct ObjectAccess<'w, P: Protocol> {
     pub(crate) protocol: &'w P,
     pub(crate) attempt: &'w mut Attempt<P>,
-    slot: &'w WorkerSlot<P>,
+    pub(crate) slot: &'w WorkerSlot<P>,
     /// The engine while the attempt can commit; 0, which no object has, once it cannot. So one comparison at the start
     /// of each operation finds both a foreign object and a stopped attempt.
     pub(crate) engine: EngineId,
@@ -160,11 +161,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         profile::attempt_begins();
         label("begin");
         charge(Work::Attempt);
-        if attempt.snapshot.is_none() {
+        if !attempt.hears(Moments::ALONE) {
             protocol.begin(attempt);
-            if attempt.can_defer() && !attempt.footprint.is_empty() {
-                line_up_early(protocol, attempt);
-            }
+            P::began(protocol, attempt);
         }
         label("body");
         Self::of(protocol, engine, attempt, slot, describe, true)
@@ -258,7 +257,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     fn is_told(&self) -> bool {
         is_anybody_told()
             && self.attempt.holder.is_told()
-            && !(P::ALLOWS_CHOPPING && self.attempt.piece.is_later())
+            && !(P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later())
     }
 
     #[cold]
@@ -411,7 +410,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return match self.own_write(touched.segment()) {
                 Some(id) => Ok(ReadValue::Own(id)),
                 None => {
-                    let value = if self.attempt.is_noted() {
+                    let value = if self.attempt.hears(Moments::READ) {
                         // SAFETY: the caller's promise.
                         unsafe { self.load_recorded(touched, load) }
                     } else {
@@ -433,7 +432,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.note_read(id);
             id
         };
-        let result = if self.attempt.reads_otherwise {
+        let result = if self.attempt.hears(Moments::READ_APART) {
             self.refuse_on_snapshot(touched.object().meta())?;
             self.read_noted(id, Look::Read, load)
         } else {
@@ -520,7 +519,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return Ok((id, None));
         }
         self.note_read(id);
-        let result = if self.attempt.reads_otherwise {
+        let result = if self.attempt.hears(Moments::READ_APART) {
             self.read_noted(id, Look::ReadForUpdate, load)
         } else {
             self.protocol.read_for_update(self.attempt, id, load)
@@ -631,7 +630,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
-        let result = if self.attempt.reads_otherwise {
+        let result = if self.attempt.hears(Moments::READ_APART) {
             self.read_noted(id, Look::Peek, load)
         } else {
             self.protocol.peek(self.attempt, id, load)
@@ -652,7 +651,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
-        let result = if self.attempt.reads_otherwise {
+        let result = if self.attempt.hears(Moments::READ_APART) {
             if self.attempt.can_defer()
                 && self.attempt.is_recorded()
                 && self.attempt.items.get(id).is(Flags::WRITE)

@@ -9,7 +9,8 @@ use crate::features::conflicts::{ConflictReport, KnownOrigins, Origin};
 use crate::features::events::Events;
 use crate::features::operations::Deferred;
 use crate::features::pieces::{Piece, PieceOrder, WholeGuard};
-use crate::features::snapshot::{Announcement, ReadPoint, SnapshotKind};
+use crate::features::snapshot::{ReadPoint, SnapshotKind};
+use crate::features::state::State;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::{Attempt, WorkerId};
 use crate::kernel::counter::{self, Counter};
@@ -130,9 +131,8 @@ impl<P: Protocol> Worker<P> {
         let id = WorkerId(slot.number);
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
-        let announcement = Announcement::new(&shared.snapshots);
-        let mut attempt =
-            Attempt::new(slot.clone(), local, shared.commits.clone(), announcement, &shared.protocol);
+        let state = State::of(&shared.snapshots, shared.commits.clone());
+        let mut attempt = Attempt::new(slot.clone(), local, state, &shared.protocol);
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);
@@ -269,7 +269,11 @@ impl<P: Protocol> Worker<P> {
         if is_reported {
             self.slot.activity.end(result.is_ok());
         }
-        if self.attempt.end_hooks.is_some() { self.end_with_hooks(result) } else { self.acknowledge(result) }
+        if self.attempt.features.end_hooks.is_some() {
+            self.end_with_hooks(result)
+        } else {
+            self.acknowledge(result)
+        }
     }
 
     /// Checks what can be checked before the first attempt, and waits until older transactions are through.
@@ -279,7 +283,7 @@ impl<P: Protocol> Worker<P> {
     #[track_caller]
     fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
         let nesting = NestingGuard::enter()?;
-        if P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
+        if P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later() {
             self.attempt.begin_transaction(None);
             return Ok(Inside { nesting, whole: None });
         }
@@ -320,8 +324,9 @@ impl<P: Protocol> Worker<P> {
     /// Excludes transactions in pieces, if there may be any and the one that begins is none.
     #[inline(always)]
     pub(crate) fn exclude_pieces(&self) -> Option<WholeGuard> {
-        let excludes =
-            P::ALLOWS_CHOPPING && self.shared.snapshots.is_chopping() && self.attempt.piece == Piece::Whole;
+        let excludes = P::ALLOWS_CHOPPING
+            && self.shared.snapshots.is_chopping()
+            && self.attempt.features.piece == Piece::Whole;
         excludes.then(|| {
             self.slot.counters.named().count(const { Counter::WHOLE.place::<P>() });
             WholeGuard::enter(&self.shared.snapshots)
@@ -345,8 +350,8 @@ impl<P: Protocol> Worker<P> {
     /// Ends a transaction in pieces under a protocol that orders them.
     pub(crate) fn end_ordered_pieces(&mut self) {
         let Self { shared, attempt, .. } = self;
-        attempt.piece_ranks = None;
-        attempt.ends_later = false;
+        attempt.features.piece_ranks = None;
+        attempt.features.ends_later = false;
         if let Some(order) = P::PieceOrder::of(&shared.protocol) {
             order.end_pieces(attempt);
         }
@@ -356,11 +361,11 @@ impl<P: Protocol> Worker<P> {
     #[cold]
     #[track_caller]
     fn open_snapshot(&mut self, profile: &Profile) {
-        if self.attempt.snapshot.is_none() {
+        if self.attempt.features.snapshot.is_none() {
             let is_strict = profile.isolation == Isolation::StrictSnapshot;
             let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
             let waits = self.attempt.awaits_device(profile);
-            self.attempt.snapshot =
+            self.attempt.features.snapshot =
                 Some(ReadPoint::open(&self.shared.snapshots, kind, waits, Location::caller()));
         }
     }
@@ -372,10 +377,10 @@ impl<P: Protocol> Worker<P> {
 
     /// Calls a function that runs a transaction on a snapshot which is open already.
     pub(crate) fn at_point<R>(&mut self, point: Arc<ReadPoint>, run: impl FnOnce(&mut Self) -> R) -> R {
-        self.attempt.snapshot = Some(point);
+        self.attempt.features.snapshot = Some(point);
         let result = run(self);
         // Where it was refused.
-        self.attempt.snapshot = None;
+        self.attempt.features.snapshot = None;
         result
     }
 
@@ -439,8 +444,8 @@ impl<P: Protocol> Worker<P> {
         describe: bool,
     ) -> ObjectAccess<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
-        attempt.is_last = is_last;
-        attempt.open(number, profile, thread, shared.recorder.get());
+        attempt.course.is_last = is_last;
+        attempt.open(number, profile, thread);
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
@@ -457,7 +462,7 @@ impl<P: Protocol> Worker<P> {
         let policy = &self.shared.policy;
         let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let describe = may_give_up || Events::want_losses();
-        if P::ALLOWS_CHOPPING && self.attempt.piece != Piece::Whole {
+        if P::ALLOWS_CHOPPING && self.attempt.features.piece != Piece::Whole {
             self.await_piece();
         }
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
@@ -570,6 +575,6 @@ impl<P: Protocol, R> Resolve<P> for Known<R> {
 impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
     fn resolve(self, attempt: &mut Attempt<P>) -> T {
-        attempt.operations.take_result(&self).expect("its intention has run, as all have")
+        attempt.features.operations.take_result(&self).expect("its intention has run, as all have")
     }
 }

@@ -30,6 +30,7 @@ use crate::kernel::abort::Abort;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::cell::{Cell as _, Plain, Value};
 use crate::memory::column::{Column, Columns};
@@ -230,7 +231,7 @@ impl<R: 'static, C: Fn(&mut R) + Send + 'static> CommitTimeChange<R> for Applied
         tx: &mut ObjectAccess<'_, P>,
     ) -> Result<CommitTimeChanges<R>, Self> {
         // The memory of a thief's attempt is dropped before its writes are installed.
-        if tx.attempt.graph.is_thief {
+        if tx.attempt.features.graph.is_thief {
             return Err(self);
         }
         let code: NonNull<dyn Fn(&mut R) + Send> = tx.keep(self.0);
@@ -394,7 +395,7 @@ impl<R> CommitTimeChanges<R> {
     }
 
     fn with<P: Protocol>(self, kind: Kind<R>, tx: &mut ObjectAccess<'_, P>) -> Self {
-        tx.attempt.settles = true;
+        tx.attempt.hears.add(Moments::SETTLE);
         let place = tx.reserve::<Change<R>>();
         // SAFETY: room for one, which nobody else has.
         unsafe { place.write(Change { kind, before: self }) };
@@ -684,14 +685,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Makes all changes at the commit, as far as that can be known to fail, or has to be done once: all that is written is locked, and
     /// nothing is logged or installed. Otherwise the attempt is stopped, and the result is false.
-    #[inline(always)]
     pub(crate) fn settle_changes(&mut self) -> bool {
-        !self.attempt.settles || self.settle_changes_now()
-    }
-
-    #[inline(never)]
-    fn settle_changes_now(&mut self) -> bool {
-        self.attempt.settles = false;
+        self.attempt.hears.remove(Moments::SETTLE);
         let settled = self.catching(|tx| {
             for at in 0..tx.attempt.items.writes().len() {
                 let id = tx.attempt.items.writes()[at];
@@ -711,13 +706,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // SAFETY: room for one, which nobody else has and nobody else drops.
         unsafe {
             place.write(value);
-            self.attempt.operations.drop_later(place);
+            self.attempt.drop_later(place);
             NonNull::new_unchecked(place)
         }
     }
 
     /// True if a part of the body is running that can be undone alone.
     pub fn is_in_part(&self) -> bool {
-        self.attempt.savepoints.is_open()
+        self.attempt.features.savepoints.is_open()
     }
 }

@@ -30,6 +30,7 @@ use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kit::segment::Segment;
 use crate::kit::segment_object::{Elements, LogSegment, Segments};
@@ -336,7 +337,7 @@ where
             if !pending {
                 tx.write_payload(id);
             }
-            tx.attempt.settles |= D::FITS.is_some() || object.log.get().is_some();
+            tx.attempt.hears.add(Moments::SETTLE.when(D::FITS.is_some() || object.log.get().is_some()));
             kept.as_mut()
         };
         Ok(change(kept.change.get_or_insert_default()))

@@ -32,23 +32,23 @@ impl<P: Protocol> Attempt<P> {
     /// Lets the attempt go on although it has lost, to learn what its transaction touches. It loses with `cause` at its end,
     /// whatever its body does.
     pub fn become_scout(&mut self, cause: ConflictCause) {
-        self.scout.get_or_insert(cause);
+        self.features.scout.get_or_insert(cause);
     }
 
     /// True if the attempt has lost, and goes on as a scout.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_scout(&self) -> bool {
-        self.scout.is_some()
+        self.features.scout.is_some()
     }
 
     /// True if `lost` is the loss with which a scout ends: its body has run to its end.
     pub fn is_end_of_scout(&self, lost: &ConflictCause) -> bool {
-        self.scout.as_ref() == Some(lost)
+        self.features.scout.as_ref() == Some(lost)
     }
 
     /// True if the attempt has made, or would have made, a segment, or a deferred operation may make one.
     pub fn may_insert(&self) -> bool {
-        self.scout_inserts || self.changes_structure() || self.will_restructure()
+        self.features.scout_inserts || self.changes_structure() || self.will_restructure()
     }
 }
 
@@ -62,13 +62,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Notes that a scout would have inserted something.
     pub fn scout_insertion(&mut self) {
-        self.attempt.scout_inserts = true;
+        self.attempt.features.scout_inserts = true;
     }
 
     /// Ends a scout.
     #[cold]
     pub(crate) fn end_scout(&mut self) {
-        if let Some(cause) = self.attempt.scout {
+        if let Some(cause) = self.attempt.features.scout {
             let _ = self.lose(cause);
         }
     }
@@ -77,14 +77,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// make no other attempt keep none.
     pub(crate) fn keep_footprint(&mut self, lost: &ConflictCause) -> Option<Pin> {
         let deferral = P::Deferral::of(self.protocol)?;
-        if self.attempt.is_last {
+        if self.attempt.course.is_last {
             return None;
         }
-        let mut footprint = std::mem::take(&mut self.attempt.footprint);
+        let mut footprint = std::mem::take(&mut self.attempt.features.footprint);
         footprint.clear();
         deferral.footprint(self.attempt, lost, &mut |item, access| footprint.push((item.touched, access)));
-        self.attempt.footprint = footprint;
-        (!self.attempt.footprint.is_empty()).then(Pin::new)
+        self.attempt.features.footprint = footprint;
+        (!self.attempt.features.footprint.is_empty()).then(Pin::new)
     }
 }
 
@@ -92,13 +92,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 #[cold]
 #[inline(never)]
 pub(crate) fn line_up_early<P: Protocol>(protocol: &P, attempt: &mut Attempt<P>) {
-    let footprint = std::mem::take(&mut attempt.footprint);
+    let footprint = std::mem::take(&mut attempt.features.footprint);
     // The caller holds the pin with which the footprint was kept, so segments and objects are in memory. The attempt has
     // a pin of its own by now.
     let items: Vec<(ItemId, Access)> =
         footprint.iter().map(|(touched, access)| (attempt.items.find_or_add(*touched), *access)).collect();
-    attempt.footprint = footprint;
-    attempt.footprint.clear();
+    attempt.features.footprint = footprint;
+    attempt.features.footprint.clear();
     if let Some(deferral) = P::Deferral::of(protocol) {
         deferral.line_up_early(attempt, &items);
     }

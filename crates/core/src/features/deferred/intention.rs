@@ -1,6 +1,7 @@
 //! An attempt's intentions: operations that have been recorded and have not run yet.
 
 use crate::features::operations::Operation;
+use crate::kernel::attempt::Attempt;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
 
@@ -128,5 +129,27 @@ impl<P: Protocol> Intentions<P> {
         self.late.clear();
         self.resolving = None;
         self.leave_structures();
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// True if an intention may add to an index or remove from it. Nobody can see that before the intention has run.
+    #[inline(always)]
+    pub fn will_restructure(&self) -> bool {
+        self.features.intentions.will_restructure()
+    }
+
+    /// True if an intention may remove from an index. Nobody can see that before the intention has run.
+    #[inline(always)]
+    pub fn will_remove(&self) -> bool {
+        self.features.intentions.will_remove()
+    }
+
+    /// Makes the attempt run its operations at once instead of deferring them, and log its reads. A protocol that defers
+    /// calls it when the attempt begins.
+    #[inline(always)]
+    pub fn run_at_once(&mut self) {
+        self.features.operations.run_at_once = true;
+        self.read_path = self.path_of_logged_reads();
     }
 }

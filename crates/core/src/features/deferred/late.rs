@@ -64,7 +64,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 return Err(self.start_over(None));
             }
             let (intention, resolved) = self.intention(None, inputs, record)?;
-            self.attempt.intentions.late.push(Late { intention, object: meta.number(), rank });
+            self.attempt.features.intentions.late.push(Late { intention, object: meta.number(), rank });
             self.leave_unsettled(meta);
             resolved
         } else {
@@ -86,20 +86,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that an intention may touch segments of this object that are not known yet: see
     /// [`settle_object`](Self::settle_object).
     pub fn leave_unsettled(&mut self, meta: &ObjectMeta) {
-        if self.defers() && !self.attempt.intentions.unsettled.contains(&meta.number()) {
-            self.attempt.intentions.unsettled.push(meta.number());
+        if self.defers() && !self.attempt.features.intentions.unsettled.contains(&meta.number()) {
+            self.attempt.features.intentions.unsettled.push(meta.number());
         }
     }
 
     /// Lines up for all known segments, and then, stage by stage, for those that late operations find. After an `Err`
     /// the attempt has been stopped.
     pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
-        let is_late = !self.attempt.intentions.late.is_empty();
+        let is_late = !self.attempt.features.intentions.late.is_empty();
         if is_late {
             self.execution.phase = Phase::CarryingOut;
             let result = self.catching(Self::resolve_all);
-            self.attempt.intentions.resolving = None;
-            self.attempt.intentions.put_in_order();
+            self.attempt.features.intentions.resolving = None;
+            self.attempt.features.intentions.put_in_order();
             result?;
         }
         self.join(None)
@@ -114,11 +114,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     #[cold]
     fn resolve_all(&mut self) -> Result<(), Abort> {
-        while let Some(rank) = self.attempt.intentions.late.iter().map(|late| late.rank).min() {
+        while let Some(rank) = self.attempt.features.intentions.late.iter().map(|late| late.rank).min() {
             self.join(Some(rank))?;
             // Most inputs are known as soon as everything has run that needs no wait.
             self.advance(false, |_| false)?;
-            while let Some(late) = self.attempt.intentions.find_late(|late| late.rank == rank) {
+            while let Some(late) = self.attempt.features.intentions.find_late(|late| late.rank == rank) {
                 self.resolve(&late)?;
             }
         }
@@ -134,7 +134,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             }
             // It depends on one of a higher rank. If that one finds no segment, no order is broken.
             let other = |other: &Late<P>| other.rank > late.rank && self.is_ready(&other.intention);
-            match self.attempt.intentions.find_late(other) {
+            match self.attempt.features.intentions.find_late(other) {
                 Some(other) => self.find_segments(&other)?,
                 None => return Err(self.out_of_order()),
             }
@@ -143,20 +143,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     fn find_segments(&mut self, late: &Late<P>) -> Result<(), Abort> {
-        let intentions = &mut self.attempt.intentions;
+        let intentions = &mut self.attempt.features.intentions;
         intentions.late.retain(|one| one.intention.operation.slot != late.intention.operation.slot);
         intentions.resolving = Some(*late);
         intentions.is_out_of_order = true;
         self.run_one(&late.intention)?;
-        self.attempt.intentions.resolving = None;
+        self.attempt.features.intentions.resolving = None;
         Ok(())
     }
 
     /// Ends an attempt in which an operation needs a result of a segment that ranks no lower.
     #[cold]
     fn out_of_order(&mut self) -> Abort {
-        let results = &self.attempt.operations.results;
-        let waiting = self.attempt.intentions.waiting.iter();
+        let results = &self.attempt.features.operations.results;
+        let waiting = self.attempt.features.intentions.waiting.iter();
         let item = waiting.filter(|one| !results.is_known(one.operation.slot)).find_map(|one| one.item);
         // The first one that has not run waits for nothing else, unless an input claims never to be known.
         self.start_over(item)
@@ -165,22 +165,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the intentions that can run at the turns that have been queued for, until `enough`; waits for turns if
     /// `wait`. False if none could run.
     fn advance(&mut self, wait: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, Abort> {
-        self.attempt.intentions.put_in_order();
-        let waiting = std::mem::take(&mut self.attempt.intentions.waiting);
+        self.attempt.features.intentions.put_in_order();
+        let waiting = std::mem::take(&mut self.attempt.features.intentions.waiting);
         let has_run = self.try_all(&waiting, wait, enough)?;
         self.release_held_back(&waiting);
-        self.attempt.intentions.waiting = waiting;
+        self.attempt.features.intentions.waiting = waiting;
         Ok(has_run)
     }
 
     /// True if a segment that is recorded now ranks too low to be queued for in order.
     pub(super) fn comes_too_late(&self, rank: u64) -> bool {
-        self.attempt.intentions.resolving.is_some_and(|late| rank < late.rank)
+        self.attempt.features.intentions.resolving.is_some_and(|late| rank < late.rank)
     }
 
     /// True if all inputs of an intention are known.
     pub(super) fn is_ready(&self, intention: &Intention<P>) -> bool {
         // SAFETY: the attempt is in progress, and it is the only user of its operations.
-        unsafe { intention.operation.is_ready(&self.attempt.operations.results) }
+        unsafe { intention.operation.is_ready(&self.attempt.features.operations.results) }
     }
 }

@@ -35,7 +35,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub fn finds_segment(&mut self, meta: &ObjectMeta) {
         self.will_change_structure(meta);
         if self.defers()
-            && let Some(last) = self.attempt.intentions.waiting.last_mut()
+            && let Some(last) = self.attempt.features.intentions.waiting.last_mut()
         {
             last.finds_segment_of = meta.number();
         }
@@ -46,7 +46,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// its own.
     #[inline]
     pub(super) fn must_follow(&self, intention: &Intention<P>, waiting: &[Intention<P>]) -> bool {
-        let Intentions { held_back, late, .. } = &self.attempt.intentions;
+        let Intentions { held_back, late, .. } = &self.attempt.features.intentions;
         if held_back.is_empty() && late.is_empty() {
             return false;
         }
@@ -58,7 +58,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     fn follows_another(&self, intention: &Intention<P>, waiting: &[Intention<P>]) -> bool {
-        let Intentions { held_back, late, .. } = &self.attempt.intentions;
+        let Intentions { held_back, late, .. } = &self.attempt.features.intentions;
         let object = self.object_of(intention);
         if late.iter().any(|late| late.object == object && late.intention.order < intention.order) {
             return true;
@@ -92,7 +92,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
             Some(item) => Some(unsafe { item.object().identify(item.segment()) }),
             // SAFETY: the attempt is in progress, and it is the only user of its operations.
-            None => unsafe { intention.operation.key_hash(&self.attempt.operations.results) },
+            None => unsafe { intention.operation.key_hash(&self.attempt.features.operations.results) },
         }
     }
 }

@@ -78,7 +78,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             item.mark_as(Flags::DEFERRED_WRITE);
         }
         item.intentions += 1;
-        if first || self.attempt.intentions.resolving.is_some() {
+        if first || self.attempt.features.intentions.resolving.is_some() {
             // SAFETY: the caller's promise. The object's type is known here: no virtual call.
             let rank = unsafe { object.rank(segment) };
             if self.comes_too_late(rank) {
@@ -125,7 +125,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.is_carrying_out() {
                 self.run_inside(&intention)?;
             } else {
-                self.attempt.intentions.waiting.push(intention);
+                self.attempt.features.intentions.waiting.push(intention);
             }
         } else {
             self.catching(|tx| tx.run_one(&intention))?;
@@ -136,7 +136,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if an intention runs that may not record others, because the attempt has lined up for everything recorded.
     #[inline(always)]
     pub(super) fn is_carrying_out(&self) -> bool {
-        self.execution.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
+        self.execution.phase == Phase::CarryingOut && self.attempt.features.intentions.resolving.is_none()
     }
 
     /// Runs an operation that an intention has recorded, at once, as a part of that intention.
@@ -172,12 +172,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     where
         W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        let was_ready = inputs.is_known(&self.attempt.operations.results);
+        let was_ready = inputs.is_known(&self.attempt.features.operations.results);
         let (operation, deferred) = self.operation(inputs, Once(work))?;
         let order = match self.execution.phase {
             // An intention that runs early, within another one, has that one's place.
             Phase::Settling => self.execution.running_place,
-            _ => self.attempt.intentions.resolving.map_or(operation.slot, |late| late.intention.order),
+            _ => {
+                self.attempt.features.intentions.resolving.map_or(operation.slot, |late| late.intention.order)
+            }
         };
         let intention = Intention { operation, item, order, was_ready, finds_segment_of: NO_OBJECT };
         Ok((intention, deferred))

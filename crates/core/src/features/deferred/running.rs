@@ -70,7 +70,7 @@ impl<P: Protocol> Transaction<'_, P> {
     pub fn defers(&self) -> bool {
         let Self(access) = self;
         access.attempt.can_defer()
-            && !access.attempt.operations.run_at_once
+            && !access.attempt.features.operations.run_at_once
             && access.execution.phase != Phase::Settling
     }
 }
@@ -86,7 +86,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub fn settle(&mut self) -> Result<(), Abort> {
         if !self.attempt.can_defer()
             || self.execution.phase != Phase::Body
-            || !self.attempt.intentions.are_waiting()
+            || !self.attempt.features.intentions.are_waiting()
         {
             return Ok(());
         }
@@ -101,7 +101,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        if self.attempt.can_defer() && self.attempt.intentions.restructured.contains(&meta.number()) {
+        if self.attempt.can_defer() && self.attempt.features.intentions.restructured.contains(&meta.number())
+        {
             self.settle()
         } else {
             Ok(())
@@ -117,7 +118,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
-        let intentions = &self.attempt.intentions;
+        let intentions = &self.attempt.features.intentions;
         if self.attempt.can_defer() && (is_named(&intentions.restructured) || is_named(&intentions.unsettled))
         {
             self.settle()
@@ -146,9 +147,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let mut settled = 0;
         let mut found = 0;
         let result = self.catching(|tx| {
-            while let Some(intention) = tx.attempt.intentions.waiting.get(settled).copied() {
+            while let Some(intention) = tx.attempt.features.intentions.waiting.get(settled).copied() {
                 // A late operation finds its segment only now, in its place, and is done at once.
-                while let Some(late) = tx.attempt.intentions.late.get(found).copied()
+                while let Some(late) = tx.attempt.features.intentions.late.get(found).copied()
                     && late.intention.order < intention.order
                 {
                     found += 1;
@@ -160,12 +161,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Ok(())
         });
         // If an intention has swapped its transaction for another one, the lists here are other ones.
-        let Intentions { waiting, late, .. } = &mut self.attempt.intentions;
+        let Intentions { waiting, late, .. } = &mut self.attempt.features.intentions;
         waiting.drain(..settled.min(waiting.len()));
         late.drain(..found.min(late.len()));
         self.execution.phase = Phase::Body;
         self.execution.running = None;
-        self.attempt.intentions.leave_structures();
+        self.attempt.features.intentions.leave_structures();
         result
     }
 
@@ -174,7 +175,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(crate) fn place(&self) -> u32 {
         match self.execution.phase {
             Phase::Settling | Phase::CarryingOut => self.execution.running_place,
-            Phase::Body => self.attempt.operations.results.count(),
+            Phase::Body => self.attempt.features.operations.results.count(),
         }
     }
 
@@ -202,14 +203,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that an intention recorded now may add to the index of this object or remove from it: see
     /// [`settle_structure`](Self::settle_structure).
     pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
-        if self.defers() && !self.attempt.intentions.restructured.contains(&meta.number()) {
-            self.attempt.intentions.restructured.push(meta.number());
+        if self.defers() && !self.attempt.features.intentions.restructured.contains(&meta.number()) {
+            self.attempt.features.intentions.restructured.push(meta.number());
         }
     }
 
     /// Notes that an intention recorded now may remove from an index.
     pub fn will_remove(&mut self) {
-        self.attempt.intentions.removes = true;
+        self.attempt.features.intentions.removes = true;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -219,10 +220,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if let Some(id) = intention.item {
             self.execution.latest = id;
         }
-        let results = self.attempt.operations.results.shared();
+        let results = self.attempt.features.operations.results.shared();
         // SAFETY: the attempt is in progress, and it is the only user of its operations. The results are its own.
         unsafe { intention.operation.run(results, self) }?;
-        self.attempt.operations.results.learn(intention.operation.slot);
+        self.attempt.features.operations.results.learn(intention.operation.slot);
         if let Some(id) = intention.item {
             self.attempt.items.get_mut(id).intentions -= 1;
         }
@@ -246,11 +247,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(crate) fn carry_out(&mut self) -> Result<(), Abort> {
         self.execution.phase = Phase::CarryingOut;
         self.catching(|tx| {
-            let waiting = std::mem::take(&mut tx.attempt.intentions.waiting);
+            let waiting = std::mem::take(&mut tx.attempt.features.intentions.waiting);
             let result = tx.carry_out_all(&waiting);
             // The list keeps its memory, but is emptied: intentions that have not run never will.
-            tx.attempt.intentions.waiting = waiting;
-            tx.attempt.intentions.waiting.clear();
+            tx.attempt.features.intentions.waiting = waiting;
+            tx.attempt.features.intentions.waiting.clear();
             result
         })
     }
@@ -258,10 +259,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn carry_out_all(&mut self, waiting: &[Intention<P>]) -> Result<(), Abort> {
         // First those that need no wait, so that they run while others are waited for.
         self.try_all(waiting, false, |_| false)?;
-        if self.attempt.intentions.held_back.is_empty() {
+        if self.attempt.features.intentions.held_back.is_empty() {
             return Ok(());
         }
-        let held_back = std::mem::take(&mut self.attempt.intentions.held_back);
+        let held_back = std::mem::take(&mut self.attempt.features.intentions.held_back);
         for at in &held_back {
             let intention = &waiting[*at as usize];
             if let Some(id) = intention.item {
@@ -270,7 +271,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.run_at_turn(intention)?;
         }
         // The list keeps its memory.
-        self.attempt.intentions.held_back = held_back;
+        self.attempt.features.intentions.held_back = held_back;
         Ok(())
     }
 
@@ -284,16 +285,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         enough: impl Fn(&Self) -> bool,
     ) -> Result<bool, Abort> {
         debug_assert!(waiting.is_sorted_by_key(|intention| intention.order));
-        self.attempt.intentions.held_back.clear();
+        self.attempt.features.intentions.held_back.clear();
         let mut has_run = false;
         for (at, intention) in waiting.iter().enumerate() {
-            if self.attempt.operations.results.is_known(intention.operation.slot) {
+            if self.attempt.features.operations.results.is_known(intention.operation.slot) {
                 continue;
             }
             if self.try_one(intention, waiting, wait)? {
                 has_run = true;
             } else {
-                self.attempt.intentions.held_back.push(at as u32);
+                self.attempt.features.intentions.held_back.push(at as u32);
             }
             if enough(self) {
                 break;
@@ -368,7 +369,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         worker::set_rollback(noted);
         match result {
             // An error that has not stopped the attempt is a rollback, or left over from another one.
-            Ok(Err(error)) if !(self.is_stopped() || self.attempt.graph.has_blocked) => {
+            Ok(Err(error)) if !(self.is_stopped() || self.attempt.features.graph.has_blocked) => {
                 let reason = if error.is_rollback() { error } else { Abort::rollback() };
                 worker::set_rollback(noted);
                 Err(self.roll_back_later(reason))

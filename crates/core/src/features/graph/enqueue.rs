@@ -178,13 +178,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_enqueuing(&mut self) -> bool {
         let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
-        if self.attempt.operations.run_at_once {
+        if self.attempt.features.operations.run_at_once {
             return false;
         }
-        if !self.attempt.graph.is_enqueuing && stealing.has_waiters(self.attempt) {
-            self.attempt.graph.is_enqueuing = true;
+        if !self.attempt.features.graph.is_enqueuing && stealing.has_waiters(self.attempt) {
+            self.attempt.features.graph.is_enqueuing = true;
         }
-        self.attempt.graph.is_enqueuing
+        self.attempt.features.graph.is_enqueuing
     }
 
     /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
@@ -198,21 +198,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.attempt.graph.nonblocking =
-            self.attempt.allows_stealing() && !self.attempt.operations.run_at_once;
+        self.attempt.features.graph.nonblocking =
+            self.attempt.allows_stealing() && !self.attempt.features.operations.run_at_once;
         let result = operation(self);
-        self.attempt.graph.nonblocking = false;
+        self.attempt.features.graph.nonblocking = false;
         match result {
             Ok(output) => {
                 // An operation that swallows the error of a part of it has not blocked.
-                self.attempt.graph.has_blocked = false;
+                self.attempt.features.graph.has_blocked = false;
                 Ok(Some(output))
             }
             Err(_)
-                if self.attempt.allows_stealing() && std::mem::take(&mut self.attempt.graph.has_blocked) =>
+                if self.attempt.allows_stealing()
+                    && std::mem::take(&mut self.attempt.features.graph.has_blocked) =>
             {
-                self.attempt.graph.is_enqueuing = true;
-                self.attempt.graph.first_would_block = self.attempt.graph.is_empty();
+                self.attempt.features.graph.is_enqueuing = true;
+                self.attempt.features.graph.first_would_block = self.attempt.features.graph.is_empty();
                 Ok(None)
             }
             Err(abort) => Err(abort),
@@ -243,14 +244,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     where
         W: FnMut(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        if by == By::Anybody && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
+        if by == By::Anybody
+            && self.attempt.features.graph.count + self.attempt.features.graph.own.len() >= OPERATIONS_MAX
+        {
             // The owner's own operations may all have to go on the board with it. Not after the key has been noted: the
             // graph forgets all keys.
             self.run_graph()?;
         }
         // Of two operations on one key, the later one is the owner's, in its turn.
-        let again = key.is_some_and(|key| self.attempt.graph.note(key));
-        let in_turn = self.attempt.graph.in_turn.contains(&meta.number());
+        let again = key.is_some_and(|key| self.attempt.features.graph.note(key));
+        let in_turn = self.attempt.features.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
         self.enqueue_operation(true, is_shared, inputs, Again(work))
     }
@@ -258,7 +261,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
     /// turns.
     pub fn keep_in_turn(&mut self, meta: &ObjectMeta) {
-        self.attempt.graph.in_turn.push(meta.number());
+        self.attempt.features.graph.in_turn.push(meta.number());
     }
 
     /// Enqueues a computation.
@@ -293,17 +296,17 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if is_shared {
             self.move_inputs(&operation);
         }
-        let graph = &self.attempt.graph;
+        let graph = &self.attempt.features.graph;
         let maker = match is_shared {
             true => Maker::Published(graph.count as u32),
             false => Maker::Own(graph.own.len() as u32),
         };
-        self.attempt.operations.results.set_maker(operation.slot, maker.number());
+        self.attempt.features.operations.results.set_maker(operation.slot, maker.number());
         if is_shared {
             self.enter_plan(Plan { operation, followers: std::ptr::null(), on_rows, by: By::Anybody });
         } else {
-            let after = self.attempt.graph.count;
-            self.attempt.graph.own.push(Own { operation, on_rows, after, was_moved: false });
+            let after = self.attempt.features.graph.count;
+            self.attempt.features.graph.own.push(Own { operation, on_rows, after, was_moved: false });
         }
         Ok(deferred)
     }
@@ -313,12 +316,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let mut each = |slot| {
             let Some(Maker::Own(at)) = self.attempt.graph_maker_of(slot) else { return };
             let at = at as usize;
-            if self.attempt.graph.own[at].on_rows {
+            if self.attempt.features.graph.own[at].on_rows {
                 // Earlier ones may be on the same key: they keep their order on the board.
-                while self.attempt.graph.own_moved < at {
-                    let before = self.attempt.graph.own_moved;
-                    self.attempt.graph.own_moved += 1;
-                    if self.attempt.graph.own[before].on_rows {
+                while self.attempt.features.graph.own_moved < at {
+                    let before = self.attempt.features.graph.own_moved;
+                    self.attempt.features.graph.own_moved += 1;
+                    if self.attempt.features.graph.own[before].on_rows {
                         self.move_own(before);
                     }
                 }
@@ -331,15 +334,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Moves an own operation to the board, behind its inputs, unless it is there.
     fn move_own(&mut self, at: usize) {
-        let own = &mut self.attempt.graph.own[at];
+        let own = &mut self.attempt.features.graph.own[at];
         if std::mem::replace(&mut own.was_moved, true) {
             return;
         }
         let Own { operation, on_rows, .. } = *own;
         // Each comes after its inputs, so this ends.
         self.move_inputs(&operation);
-        let maker = Maker::Published(self.attempt.graph.count as u32);
-        self.attempt.operations.results.set_maker(operation.slot, maker.number());
+        let maker = Maker::Published(self.attempt.features.graph.count as u32);
+        self.attempt.features.operations.results.set_maker(operation.slot, maker.number());
         let by = if on_rows { By::Owner } else { By::Anybody };
         self.enter_plan(Plan { operation, followers: std::ptr::null(), on_rows, by });
     }
@@ -348,8 +351,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn enter_plan(&mut self, plan: Plan<P>) {
         let stealing = P::Stealing::of(self.protocol).expect("operations are enqueued only to be stolen");
         let board = stealing.stealable_operations(self.attempt.worker());
-        let at = self.attempt.graph.count;
-        self.attempt.graph.count += 1;
+        let at = self.attempt.features.graph.count;
+        self.attempt.features.graph.count += 1;
         let (recorded, operation) = (plan.operation, board.operation(at));
         // SAFETY: the owner enqueues between batches: nobody can take an operation.
         *unsafe { operation.plan_mut() } = Some(plan);
@@ -371,6 +374,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 impl<P: Protocol> Attempt<P> {
     /// Returns the place of the operation that makes a result, if the result is not known yet.
     fn graph_maker_of(&self, slot: u32) -> Option<Maker> {
-        self.operations.results.unknown_maker(slot).map(Maker::numbered)
+        self.features.operations.results.unknown_maker(slot).map(Maker::numbered)
     }
 }

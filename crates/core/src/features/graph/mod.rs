@@ -64,18 +64,18 @@ impl<P: Protocol> Attempt<P> {
     /// [`would_block`](Self::would_block) at once.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn nonblocking(&self) -> bool {
-        self.graph.nonblocking
+        self.features.graph.nonblocking
     }
 
     /// Notes that an operation gave up because it would have blocked. Returns the reason to give, which is not counted.
     pub fn would_block(&mut self) -> Reason {
-        self.graph.has_blocked = true;
+        self.features.graph.has_blocked = true;
         Reason::WriteLocked
     }
 
     /// True if other workers may run operations of the attempt now, and hold locks for it.
     pub fn is_published(&self) -> bool {
-        self.graph.is_published
+        self.features.graph.is_published
     }
 }
 

@@ -142,7 +142,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn run_graph(&mut self) -> Result<(), Abort> {
         match P::Stealing::of(self.protocol) {
-            Some(stealing) if !self.attempt.graph.is_empty() => self.run_enqueued(stealing),
+            Some(stealing) if !self.attempt.features.graph.is_empty() => self.run_enqueued(stealing),
             _ => Ok(()),
         }
     }
@@ -159,8 +159,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.withdraw(board);
         }
         board.end_batch();
-        self.attempt.graph.clear();
-        self.attempt.graph.first_slot = self.attempt.operations.results.count();
+        self.attempt.features.graph.clear();
+        self.attempt.features.graph.first_slot = self.attempt.features.operations.results.count();
         result
     }
 
@@ -170,8 +170,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             stealing: NonNull::from(stealing),
             engine: self.engine(),
             slot: self.slot(),
-            results: self.attempt.operations.results.shared(),
-            stamp: self.attempt.operations.results.stamp(),
+            results: self.attempt.features.operations.results.shared(),
+            stamp: self.attempt.features.operations.results.stamp(),
             profile: *self.attempt.profile(),
             worker: self.attempt.worker(),
             recorder: self.attempt.recorder(),
@@ -180,8 +180,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         unsafe { board.begin(owner) };
         // Others may take operations only once the first one has its locks, so that they do not steal from a worker
         // that waits itself.
-        let first = self.attempt.graph.run_first();
-        let count = self.attempt.graph.count;
+        let first = self.attempt.features.graph.run_first();
+        let count = self.attempt.features.graph.count;
         let mut ahead_of = None;
         if first != 0 {
             if stealing.runs_ahead(self.attempt) {
@@ -190,10 +190,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 ahead_of = Some(stealable);
             }
             self.run_own(board, 0, Turn::Due)?;
-        } else if self.attempt.graph.first_would_block {
+        } else if self.attempt.features.graph.first_would_block {
             self.run_own_parts(0)?;
         }
-        self.attempt.graph.is_published = true;
+        self.attempt.features.graph.is_published = true;
         let stealable = match ahead_of {
             Some(stealable) => stealable,
             None => {
@@ -230,14 +230,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the owner's own operations that were enqueued before operation `at` of the board; all before `at` are
     /// finished.
     fn run_own_parts(&mut self, at: usize) -> Result<(), Abort> {
-        let results = self.attempt.operations.results.shared();
-        while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
+        let results = self.attempt.features.operations.results.shared();
+        while let Some(own) = self.attempt.features.graph.own.get(self.attempt.features.graph.own_run)
             && own.after <= at
             // SAFETY: the results are the attempt's.
-            && self.attempt.graph.is_its_turn(own, unsafe { results.as_ref() }, at)
+            && self.attempt.features.graph.is_its_turn(own, unsafe { results.as_ref() }, at)
         {
             let Own { operation, on_rows, was_moved, .. } = *own;
-            self.attempt.graph.own_run += 1;
+            self.attempt.features.graph.own_run += 1;
             if was_moved {
                 continue;
             }
@@ -295,7 +295,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the next runnable operation from `ahead` on. False if there is none.
     fn run_ahead(&mut self, board: &StealableOperations<P>, ahead: &mut usize) -> Result<bool, Abort> {
         let batch = board.batch();
-        while *ahead < self.attempt.graph.count {
+        while *ahead < self.attempt.features.graph.count {
             let at = *ahead;
             *ahead += 1;
             let operation = board.operation(at);
@@ -331,7 +331,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         ready: &mut Ready,
     ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
-        let results = self.attempt.operations.results.shared();
+        let results = self.attempt.features.operations.results.shared();
         // SAFETY: taken, or nobody else can take it.
         let plan = unsafe { operation.plan() };
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows && at != 0;
@@ -392,7 +392,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         adopted.map_err(|lost| {
             // The next attempt meets no changes but its own.
-            self.attempt.operations.has_lost |= lost.reason == Reason::StructureChanged;
+            self.attempt.features.operations.has_lost |= lost.reason == Reason::StructureChanged;
             self.lose(lost)
         })
     }
@@ -402,7 +402,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     fn withdraw(&mut self, board: &StealableOperations<P>) {
         let batch = board.batch();
-        for at in 0..self.attempt.graph.count {
+        for at in 0..self.attempt.features.graph.count {
             let operation = board.operation(at);
             loop {
                 match operation.word.state() {

@@ -8,6 +8,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::kernel::worker;
 use crate::memory::pin::Pin;
@@ -72,7 +73,7 @@ impl<P: Protocol> StolenWork<P> {
         let result = catch_unwind(AssertUnwindSafe(run));
         worker::set_rollback(noted);
         let stop = tx.take_stop();
-        let would_block = std::mem::take(&mut attempt.graph.has_blocked);
+        let would_block = std::mem::take(&mut attempt.features.graph.has_blocked);
         self.end = match result {
             Ok(Ok(())) => StolenEnd::Done,
             Ok(Err(_)) if would_block && attempt.items.writes().is_empty() => StolenEnd::WouldBlock,
@@ -96,10 +97,7 @@ impl<P: Protocol> StolenWork<P> {
         let is_simple = matches!(self.end, StolenEnd::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
-            && !(attempt.wants_cleanup
-                || attempt.wants_check
-                || attempt.settles
-                || attempt.is_half_changed
+            && !(attempt.hears(Moments::OF_OBJECTS)
                 || attempt.items.has_predicates()
                 || attempt.is_recorded());
         is_simple.then(|| {
@@ -119,13 +117,14 @@ impl<P: Protocol> Attempt<P> {
     /// Begins to run an operation in another worker's name.
     fn begin_stolen_work(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
         self.forget_items();
+        self.hears = Moments::NONE;
         (self.worker, self.profile) = (owner.worker, owner.profile);
         self.local = stealing.thief_state(self.worker());
-        (self.graph.nonblocking, self.graph.is_thief) = (true, true);
+        (self.features.graph.nonblocking, self.features.graph.is_thief) = (true, true);
         match &owner.recorder {
-            None => self.log = None,
+            None => self.features.log = None,
             Some(recorder) => {
-                let log = self.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
+                let log = self.features.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
                 log.reads_count(owner.profile.isolation == Isolation::Serializable);
             }
         }
@@ -138,7 +137,7 @@ impl<P: Protocol> Attempt<P> {
         let pin = self.pin.take();
         // Objects freed here belong to others; the owner waits.
         contained(|| drop(pin));
-        if would_block && let Some(log) = &mut self.log {
+        if would_block && let Some(log) = &mut self.features.log {
             log.clear();
         }
         // The owner reads these next.
@@ -198,11 +197,8 @@ impl<P: Protocol> Attempt<P> {
             let mine = self.items.find(stolen.items.get(*id).segment()).expect("adopted just now");
             self.items.mark_write(mine);
         }
-        self.wants_cleanup |= stolen.wants_cleanup;
-        self.wants_check |= stolen.wants_check;
-        self.settles |= stolen.settles;
-        self.is_half_changed |= stolen.is_half_changed;
-        if let (Some(log), Some(theirs)) = (&mut self.log, &mut stolen.log) {
+        self.hears.add(stolen.hears.of(Moments::OF_OBJECTS));
+        if let (Some(log), Some(theirs)) = (&mut self.features.log, &mut stolen.features.log) {
             log.absorb(theirs);
         }
         let mut result = Ok(());

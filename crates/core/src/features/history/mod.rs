@@ -26,6 +26,7 @@
 //! operation looks up its key's word under a mutex (one of many). So recording slows a run down and changes its
 //! interleavings, but no more than another cache miss per operation would.
 
+mod attempt;
 mod event;
 pub(crate) mod recorder;
 

@@ -3,19 +3,34 @@
 use super::node::Node;
 use super::{Deferred, Input, Operation, Work};
 use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
+
+impl<P: Protocol> Attempt<P> {
+    /// Makes sure that a value in the arena is dropped when the attempt forgets it.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a `T` in the attempt's arena that nobody else drops.
+    #[inline]
+    pub(crate) unsafe fn drop_later<T>(&mut self, node: *mut T) {
+        self.hears.add(Moments::FORGETTING);
+        // SAFETY: the caller's promise.
+        unsafe { self.features.operations.drop_later(node) };
+    }
+}
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Makes a deferred value of one that is known now.
     pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
         let node = self.0.attempt.allocate(Some(value)).cast::<Option<T>>();
-        let operations = &mut self.0.attempt.operations;
         // SAFETY: allocated just now, and nobody else drops it; it stays in place until the arena is reset, after
         // the results have been cleared.
         unsafe {
-            operations.drop_later(node);
-            operations.results.add(node, true)
+            self.0.attempt.drop_later(node);
+            self.0.attempt.features.operations.results.add(node, true)
         }
     }
 
@@ -31,11 +46,11 @@ impl<P: Protocol> Transaction<'_, P> {
             return Err(Abort::INTERNAL);
         }
         access.own(deferred)?;
-        if access.attempt.operations.results.get(&deferred).is_none() {
+        if access.attempt.features.operations.results.get(&deferred).is_none() {
             access.settle()?;
             access.run_graph()?;
         }
-        match access.attempt.operations.results.get(&deferred) {
+        match access.attempt.features.operations.results.get(&deferred) {
             Some(value) => Ok(value.clone()),
             // An operation has forced it that runs before the one whose result it is.
             None => Err(access.misuse(Misuse::UnknownInput)),
@@ -46,12 +61,12 @@ impl<P: Protocol> Transaction<'_, P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Returns the value of an input, if it is known.
     pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
-        input.get(&self.attempt.operations.results)
+        input.get(&self.attempt.features.operations.results)
     }
 
     /// Ends the attempt if a handle is not its own.
     pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
-        if self.attempt.operations.results.owns(&deferred) {
+        if self.attempt.features.operations.results.owns(&deferred) {
             Ok(())
         } else {
             Err(self.misuse(Misuse::ForeignDeferred))
@@ -64,7 +79,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if !self.is_stopped() {
             let _ = self.misuse(Misuse::UnknownInput);
         }
-        self.attempt.operations.results.unknown()
+        self.attempt.hears.add(Moments::FORGETTING);
+        self.attempt.features.operations.results.unknown()
     }
 
     /// Makes the node of an operation; an executor records it, or runs it.
@@ -84,15 +100,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        if !inputs.belongs_to(&self.attempt.operations.results) {
+        if !inputs.belongs_to(&self.attempt.features.operations.results) {
             return Err(self.misuse(Misuse::ForeignDeferred));
         }
         let node = self.attempt.allocate(Node::<W, I, W::Output>::new(work, inputs)).cast();
-        let operations = &mut self.attempt.operations;
         // SAFETY: as in `known`; the result is `Some` once the operation has run.
         unsafe {
-            operations.drop_later::<Node<W, I, W::Output>>(node);
-            let deferred = operations.results.add(Node::result(node), false);
+            self.attempt.drop_later::<Node<W, I, W::Output>>(node);
+            let deferred = self.attempt.features.operations.results.add(Node::result(node), false);
             Ok((Operation::of(node, deferred.slot), deferred))
         }
     }

@@ -64,7 +64,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Option<B> {
-        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.snapshot.is_none())?;
+        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.features.snapshot.is_none())?;
         let mut result = None;
         let has_committed = self.try_regions(elision, &mut |tx| {
             // That of a simulated region that was aborted is leaked, as all that such a region has dropped.
@@ -101,8 +101,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
     ) -> Result<(), Abort> {
         let engine = self.engine;
-        let mut held_back = std::mem::take(&mut self.attempt.held_back);
-        self.attempt.records_later = !region::undoes_all_memory();
+        let mut held_back = std::mem::take(&mut self.attempt.features.held_back);
+        self.attempt.features.records_later = !region::undoes_all_memory();
         if let Some(log) = self.attempt.log() {
             log.end_piece();
         }
@@ -120,7 +120,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let result = held_back.during(RETIRED_MAX, || region::run(work));
         // `None` does not come out of a region.
         let result = result.and_then(|result| result.ok_or(Abort::Unavailable));
-        if std::mem::take(&mut self.attempt.records_later) && result.is_ok() {
+        if std::mem::take(&mut self.attempt.features.records_later) && result.is_ok() {
             self.attempt.record_installed();
             self.attempt.record_end(Ended::Committed);
         }
@@ -131,7 +131,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.attempt.reopen();
         }
         held_back.settle(result.is_ok(), self.attempt.pin());
-        self.attempt.held_back = held_back;
+        self.attempt.features.held_back = held_back;
         if result.is_err() {
             self.protocol.begin(self.attempt);
         }

@@ -4,6 +4,7 @@ use super::link::{Answer, Link, Next, Request};
 use crate::kernel::abort::{Abort, CancelCause, Error};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::kernel::worker::{Worker, is_rolling_back, set_rollback};
 use crate::memory::users_code::{Panics, contained, drop_payload, message_of};
@@ -56,7 +57,9 @@ impl<P: Protocol> OpenSession<'_, P> {
         self.transaction.attempt.begin_statement();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.savepoint(|tx| match statement(tx) {
-                Ok(_) if is_rolling_back() || tx.0.attempt.is_half_changed => Err(StatementError::Caught),
+                Ok(_) if is_rolling_back() || tx.0.attempt.hears(Moments::HALF_CHANGED) => {
+                    Err(StatementError::Caught)
+                }
                 Ok(result) => Ok(result),
                 Err(error) => Err(StatementError::Own(error)),
             })

@@ -2,6 +2,7 @@
 
 mod in_region;
 
+use crate::features::state::State;
 use in_region::RegionPlan;
 
 use super::chunks::Chunks;
@@ -11,6 +12,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::memory::cell::{Cell, Value};
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
@@ -79,29 +81,6 @@ struct Keeping {
 }
 
 impl KeptWrites {
-    /// Installs an item's pending write, and keeps the value that it replaces before, if the commit keeps versions.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Item::install`]; the segment is locked.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) unsafe fn install<P: Protocol>(
-        &mut self,
-        (id, item): (ItemId, &mut Item<P>),
-        announcement: Option<&Announcement>,
-        pin: &Pin,
-    ) {
-        if self.keeping.is_some() {
-            // SAFETY: the caller's promise; the write is installed next.
-            unsafe { self.keep((id, item), announcement, pin) };
-        }
-        // SAFETY: the caller's promise.
-        unsafe { item.install(pin) };
-        if item.is(Flags::KEPT) {
-            self.not_replaced(id);
-        }
-    }
-
     /// Keeps the value that an item's pending write is going to replace, if a snapshot may need it.
     ///
     /// # Safety
@@ -174,7 +153,7 @@ impl KeptWrites {
     /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
     #[cold]
     #[inline(never)]
-    fn not_replaced(&self, id: ItemId) {
+    pub(crate) fn not_replaced(&self, id: ItemId) {
         for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
             // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
             // attempt is pinned besides.
@@ -294,8 +273,8 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_keeping(&mut self) {
-        let Some(stamp) = self.stamp else { return };
-        if P::ALLOWS_REGIONS && mem::take(&mut self.kept.was_region) {
+        let Some(stamp) = self.features.stamp else { return };
+        if P::ALLOWS_REGIONS && mem::take(&mut self.features.kept.was_region) {
             return;
         }
         // Naming keys runs users' code, which may panic: before anything is installed.
@@ -303,7 +282,7 @@ impl<P: Protocol> Attempt<P> {
             true => self.items.writes().iter().map(|id| (*id, self.history_of(*id))).collect(),
             false => Vec::new(),
         };
-        let Self { announcement: Some(announcement), kept, piece, .. } = self else { return };
+        let State { announcement: Some(announcement), kept, piece, .. } = &mut self.features else { return };
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
         if newest == 0 {
@@ -324,6 +303,22 @@ impl<P: Protocol> Attempt<P> {
         let writes = self.items.writes().len().min(ROOM);
         kept.room = (snapshots.versions().make_room(writes), writes);
         KEEPING.with(|keeping| keeping.set(superseded));
+        self.hears.add(Moments::INSTALLING);
+    }
+
+    /// Keeps the value that an item's pending write is going to replace, if the commit keeps versions.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of its object, which is installed next, and the segment is locked.
+    pub(crate) unsafe fn keep_version(&mut self, id: ItemId) {
+        let Self { features: State { kept, announcement, .. }, items, pin: Some(pin), .. } = self else {
+            return;
+        };
+        if kept.keeping.is_some() {
+            // SAFETY: the caller's promise.
+            unsafe { kept.keep((id, items.get_mut(id)), announcement.as_ref(), pin) };
+        }
     }
 
     /// The version in the history of the value that an item's pending write will replace; 0 if none is recorded.
@@ -337,7 +332,7 @@ impl<P: Protocol> Attempt<P> {
     /// Ends the keeping of versions, when everything is installed or nothing will be.
     #[inline]
     pub(crate) fn end_keeping(&mut self) {
-        if self.kept.keeping.is_some() {
+        if self.features.kept.keeping.is_some() {
             self.end_keeping_now();
         }
     }
@@ -346,24 +341,25 @@ impl<P: Protocol> Attempt<P> {
     #[inline(never)]
     fn end_keeping_now(&mut self) {
         KEEPING.with(|keeping| keeping.set(0));
-        self.kept.owning.clear();
-        self.kept.keeping = None;
-        let Some(announcement) = &self.announcement else { return };
+        self.features.kept.owning.clear();
+        self.features.kept.keeping = None;
+        let Some(announcement) = &self.features.announcement else { return };
         let versions = announcement.snapshots().versions();
-        let (level, left) = mem::take(&mut self.kept.room);
+        let (level, left) = mem::take(&mut self.features.kept.room);
         if left > 0 {
             versions.give_back(level, left);
         }
-        let bytes = mem::take(&mut self.kept.bytes);
+        let bytes = mem::take(&mut self.features.kept.bytes);
         if bytes > 0 {
             versions.count_bytes(bytes);
         }
-        if self.kept.unswept >= SWEEP_AFTER {
+        if self.features.kept.unswept >= SWEEP_AFTER {
             // Twice as many as there are new ones, so that no more are there than twice those that are needed, and some.
-            let looks = 2 * mem::take(&mut self.kept.unswept);
-            self.kept.oldest = announcement.snapshots().sweep_places(&mut self.kept.places, looks);
+            let looks = 2 * mem::take(&mut self.features.kept.unswept);
+            self.features.kept.oldest =
+                announcement.snapshots().sweep_places(&mut self.features.kept.places, looks);
         }
-        if self.kept.is_time_to_look() {
+        if self.features.kept.is_time_to_look() {
             announcement.snapshots().stop_keeping(false);
         }
     }

@@ -5,6 +5,7 @@ use super::versions::{EntryHead, SegmentId, UNRECORDED};
 use crate::features::history::ReadKind;
 use crate::features::history::recorder::{NamedKey, RecordedKey};
 use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
@@ -36,11 +37,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// alone: there are no items, and the protocol is not called.
     #[inline(always)]
     pub fn is_on_snapshot(&self) -> bool {
-        self.attempt.snapshot.is_some()
+        self.attempt.features.snapshot.is_some()
     }
 
     fn read_point(&self) -> &ReadPoint {
-        self.attempt.snapshot.as_deref().expect("the transaction reads on a snapshot")
+        self.attempt.features.snapshot.as_deref().expect("the transaction reads on a snapshot")
     }
 
     /// Reads a segment as it was for the transaction's snapshot.
@@ -82,7 +83,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if let Some(recorded) = recorded {
             // SAFETY: found under the attempt's pin.
             let found = entry.map(|entry| unsafe { entry.as_ref() }.history);
-            self.attempt.kept.found = found;
+            self.attempt.features.kept.found = found;
             if found == Some(UNRECORDED) {
                 self.attempt.find_unrecorded(&recorded);
             } else {
@@ -127,7 +128,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that the segment read last has no value on the snapshot.
     pub fn note_absent_version(&mut self, absence: &mut Option<AbsenceOnSnapshot>) {
         self.forget_read();
-        if let (Some(absence), Some(version)) = (absence, self.attempt.kept.found) {
+        if let (Some(absence), Some(version)) = (absence, self.attempt.features.kept.found) {
             // Commits after the snapshot may have made the key present several times. The first one has replaced the absence
             // that the snapshot sees, and its version is the earliest.
             absence.version = absence.version.min(version);
@@ -175,5 +176,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if let Some(pin) = &mut self.attempt.pin {
             pin.renew();
         }
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Ends the reading of a snapshot. Frees memory, and so may run users' code.
+    #[cold]
+    pub(crate) fn leave_snapshot(&mut self) {
+        let point = self.features.snapshot.take();
+        self.features.snapshot_read = point.map_or(0, |point| point.number());
     }
 }

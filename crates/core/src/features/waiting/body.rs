@@ -2,6 +2,7 @@
 
 use crate::kernel::abort::Abort;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Stop, Transaction};
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(crate) fn go_on_after_retry(&mut self, around: usize, is_half_changed: bool) -> bool {
         let Some(Stop::Retry { engine, .. }) = self.stop else { return false };
         (self.stop, self.engine) = (None, engine);
-        self.attempt.is_half_changed = is_half_changed;
+        self.attempt.hears.set(Moments::HALF_CHANGED, is_half_changed);
         self.end_marks(around, false);
         true
     }

@@ -57,14 +57,16 @@ impl<P: Protocol> Worker<P> {
         body: Option<Duration>,
         inside: &mut Inside,
     ) -> Result<(), Error<E>> {
-        if self.attempt.snapshot_read != 0 || P::ALLOWS_CHOPPING && self.attempt.piece.is_later() {
+        if self.attempt.features.snapshot_read != 0
+            || P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later()
+        {
             return Err(Misuse::CannotWait.into());
         }
         if waits.was_woken() {
             self.slot.counters.woken_in_vain();
         }
         let left = waits.left(policy, body);
-        let Some(watch) = self.attempt.watch.as_deref_mut() else {
+        let Some(watch) = self.attempt.features.watch.as_deref_mut() else {
             self.attempt.set_watch(Some(Box::new(Watch::new(&self.shared.waiting))));
             return Ok(());
         };
@@ -94,7 +96,7 @@ impl<P: Protocol> Worker<P> {
             return Err(waits.timeout());
         }
         waits.note_woken();
-        if let Some(watch) = self.attempt.watch.as_deref_mut() {
+        if let Some(watch) = self.attempt.features.watch.as_deref_mut() {
             watch.start_over();
         }
         Ok(())

@@ -308,18 +308,18 @@ impl<P: Protocol> Worker<P> {
         if let Some(hooks) = progress.hooks.take() {
             hooks.forget();
         }
-        self.attempt.operations.has_lost = progress.runs_at_once;
+        self.attempt.features.operations.has_lost = progress.runs_at_once;
         self.attempt.set_watch(progress.watch.take());
-        self.attempt.lost_since = progress.lost_since;
+        self.attempt.course.lost_since = progress.lost_since;
         let is_reported = self.begin_activity(place);
         let attempted =
             catch_unwind(AssertUnwindSafe(|| self.attempt_once(&inside, progress.lost, profile, body)));
         // After a panic it is over, whoever keeps the future.
         progress.watch = self.attempt.take_watch().filter(|_| attempted.is_ok());
-        progress.runs_at_once = self.attempt.operations.has_lost;
-        progress.hooks = self.attempt.end_hooks.take();
+        progress.runs_at_once = self.attempt.features.operations.has_lost;
+        progress.hooks = self.attempt.features.end_hooks.take();
         drop(inside);
-        self.attempt.lost_since = None;
+        self.attempt.course.lost_since = None;
         if is_reported {
             self.slot.activity.end(matches!(attempted, Ok(Attempted::Committed(_))));
         }

@@ -6,7 +6,9 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
+use crate::kernel::transaction::Stop;
 use crate::memory::structure::{Observed, StructureChange};
 use hotrow_sync::work::{Work, charge};
 use hotrow_sync::{Arc, Mutex, lock};
@@ -119,29 +121,25 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn set_watch(&mut self, watch: Option<Box<Watch>>) {
         if watch.is_some() {
             // What is deferred is read too late to be watched.
-            self.operations.has_lost = true;
+            self.features.operations.has_lost = true;
         }
-        self.watch = watch;
+        self.features.watch = watch;
         self.note_or_not();
     }
 
     /// Takes the watch out, and watches no longer.
     pub(crate) fn take_watch(&mut self) -> Option<Box<Watch>> {
-        let watch = self.watch.take();
+        let watch = self.features.watch.take();
         self.note_or_not();
         watch
     }
 
-    /// True if reads take the path of those that are noted: in a history, or to be watched.
-    #[inline(always)]
-    pub(crate) fn is_noted(&self) -> bool {
-        self.is_noted
-    }
-
     /// Called when the log or the watch has come or gone, and when the profile has changed.
+    #[inline(always)]
     pub(crate) fn note_or_not(&mut self) {
-        self.is_noted = self.log.is_some() || self.watch.is_some();
-        self.reads_otherwise = self.is_noted || self.profile.isolation != Isolation::Serializable;
+        let is_noted = self.features.log.is_some() || self.features.watch.is_some();
+        self.hears.set(Moments::READ, is_noted);
+        self.hears.set(Moments::READ_APART, is_noted || self.profile.isolation != Isolation::Serializable);
     }
 }
 
@@ -157,7 +155,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// Watches a segment that is read next, if the attempt watches.
     pub(crate) fn watch_segment(&mut self, address: usize, is_exact: bool) {
-        if let Some(watch) = &mut self.attempt.watch {
+        if let Some(watch) = &mut self.attempt.features.watch {
             watch.enter(address, is_exact);
         }
     }
@@ -165,7 +163,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Takes the last read of an item's value back, for waiting only: what the operation has found elsewhere says as much.
     pub fn read_matters_not_to_wait(&mut self, id: ItemId) {
         let address = self.attempt.items.get(id).segment().addr().get();
-        if let Some(watch) = &mut self.attempt.watch {
+        if let Some(watch) = &mut self.attempt.features.watch {
             watch.forget(address);
         }
     }
@@ -174,13 +172,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// because the commit will check what was seen: a transaction that waits does not come to its commit.
     #[inline]
     pub fn is_watching(&self) -> bool {
-        self.attempt.watch.is_some()
+        self.attempt.features.watch.is_some()
     }
 
     /// Watches a bucket or leaf that was looked at, if the attempt watches. False if it has changed since.
     #[cold]
     pub(crate) fn watch_node(&mut self, observed: Observed) -> bool {
-        let Some(watch) = &mut self.attempt.watch else { return true };
+        let Some(watch) = &mut self.attempt.features.watch else { return true };
         watch.enter(observed.node.addr().get(), true);
         // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
         unsafe { observed.node.as_ref() }.unchanged(observed.version)
@@ -189,7 +187,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Watches the buckets or leaves into which the attempt has inserted, because it depends on their not having had the key. It is
     /// in time: nobody else can insert the key before the attempt ends.
     pub(crate) fn watch_insertion(&mut self, change: StructureChange) {
-        let Some(watch) = &mut self.attempt.watch else { return };
+        let Some(watch) = &mut self.attempt.features.watch else { return };
         let (StructureChange::Bumped { node, .. } | StructureChange::Split { from: node, .. }) = change;
         watch.enter(node.addr().get(), true);
         if let StructureChange::Split { node, .. } = change {
@@ -205,12 +203,24 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             StructureChange::Bumped { node, .. } => (node.addr().get(), false),
             StructureChange::Split { from, .. } => (from.addr().get(), true),
         };
-        if self.attempt.graph.is_thief {
+        if self.attempt.features.graph.is_thief {
             // The owner does not learn of it. Those that are told find the new record, and wait for its lock.
             Told::nobody(self.waiting()).of_change(address, None, |_| false);
         } else {
-            self.attempt.changed_nodes.push((address, is_split));
+            self.attempt.features.changed_nodes.push((address, is_split));
         }
+    }
+
+    /// True if the attempt is rolled back to wait for a change.
+    pub(crate) fn waits_for_change(&self) -> bool {
+        matches!(self.stop, Some(Stop::Retry { .. })) && self.is_watching()
+    }
+
+    /// Chooses those that are to be told when an attempt is closed that was rolled back, if there may be any.
+    #[inline]
+    pub(crate) fn choose_after_rollback_if_any(&mut self) -> Option<Told<'w>> {
+        let waits = self.waits_for_change();
+        (waits || !self.attempt.features.changed_nodes.is_empty()).then(|| self.choose_after_rollback(waits))
     }
 
     /// Chooses those that are to be told when the attempt is closed, which has committed: for what it has written, for the nodes
@@ -220,15 +230,15 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     pub(crate) fn choose_after_commit(&mut self) -> Told<'w> {
         let mut told = Told::nobody(self.waiting());
         let attempt = &mut *self.attempt;
-        attempt.wakes = false;
-        for (address, _) in attempt.changed_nodes.drain(..) {
+        attempt.features.wakes = false;
+        for (address, _) in attempt.features.changed_nodes.drain(..) {
             told.of_change(address, None, |_| false);
         }
         for id in attempt.items.writes() {
             let item = attempt.items.get(*id);
             told.of_change(item.segment().addr().get(), None, |seen| finds_the_same(item, seen));
         }
-        if let Some(watch) = &mut attempt.watch {
+        if let Some(watch) = &mut attempt.features.watch {
             watch.start_over();
         }
         self.choose_for_owed(&mut told);
@@ -239,11 +249,11 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// taken out again; but where it has split a node, what others watch may be elsewhere.
     #[cold]
     #[inline(never)]
-    pub(crate) fn choose_after_rollback(&mut self, waits: bool) -> Told<'w> {
+    fn choose_after_rollback(&mut self, waits: bool) -> Told<'w> {
         let mut told = Told::nobody(self.waiting());
         let attempt = &mut *self.attempt;
-        let own = attempt.watch.as_ref().map(|watch| watch.waiter().clone());
-        for (address, is_split) in attempt.changed_nodes.drain(..) {
+        let own = attempt.features.watch.as_ref().map(|watch| watch.waiter().clone());
+        for (address, is_split) in attempt.features.changed_nodes.drain(..) {
             if is_split {
                 told.of_change(address, own.as_ref(), |_| false);
             }
@@ -258,7 +268,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// same again.
     fn choose_for_owed(&mut self, told: &mut Told<'_>) {
         let attempt = &mut *self.attempt;
-        let Some(watch) = &mut attempt.watch else { return };
+        let Some(watch) = &mut attempt.features.watch else { return };
         for owed in watch.owed.drain(..) {
             let item = attempt.items.at(owed.address).map(|id| attempt.items.get(id));
             told.of_owed(owed, &watch.waiter, |seen| item.is_some_and(|item| finds_the_same(item, seen)));
@@ -270,7 +280,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline(never)]
     pub(crate) fn show_what_it_has_seen(&mut self) {
         let attempt = &mut *self.attempt;
-        let Some(watch) = &mut attempt.watch else { return };
+        let Some(watch) = &mut attempt.features.watch else { return };
         watch.leave_what_matters_not();
         if watch.times_all_woken != watch.waiting.times_all_woken() {
             watch.waiter.tell(|| ());

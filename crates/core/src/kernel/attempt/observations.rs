@@ -5,8 +5,36 @@ use crate::kernel::abort::Reason;
 use crate::kernel::item::Flags;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
-use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange};
+use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange, StructureSet};
 use std::ptr::NonNull;
+
+/// The buckets and leaves that an attempt has observed, each with the object that observed it.
+pub(super) struct Observations<P: Protocol> {
+    pub(super) structures: StructureSet,
+    pub(super) observers: Vec<NonNull<dyn Object<P>>>,
+}
+
+impl<P: Protocol> Observations<P> {
+    pub(super) fn new() -> Self {
+        Self { structures: StructureSet::new(), observers: Vec::new() }
+    }
+
+    /// For very few.
+    pub(super) fn small() -> Self {
+        Self { structures: StructureSet::small(), observers: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.structures.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.structures.clear();
+        self.observers.clear();
+    }
+}
 
 impl<P: Protocol> Attempt<P> {
     #[inline]
@@ -15,10 +43,10 @@ impl<P: Protocol> Attempt<P> {
         observed: Observed,
         by: NonNull<dyn Object<P>>,
     ) -> Result<(), ConflictCause> {
-        match self.structures.observe(observed) {
+        match self.observed.structures.observe(observed) {
             Ok(first) => {
                 if first {
-                    self.observers.push(by);
+                    self.observed.observers.push(by);
                 }
                 Ok(())
             }
@@ -33,21 +61,21 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
         // If it contradicts an earlier observation, the report uses that one.
         let _ = self.observe(observed, by);
-        self.structures.number_of(observed.node).unwrap_or_default() as u32
+        self.observed.structures.number_of(observed.node).unwrap_or_default() as u32
     }
 
     pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
-        self.structures.follow(change);
-        self.observers.resize(self.structures.len(), by);
+        self.observed.structures.follow(change);
+        self.observed.observers.resize(self.observed.structures.len(), by);
     }
 
     /// The number of observed buckets and leaves.
     pub(crate) fn observations(&self) -> u32 {
-        self.structures.len() as u32
+        self.observed.structures.len() as u32
     }
 
     pub(crate) fn observation_at(&self, number: u32) -> (Observed, NonNull<dyn Object<P>>) {
-        (self.structures.get(number as usize), self.observers[number as usize])
+        (self.observed.structures.get(number as usize), self.observed.observers[number as usize])
     }
 
     pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
@@ -67,10 +95,10 @@ impl<P: Protocol> Attempt<P> {
     /// changed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_structures_by(&self, still_holds: impl Fn(&Self, u32) -> bool) -> Result<(), ConflictCause> {
-        if self.structures.is_empty() {
+        if self.observed.structures.is_empty() {
             return Ok(());
         }
-        match self.structures.first_changed(0..self.structures.len(), self.pin().guard()) {
+        match self.observed.structures.first_changed(0..self.observed.structures.len(), self.pin().guard()) {
             None => Ok(()),
             Some(first) => self.check_changed_structures(first, still_holds),
         }
@@ -82,7 +110,7 @@ impl<P: Protocol> Attempt<P> {
         first: usize,
         still_holds: impl Fn(&Self, u32) -> bool,
     ) -> Result<(), ConflictCause> {
-        let end = self.structures.len();
+        let end = self.observed.structures.len();
         let mut changed = Some(first);
         while let Some(number) = changed {
             if !still_holds(self, number as u32) {
@@ -91,19 +119,19 @@ impl<P: Protocol> Attempt<P> {
                     target: ConflictTarget::Structure(number as u32),
                 });
             }
-            changed = self.structures.first_changed(number + 1..end, self.pin().guard());
+            changed = self.observed.structures.first_changed(number + 1..end, self.pin().guard());
         }
         Ok(())
     }
 
     /// True if the object can look again at what it has observed: the observation is one of a part of a node.
     pub fn is_of_part(&self, observation: u32) -> bool {
-        self.structures.seen(observation as usize).is_some()
+        self.observed.structures.seen(observation as usize).is_some()
     }
 
     /// True if the object has looked again at the part of a node that was observed, and has found no change.
     pub fn still_holds(&self, observation: u32) -> bool {
-        let Some(seen) = self.structures.seen(observation as usize) else { return false };
+        let Some(seen) = self.observed.structures.seen(observation as usize) else { return false };
         let (_, object) = self.observation(observation);
         // SAFETY: the observer has kept it for this observation, in the arena of this attempt, which is pinned.
         unsafe { object.still_holds(seen, &|segment| self.has_made(segment), self.pin()) }
@@ -117,13 +145,13 @@ impl<P: Protocol> Attempt<P> {
     /// The last observation, if something may be kept for it later.
     #[inline]
     pub(crate) fn open_observation(&self) -> Option<OpenObservation> {
-        self.structures.last_open()
+        self.observed.structures.last_open()
     }
 
     /// Keeps no part for what was observed last.
     #[inline]
     pub(crate) fn end_observation(&mut self) {
-        self.structures.close();
+        self.observed.structures.close();
     }
 
     /// Keeps what the object saw in the part of the node that it observed last; see
@@ -134,11 +162,11 @@ impl<P: Protocol> Attempt<P> {
         elements: &[E],
         seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
     ) {
-        if !self.structures.is_open() {
+        if !self.observed.structures.is_open() {
             return;
         }
         let seen = self.copy_seen(elements, seen);
-        self.structures.keep_seen(seen);
+        self.observed.structures.keep_seen(seen);
     }
 
     /// As [`keep_seen`](Self::keep_seen), for an earlier observation.
@@ -148,9 +176,9 @@ impl<P: Protocol> Attempt<P> {
         elements: &[E],
         seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
     ) {
-        if self.structures.is_still_open(open) {
+        if self.observed.structures.is_still_open(open) {
             let seen = self.copy_seen(elements, seen);
-            self.structures.keep_seen_for(open, seen);
+            self.observed.structures.keep_seen_for(open, seen);
         }
     }
 

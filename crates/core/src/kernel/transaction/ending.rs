@@ -1,14 +1,12 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
 use super::{AttemptOutcome, ObjectAccess, Stop};
-use crate::features::conflicts::Reports;
 use crate::features::durability::NotDurable;
-use crate::features::history::Ended;
 use crate::kernel::abort::Misuse;
 use crate::kernel::attempt::Attempt;
-use crate::kernel::commit::{NotLogged, Prepared};
-use crate::kernel::counter::Counter;
+use crate::kernel::commit::Prepared;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::{Moments, Slots};
 use crate::memory::users_code::Panics;
 use hotrow_sync::profile;
 use hotrow_sync::thread::label;
@@ -28,10 +26,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline(always)]
     pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
         let taken = take(self.attempt);
-        // An attempt that watches counts as a watcher itself.
-        let told = self.attempt.wakes.then(|| self.choose_after_commit());
-        self.attempt.close(&mut Panics::default());
-        drop(told);
+        P::closing(self, true, |attempt| attempt.close(&mut Panics::default()));
         profile::attempt_ends(true);
         label("between attempts");
         taken
@@ -43,95 +38,93 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     pub(crate) fn commit_until_closed(&mut self) -> bool {
+        self.end_body();
+        if self.attempt.hears(Moments::ALONE) {
+            return self.end_without_protocol();
+        }
+        // The first half: takes the locks that are missing, draws the stamp, validates.
+        if self.stop.is_some() || !self.prepare() || !self.between_halves() {
+            return false;
+        }
+        // The second half: installs and releases. Nothing is rolled back from here on: installed writes must not be undone as well.
+        self.open = false;
+        P::finishing(self);
+        self.protocol.finish(Prepared::new(self.attempt));
+        profile::release_all();
+        debug_assert!(self.attempt.is_installed(), "the second half installs every write");
+        P::finished(self);
+        label("after commit");
+        // Panics are contained from here on.
+        self.attempt.cleanup(true, &mut Panics::default());
+        self.protocol.after_cleanup(self.attempt);
+        true
+    }
+
+    /// Ends the body: runs what it has left to be done, and has objects check what it has written.
+    #[inline(always)]
+    fn end_body(&mut self) {
         if self.is_told() && self.stop.is_none() {
             let _ = self.heed();
         }
-        if self.is_scout() {
-            self.end_scout();
+        if self.stop.is_some() {
+            return;
         }
-        if self.stop.is_none() {
-            label("commit");
-            profile::leave_objects();
-            charge(Work::Commit);
-            if self.attempt.can_defer() && self.attempt.intentions.are_waiting() {
-                self.commit_deferred();
-            }
-            // A failure stops the attempt.
-            let _ = self.run_graph();
-            if self.attempt.is_half_changed && self.stop.is_none() {
-                let _ = self.misuse(Misuse::CaughtError);
-            }
-            if self.attempt.wants_check {
-                self.check_writes();
-            }
+        label("commit");
+        profile::leave_objects();
+        charge(Work::Commit);
+        let moments = const { Moments::BODY_ENDED.and(Moments::HALF_CHANGED).and(Moments::CHECK) };
+        if self.attempt.hears(moments) {
+            self.end_body_now();
         }
-        if self.is_on_snapshot() {
-            return self.end_on_snapshot();
+    }
+
+    /// A failure stops the attempt.
+    #[cold]
+    #[inline(never)]
+    fn end_body_now(&mut self) {
+        if self.attempt.hears(Moments::BODY_ENDED) {
+            P::body_ended(self);
         }
-        if self.stop.is_none() && self.prepare() && self.settle_changes() && self.between_halves() {
-            // From here on nothing is rolled back: installed writes must not be undone as well.
-            self.open = false;
-            let is_watched = self.waiting().has_watchers();
-            if self.slot.origins.is_on() {
-                let reports = P::Reports::of(self.protocol);
-                let number = reports.map_or(0, |reports| reports.commit_number(self.attempt));
-                self.slot.activity.commits(number);
-            }
-            self.protocol.finish(Prepared::new(self.attempt));
-            self.attempt.wakes = is_watched || P::READS_PASS_PREPARED && self.waiting().has_watchers_now();
-            profile::release_all();
-            debug_assert!(self.attempt.is_installed(), "the second half installs every write");
-            self.attempt.end_stamped(true);
-            label("after commit");
-            if self.attempt.is_recorded() {
-                self.attempt.record_end(Ended::Committed);
-            }
-            match self.attempt.piece {
-                piece if P::ALLOWS_CHOPPING && piece.goes_on() => {
-                    self.counters().count(const { Counter::PIECES.place::<P>() });
-                }
-                // Counted when it has ended.
-                _ if P::ALLOWS_CHOPPING && self.attempt.ends_later => {}
-                _ => self.slot.counters.commit(),
-            }
-            self.count_tame_commit();
-            // Panics are contained from here on.
-            self.attempt.cleanup(true, &mut Panics::default());
-            self.protocol.after_cleanup(self.attempt);
-            return true;
+        if self.attempt.hears(Moments::HALF_CHANGED) && self.stop.is_none() {
+            let _ = self.misuse(Misuse::CaughtError);
         }
-        false
+        if self.attempt.hears(Moments::CHECK) {
+            self.check_writes();
+        }
     }
 
     /// Runs the steps between the halves. False if the attempt cannot commit.
     #[inline(always)]
     fn between_halves(&mut self) -> bool {
-        match self.attempt.between_halves() {
-            Ok(()) => true,
-            Err(cause) => {
-                let _ = self.stop(match cause {
-                    NotLogged::Object(misuse) => Stop::Misuse(misuse),
-                    NotLogged::Record(reason) => Stop::Refused(reason),
-                });
-                false
-            }
-        }
+        !self.attempt.hears(const { Moments::SETTLE.and(Moments::BETWEEN) }) || self.between_halves_now()
     }
 
-    /// Ends a transaction that has read on a snapshot: there is nothing to validate, and nothing to install.
     #[cold]
     #[inline(never)]
-    fn end_on_snapshot(&mut self) -> bool {
+    fn between_halves_now(&mut self) -> bool {
+        if self.attempt.hears(Moments::SETTLE) && !self.settle_changes() {
+            return false;
+        }
+        if self.attempt.hears(Moments::BETWEEN)
+            && let Err(stop) = P::between(self.attempt)
+        {
+            let _ = self.stop(stop);
+            return false;
+        }
+        true
+    }
+
+    /// Ends an attempt without the protocol: there is nothing to validate, and nothing to install.
+    #[cold]
+    #[inline(never)]
+    fn end_without_protocol(&mut self) -> bool {
         if self.stop.is_some() {
             return false;
         }
         self.open = false;
-        if self.attempt.is_recorded() {
-            self.attempt.record_end(Ended::Committed);
-        }
-        self.slot.counters.commit();
+        P::finished(self);
         self.attempt.cleanup(true, &mut Panics::default());
         true
     }
@@ -161,10 +154,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the first half of the commit. False if the attempt has lost.
     #[inline(always)]
     fn prepare(&mut self) -> bool {
-        if self.attempt.is_recorded() {
-            self.attempt.name_writes();
-        }
-        if P::ALLOWS_CHOPPING && self.attempt.piece.goes_on() && !self.announce_piece() {
+        if self.attempt.hears(Moments::PREPARING) && !P::preparing(self) {
             return false;
         }
         match self.protocol.prepare(self.attempt) {
@@ -173,8 +163,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 true
             }
             Err(lost) => {
-                // Naming the key runs users' code, which no snapshot should wait for.
-                self.attempt.end_stamped(false);
+                P::refused(self.attempt);
                 let _ = self.lose(lost);
                 false
             }
@@ -189,7 +178,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // After the first half of a commit it is known.
         if !P::OPAQUE
             && !self.is_valid
-            && !self.is_on_snapshot()
+            && !self.attempt.hears(Moments::ALONE)
             && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_) | Stop::Refused(_)))
         {
             self.validate_before_rollback();
@@ -198,13 +187,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     fn validate_before_rollback(&mut self) {
-        // From here on it may wait for locks again.
-        self.attempt.graph.nonblocking = false;
-        self.attempt.graph.has_blocked = false;
-        if self.is_scout() {
-            self.stop = None;
-            self.end_scout();
-        } else if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
+        if P::giving_up(self)
+            && let Err(lost) = self.protocol.validate_before_rollback(self.attempt)
+        {
             self.stop = None;
             let _ = self.lose(lost);
         }
@@ -229,7 +214,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     #[cold]
     fn after_cleanup(&mut self) {
-        if !self.is_on_snapshot() {
+        if !self.attempt.hears(Moments::ALONE) {
             self.protocol.after_cleanup(self.attempt);
         }
     }
@@ -238,31 +223,19 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn roll_back(&mut self, panics: &mut Panics) {
         label("abort");
         self.open = false;
-        let waits = matches!(self.stop, Some(Stop::Retry { .. })) && self.is_watching();
-        if waits {
-            self.show_what_it_has_seen();
-        }
+        P::rolling_back(self);
         self.attempt.undo();
-        if !self.is_on_snapshot() {
+        if !self.attempt.hears(Moments::ALONE) {
             self.protocol.abort(self.attempt);
         }
         profile::release_all();
-        self.attempt.end_stamped(false);
-        if self.attempt.is_recorded() {
-            self.attempt.record_end(match &self.stop {
-                Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
-                _ => Ended::RolledBack,
-            });
-        }
+        P::rolled_back(self);
         if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_) | Stop::Retry { .. })) {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false, panics);
         self.after_cleanup();
-        let tells = waits || !self.attempt.changed_nodes.is_empty();
-        let told = tells.then(|| self.choose_after_rollback(waits));
-        self.attempt.close(panics);
-        drop(told);
+        P::closing(self, false, |attempt| attempt.close(panics));
         profile::attempt_ends(false);
         label("between attempts");
     }
@@ -278,7 +251,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.
-            self.attempt.end_stamped(false);
+            P::refused(self.attempt);
             self.after_cleanup();
             self.attempt.close(&mut Panics::default());
             profile::attempt_ends(false);

@@ -20,18 +20,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn lose(&mut self, lost: ConflictCause) -> Abort {
-        if self.stop.is_some() || self.attempt.graph.has_blocked {
+        if self.stop.is_some() || self.attempt.features.graph.has_blocked {
             return Abort::INTERNAL;
         }
         if self.attempt.has_to_end() {
             // It may have given up a wait for that.
             return self.heed();
         }
-        if self.attempt.graph.is_thief {
+        if self.attempt.features.graph.is_thief {
             // The owner counts it and reports it.
             return self.stop(Stop::Lost(ConflictReport::of(lost.reason)));
         }
-        self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
+        self.attempt.features.operations.has_lost |= lost.reason == Reason::Undeclared;
         let mut loss = self.report(lost);
         if self.attempt.can_defer() {
             loss.pin = self.keep_footprint(&lost);
@@ -121,7 +121,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let other = rival.filter(|rival| rival.worker != self.attempt.worker());
             (self.slot.activity.read().0, other.map_or(0, |other| origins.of_rival(other)))
         });
-        let time = self.attempt.lost_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let time = self.attempt.course.lost_since.map_or(Duration::ZERO, |since| since.elapsed());
         let loss = Loss { reason, time, sides };
         let counted = lock(&self.slot.conflicts).count(number, identity, loss);
         if !counted {

@@ -4,6 +4,7 @@ use super::ObjectAccess;
 use crate::kernel::item::{Flags, ItemId, TouchedSegment};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use hotrow_sync::profile;
 use std::ptr::NonNull;
 
@@ -11,8 +12,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn has_written(&mut self) {
-        if self.attempt.allows_stealing() && !self.attempt.graph.is_thief {
-            self.attempt.graph.nonblocking = false;
+        if self.attempt.allows_stealing() && !self.attempt.features.graph.is_thief {
+            self.attempt.features.graph.nonblocking = false;
         }
     }
 
@@ -57,13 +58,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline]
     pub unsafe fn want_cleanup(&mut self, id: ItemId) {
         self.attempt.items.get_mut(id).mark_as(Flags::CLEANUP);
-        self.attempt.wants_cleanup = true;
+        self.attempt.hears.add(Moments::CLEANUP);
     }
 
     /// Requests a call of [`Object::check`] for each pending write before the commit.
     #[inline]
     pub fn want_check(&mut self) {
-        self.attempt.wants_check = true;
+        self.attempt.hears.add(Moments::CHECK);
     }
 
     /// Begins changes that belong together: a row and its entries in indexes, say. Until they
@@ -73,13 +74,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[must_use]
     #[inline]
     pub fn begin_joint_changes(&mut self) -> bool {
-        std::mem::replace(&mut self.attempt.is_half_changed, true)
+        let around = self.attempt.hears(Moments::HALF_CHANGED);
+        self.attempt.hears.add(Moments::HALF_CHANGED);
+        around
     }
 
     /// Ends such changes.
     #[inline]
     pub fn end_joint_changes(&mut self, around: bool) {
-        self.attempt.is_half_changed = around;
+        self.attempt.hears.set(Moments::HALF_CHANGED, around);
     }
 
     /// Notes that the next holder of a segment's lock relies on finding this attempt's insertions.
@@ -161,7 +164,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         item.mark_as(Flags::CLEANUP);
         item.tag = tag;
         items.mark_write(id);
-        self.attempt.wants_cleanup = true;
+        self.attempt.hears.add(Moments::CLEANUP);
         id
     }
 

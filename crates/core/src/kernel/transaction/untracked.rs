@@ -4,13 +4,14 @@ use super::{ObjectAccess, Transaction};
 use crate::kernel::attempt::ReadPath;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 
 /// A part of a body whose reads are not kept. Ends when it is dropped.
 struct Untracked<'a, 'w, P: Protocol> {
     access: &'a mut ObjectAccess<'w, P>,
     profile: Profile,
     read_path: ReadPath,
-    reads_otherwise: bool,
+    moments: Moments,
 }
 
 impl<P: Protocol> Drop for Untracked<'_, '_, P> {
@@ -18,7 +19,7 @@ impl<P: Protocol> Drop for Untracked<'_, '_, P> {
         let attempt = &mut self.access.attempt;
         attempt.profile = self.profile;
         attempt.read_path = self.read_path;
-        attempt.reads_otherwise = self.reads_otherwise;
+        attempt.hears.set(Moments::READ_APART, self.moments.have(Moments::READ_APART));
     }
 }
 
@@ -46,11 +47,11 @@ impl<P: Protocol> Transaction<'_, P> {
         let _ = self.0.settle();
         let attempt = &mut self.0.attempt;
         let (profile, read_path) = (attempt.profile, attempt.read_path);
-        let reads_otherwise = attempt.reads_otherwise;
+        let moments = attempt.hears;
         attempt.profile = Profile { read_only: true, isolation: Isolation::ReadCommitted, ..profile };
         attempt.read_path = ReadPath::Item;
-        attempt.reads_otherwise = true;
-        let running = Untracked { access: &mut self.0, profile, read_path, reads_otherwise };
+        attempt.hears.add(Moments::READ_APART);
+        let running = Untracked { access: &mut self.0, profile, read_path, moments };
         part(running.access)
     }
 }

@@ -86,7 +86,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                     worker.may_begin(profile)?;
                 }
                 retries.attempt_began = Some(clock::now());
-                if let Some(watch) = worker.attempt.watch.as_deref_mut() {
+                if let Some(watch) = worker.attempt.features.watch.as_deref_mut() {
                     watch.start_over();
                 }
                 retries.attempts += 1;
@@ -112,12 +112,12 @@ impl<'s, P: Protocol> Retries<'s, P> {
     /// Begins after the first attempt.
     fn begin(attempt: &mut Attempt<P>, shared: &'s Shared<P>) -> Self {
         let mut policy = shared.policy;
-        let must_end = P::ALLOWS_CHOPPING && attempt.piece.is_later();
+        let must_end = P::ALLOWS_CHOPPING && attempt.features.piece.is_later();
         if must_end {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
         }
         let begin = attempt.waited_since().unwrap_or_else(clock::now);
-        attempt.lost_since = Some(begin);
+        attempt.course.lost_since = Some(begin);
         Self {
             shared,
             policy,
@@ -139,7 +139,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
         if let Some(began) = self.attempt_began.take() {
             let now = clock::now();
             self.lost_time += now - began;
-            attempt.lost_since = Some(now);
+            attempt.course.lost_since = Some(now);
         }
     }
 
@@ -163,7 +163,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
             return true;
         }
         // Nothing is held while it waits.
-        worker.attempt.footprint.clear();
+        worker.attempt.features.footprint.clear();
         {
             let _waiting = profile::waiting("back-off", 0);
             self.backoff.wait(&mut worker.random);
@@ -181,6 +181,6 @@ impl<'s, P: Protocol> Retries<'s, P> {
     fn end(self, worker: &mut Worker<P>) {
         worker.slot.counters.attempts(self.attempts);
         worker.attempt.set_watch(None);
-        worker.attempt.lost_since = None;
+        worker.attempt.course.lost_since = None;
     }
 }

@@ -113,14 +113,17 @@ pub(super) unsafe fn kept_or_new<D: Commuting, P: Protocol>(
     if let Some(kept) = unsafe { kept::<D, P>(tx, id) } {
         return kept;
     }
-    assert!(!tx.attempt.graph.is_thief, "a thief's payloads would be dropped with it, not with the owner");
+    assert!(
+        !tx.attempt.features.graph.is_thief,
+        "a thief's payloads would be dropped with it, not with the owner"
+    );
     let new = Kept::<D> { condition: D::Condition::default(), change: None, result: None, _room: [0; 2] };
     tx.attempt.set_payload(id, new);
     // SAFETY: the item has one now. It is in the arena, because it is too large for the item, and the object's functions
     // do not drop it.
     unsafe {
         let kept = kept::<D, P>(tx, id).expect("set just now");
-        tx.attempt.operations.drop_later(kept.as_ptr());
+        tx.attempt.drop_later(kept.as_ptr());
         kept
     }
 }

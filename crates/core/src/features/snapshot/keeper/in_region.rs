@@ -24,10 +24,12 @@ use super::super::points::Stamping;
 use super::super::versions::{EntryHead, Versions};
 use super::{Keeper, Keeping, KeptWrites, latest_of, segment_of};
 use crate::features::region::{Late, STALE};
+use crate::features::stamp::CommitStamp;
+use crate::features::state::State;
 use crate::kernel::attempt::Attempt;
-use crate::kernel::commit::CommitStamp;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use hotrow_sync::region;
 use std::mem;
 use std::ptr::NonNull;
@@ -64,8 +66,8 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn plan_region(&mut self, word: impl Fn(&Item<P>) -> u64) -> Result<(), Late> {
         let stamping =
-            self.announcement.as_ref().and_then(|announcement| announcement.snapshots().stamping());
-        let plan = &mut self.kept.plan;
+            self.features.announcement.as_ref().and_then(|announcement| announcement.snapshots().stamping());
+        let plan = &mut self.features.kept.plan;
         plan.segments.clear();
         plan.room = (0, 0);
         plan.stamping = stamping;
@@ -77,7 +79,12 @@ impl<P: Protocol> Attempt<P> {
 
     #[cold]
     fn plan_versions(&mut self, stamping: Stamping, word: impl Fn(&Item<P>) -> u64) -> Result<(), Late> {
-        let Self { announcement: Some(announcement), items, kept, pin: Some(pin), stamp, piece, .. } = self
+        let Self {
+            features: State { announcement: Some(announcement), kept, piece, stamp, .. },
+            items,
+            pin: Some(pin),
+            ..
+        } = self
         else {
             return Ok(());
         };
@@ -117,9 +124,9 @@ impl<P: Protocol> Attempt<P> {
     /// In the region: aborts it if the plan is not right any more.
     #[inline]
     pub(crate) fn check_plan(&self, word: impl Fn(&Item<P>) -> u64) {
-        let plan = &self.kept.plan;
+        let plan = &self.features.kept.plan;
         let stamping =
-            self.announcement.as_ref().and_then(|announcement| announcement.snapshots().stamping());
+            self.features.announcement.as_ref().and_then(|announcement| announcement.snapshots().stamping());
         let is_right = |segment: &PlannedSegment| word(self.items.get(segment.id)) == segment.word;
         if stamping != plan.stamping || !plan.segments.iter().all(is_right) {
             region::abort::<STALE>();
@@ -129,7 +136,7 @@ impl<P: Protocol> Attempt<P> {
     /// In the region, before anything is installed: keeps what the plan says.
     #[inline]
     pub(crate) fn keep_planned(&mut self) {
-        if self.kept.plan.room.1 > 0 {
+        if self.features.kept.plan.room.1 > 0 {
             self.keep_planned_now();
         }
     }
@@ -137,10 +144,19 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     #[inline(never)]
     fn keep_planned_now(&mut self) {
-        for at in 0..self.kept.plan.segments.len() {
-            let PlannedSegment { id, since: Some(since), .. } = self.kept.plan.segments[at] else { continue };
+        self.hears.add(Moments::INSTALLING);
+        for at in 0..self.features.kept.plan.segments.len() {
+            let PlannedSegment { id, since: Some(since), .. } = self.features.kept.plan.segments[at] else {
+                continue;
+            };
             let history = if self.is_recorded() { self.history_of(id) } else { 0 };
-            let Self { announcement: Some(announcement), items, kept, pin: Some(pin), .. } = self else {
+            let Self {
+                features: State { announcement: Some(announcement), kept, .. },
+                items,
+                pin: Some(pin),
+                ..
+            } = self
+            else {
                 return;
             };
             let (snapshots, plan) = (announcement.snapshots(), &mut kept.plan);
@@ -166,17 +182,23 @@ impl<P: Protocol> Attempt<P> {
     /// After the region: ends what the plan has begun. `committed`: the region has, and with it the attempt.
     #[inline]
     pub(crate) fn settle_plan(&mut self, committed: bool) {
-        if self.kept.plan.stamping.is_some() {
+        if self.features.kept.plan.stamping.is_some() {
             self.settle_plan_now(committed);
         }
+        if self.features.stamp.is_some() {
+            self.hears.add(Moments::BETWEEN);
+        }
         // Nothing is left to be kept, also if the stamp is that of an earlier piece.
-        self.kept.was_region = committed && self.stamp.is_some();
+        self.features.kept.was_region = committed && self.features.stamp.is_some();
     }
 
     #[cold]
     #[inline(never)]
     fn settle_plan_now(&mut self, committed: bool) {
-        let Self { announcement: Some(announcement), items, kept, stamp, .. } = self else { return };
+        let Self { features: State { announcement: Some(announcement), kept, stamp, .. }, items, .. } = self
+        else {
+            return;
+        };
         let snapshots = announcement.snapshots();
         let KeptWrites { plan, owning, places, .. } = &mut *kept;
         let made = if committed { mem::take(&mut plan.made) } else { Vec::new() };

@@ -1,31 +1,33 @@
 //! What an attempt records of itself in a history.
 
-use super::Attempt;
 use crate::features::history::recorder::{Log, Named, RecordedKey, Recorder};
 use crate::features::history::{Ended, ReadKind, WriteKind};
 use crate::features::pieces::Piece;
+use crate::features::state::State;
+use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use hotrow_sync::Arc;
 use std::ptr::NonNull;
 
 impl<P: Protocol> Attempt<P> {
     /// Returns the recorder of the attempt, if it is recorded.
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
-        self.log.as_ref().map(|log| log.recorder())
+        self.features.log.as_ref().map(|log| log.recorder())
     }
 
     /// True if the attempt is recorded in a history.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_recorded(&self) -> bool {
-        self.log.is_some()
+        self.features.log.is_some()
     }
 
     /// The attempt's log, if it is recorded.
     pub(crate) fn log(&mut self) -> Option<&mut Log> {
-        self.log.as_deref_mut()
+        self.features.log.as_deref_mut()
     }
 
     /// Returns the recorder's entry of a segment's key, if the attempt is recorded.
@@ -39,18 +41,19 @@ impl<P: Protocol> Attempt<P> {
         segment: NonNull<P::Header>,
     ) -> Option<Arc<RecordedKey>> {
         // SAFETY: the caller's promise.
-        self.log.as_deref().map(|log| unsafe { recorded_key_of(log, object, segment) })
+        self.features.log.as_deref().map(|log| unsafe { recorded_key_of(log, object, segment) })
     }
 
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
-        let Self { log: Some(log), items, piece, ends_later, log_goes_on, records_later: false, .. } = self
+        let State { log: Some(log), piece, ends_later, log_goes_on, records_later: false, .. } =
+            &mut self.features
         else {
             return;
         };
         *log_goes_on = false;
         if outcome == Ended::Committed {
-            log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
+            log.read_predicates(|item| self.items.get(item).is(Flags::PREDICATE));
             if piece.goes_on() || *ends_later {
                 log.end_piece();
                 *log_goes_on = true;
@@ -67,41 +70,41 @@ impl<P: Protocol> Attempt<P> {
     /// Ends a transaction in pieces before its last one. Nothing is open.
     #[cold]
     pub(crate) fn end_pieces(&mut self) {
-        self.log_goes_on = false;
-        if let Some(log) = &mut self.log {
+        self.features.log_goes_on = false;
+        if let Some(log) = &mut self.features.log {
             log.end(Ended::Committed);
             self.close_log();
         }
-        if let Some(announcement) = &mut self.announcement {
+        if let Some(announcement) = &mut self.features.announcement {
             announcement.end();
         }
-        self.stamp = None;
+        self.features.stamp = None;
     }
 
     /// Records the evaluation of a predicate. The transaction depends on the last one before its commit.
     pub(crate) fn record_predicate(&self, id: ItemId, recorded: &RecordedKey, version: u64) {
-        if let Some(log) = &self.log {
+        if let Some(log) = &self.features.log {
             log.predicate(id, recorded, version);
         }
     }
 
     /// Records a read.
     pub(crate) fn record_read(&mut self, recorded: &RecordedKey, version: u64, kind: ReadKind) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.features.log {
             log.read(recorded, version, kind);
         }
     }
 
     /// Records that a key was found, with a value of no version.
     pub(crate) fn find_unrecorded(&mut self, recorded: &RecordedKey) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.features.log {
             log.find_unrecorded(recorded);
         }
     }
 
     /// Records the installation of all pending writes.
     pub(crate) fn record_installed(&mut self) {
-        let Self { items, log: Some(log), .. } = self else { return };
+        let Self { items, features: State { log: Some(log), .. }, .. } = self else { return };
         items.writes().iter().for_each(|id| log.installed(*id));
     }
 
@@ -109,11 +112,11 @@ impl<P: Protocol> Attempt<P> {
     /// panic, which it must not do between one installation and the next.
     #[cold]
     pub(crate) fn name_writes(&mut self) {
-        let Self { items, log: Some(log), .. } = self else { return };
+        let Self { items, features: State { log: Some(log), piece, .. }, .. } = self else { return };
         for id in items.writes() {
             let item = items.get(*id);
             if let Some(mut effect) = item.object().effect(item) {
-                if effect == WriteKind::Commute && self.piece == Piece::Whole {
+                if effect == WriteKind::Commute && *piece == Piece::Whole {
                     // Its place in the order is that of its lock, as of any other write.
                     effect = WriteKind::Update;
                 }
@@ -125,24 +128,38 @@ impl<P: Protocol> Attempt<P> {
         log.sort_writes();
     }
 
-    #[cold]
-    pub(super) fn open_log(&mut self, recorder: &Arc<Recorder>) {
-        // The log of a later piece is that of the first.
-        if recorder.is_open() && self.log.is_none() {
-            let log = self.spare_log.take();
-            let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
-            let begun = self.snapshot.as_ref().map(|point| point.history_begin());
-            log.begin(self.number, self.profile.isolation != Isolation::ReadCommitted, begun);
-            self.log = Some(log);
-            self.note_or_not();
+    /// Begins the log of the attempt, if its engine is recorded.
+    #[inline(always)]
+    pub(crate) fn open_log(&mut self) {
+        let announcement = self.features.announcement.as_ref();
+        if announcement.is_some_and(|announcement| announcement.snapshots().recorder.get().is_some()) {
+            self.open_log_now();
         }
     }
 
     #[cold]
-    pub(super) fn close_log(&mut self) {
-        if let Some(mut log) = self.log.take() {
+    #[inline(never)]
+    fn open_log_now(&mut self) {
+        let Some(announcement) = &self.features.announcement else { return };
+        let Some(recorder) = announcement.snapshots().recorder.get() else { return };
+        // The log of a later piece is that of the first.
+        if recorder.is_open() && self.features.log.is_none() {
+            let log = self.features.spare_log.take();
+            let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
+            let begun = self.features.snapshot.as_ref().map(|point| point.history_begin());
+            log.begin(self.number(), self.profile.isolation != Isolation::ReadCommitted, begun);
+            self.features.log = Some(log);
+        }
+        if self.features.log.is_some() {
+            self.hears.add(const { Moments::PREPARING.and(Moments::INSTALLING).and(Moments::CLOSED) });
+        }
+    }
+
+    #[cold]
+    pub(crate) fn close_log(&mut self) {
+        if let Some(mut log) = self.features.log.take() {
             log.close();
-            self.spare_log = Some(log);
+            self.features.spare_log = Some(log);
             self.note_or_not();
         }
     }
