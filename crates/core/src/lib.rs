@@ -18,15 +18,11 @@ mod memory;
 mod testing;
 
 pub use crossbeam_epoch as epoch;
-pub use features::conflicts::{
-    Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Origin, Reports, Rival, Rivalry,
-};
-pub use features::deferred::{Access, Deferral};
+pub use features::conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Rivalry};
 pub use features::durability::{Durability, EpochClock, LogFollowers, NotDurable, OutsideCommits, WorkerLog};
 pub use features::graph::Stealing;
 pub use features::operations::{Deferred, Expression, Input};
-pub use features::pieces::{PieceOrder, PieceRanks, Pieces};
-pub use features::region::Elision;
+pub use features::pieces::Pieces;
 pub use features::savepoint::{SavedWrite, Saver};
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
@@ -41,16 +37,20 @@ pub use kernel::abort::{
     RollbackReason,
 };
 pub use kernel::attempt::{Attempt, WorkerId};
+pub use kernel::capabilities::Elision;
+pub use kernel::capabilities::{Absent, Capabilities};
+pub use kernel::capabilities::{Access, Deferral};
+pub use kernel::capabilities::{PieceOrder, PieceRanks};
+pub use kernel::capabilities::{Reports, Rival};
 pub use kernel::commit::{OneByOne, Prepared};
 pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::engine::{Engine, EngineId};
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
+pub use kernel::loss::Origin;
 pub use kernel::object::{Object, ObjectMeta};
 pub use kernel::policy::RetryPolicy;
 pub use kernel::profile::{Isolation, Profile};
-pub use kernel::protocol::{
-    Absent, Capabilities, ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants,
-};
+pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants};
 pub use kernel::range::{RangeId, RangeLocks, RangeUse};
 pub use kernel::read_log::{LoggedRead, LoggedReads, ReadLog};
 pub use kernel::statistics::Statistics;

@@ -388,24 +388,24 @@ impl<P: Protocol> OutsideCommits<P> {
 impl<P: Protocol> Engine<P> {
     /// The clock of the stamps of its commits.
     pub fn epoch_clock(&self) -> EpochClock {
-        EpochClock(self.shared.snapshots.clone())
+        EpochClock(self.shared.features.snapshots.clone())
     }
 
     /// Goes on behind a stamp, which a log has recovered. Call it before any transaction.
     pub fn continue_after(&self, stamp: CommitStamp) {
-        self.shared.snapshots.continue_after(stamp.epoch());
-        if let Some(commits) = &self.shared.commits {
+        self.shared.features.snapshots.continue_after(stamp.epoch());
+        if let Some(commits) = &self.shared.features.commits {
             commits.continue_after(stamp.order());
         }
     }
 
     /// Begins to log changes that no transaction makes. `None` if the engine has no log.
     pub fn outside_commits(&self) -> Option<OutsideCommits<P>> {
-        let commits = self.shared.commits.clone()?;
+        let commits = self.shared.features.commits.clone()?;
         let log = commits.worker_log()?;
         Some(OutsideCommits {
             commits,
-            announcement: Announcement::new(&self.shared.snapshots),
+            announcement: Announcement::new(&self.shared.features.snapshots),
             log,
             epoch: 0,
         })

@@ -11,6 +11,7 @@
 use crate::features::durability::Later;
 use crate::features::region::UNFIT;
 use crate::kernel::abort::Error;
+use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::kernel::worker::{Worker, outside};
@@ -119,14 +120,16 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 }
 
-impl<P: Protocol> Worker<P> {
+impl<P: Protocol> Attempt<P> {
     /// Drops the hooks of an attempt that is followed by another one.
     pub(crate) fn forget_hooks(&mut self) {
-        if let Some(hooks) = self.attempt.features.end_hooks.take() {
+        if let Some(hooks) = self.features.end_hooks.take() {
             hooks.forget();
         }
     }
+}
 
+impl<P: Protocol> Worker<P> {
     /// Ends a transaction that has hooks, and waits until its result is durable. Nothing is held.
     #[cold]
     pub(crate) fn end_with_hooks<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {

@@ -4,7 +4,6 @@ pub(crate) mod conflicts;
 pub mod deferred;
 pub(crate) mod durability;
 pub(crate) mod end_hooks;
-pub(crate) mod events;
 pub mod graph;
 pub mod history;
 pub(crate) mod hooks;

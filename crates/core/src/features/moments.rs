@@ -21,20 +21,130 @@
 //! | closed | history, snapshot |
 //! | abandoned | deferral, hooks, history, waiting |
 
-use crate::features::conflicts::Reports;
-use crate::features::deferred::line_up_early;
+use crate::features::deferred::{Execution, line_up_early};
 use crate::features::history::Ended;
-use crate::features::pieces::Piece;
-use crate::features::state::State;
+use crate::features::pieces::{Piece, WholeGuard};
+use crate::features::state::{OfWorker, Place, Shared, State};
+use crate::features::waiting::Waits;
+use crate::kernel::abort::Error;
 use crate::kernel::attempt::{Attempt, ReadPath};
+use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
+use crate::kernel::loss::Origin;
+use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::transaction::{ObjectAccess, Stop};
+use crate::kernel::worker::{Inside, Worker};
 use crate::memory::users_code::Panics;
+use hotrow_sync::clock::{Duration, Instant};
+use std::panic::Location;
 
 impl<P: Protocol> Slots for P {
     type State = State<P>;
+    type Shared = Shared<P>;
+    type Place = Place;
+    type OfWorker = OfWorker;
+    type Barrier = WholeGuard;
+    type Waits = Waits;
+
+    fn place(shared: &Shared<P>) -> Place {
+        Place::of(shared)
+    }
+
+    fn state(shared: &Shared<P>) -> State<P> {
+        State::of(&shared.snapshots, shared.commits.clone())
+    }
+
+    #[inline(always)]
+    fn must_end(attempt: &Attempt<P>) -> bool {
+        P::ALLOWS_CHOPPING && attempt.features.piece.is_later()
+    }
+
+    #[inline(always)]
+    fn entering(worker: &mut Worker<P>, profile: &Profile, place: &'static Location<'static>) -> bool {
+        let is_alone = profile.isolation.is_on_snapshot();
+        if is_alone {
+            worker.open_snapshot(profile, place);
+        }
+        !is_alone
+    }
+
+    #[inline(always)]
+    fn barrier(worker: &Worker<P>) -> Option<WholeGuard> {
+        worker.exclude_pieces()
+    }
+
+    #[inline(always)]
+    fn entered(worker: &mut Worker<P>, profile: &Profile) {
+        worker.admit_to_log(profile);
+    }
+
+    fn by_hand(worker: &mut Worker<P>) {
+        worker.set_refusal(None);
+    }
+
+    fn names(worker: &mut Worker<P>, origin: Origin) {
+        worker.features.origin = Some(origin);
+    }
+
+    #[inline(always)]
+    fn begins(worker: &mut Worker<P>, place: &'static Location<'static>) {
+        worker.begin_activity(place);
+    }
+
+    #[inline(always)]
+    fn attempting(worker: &mut Worker<P>) {
+        if P::ALLOWS_CHOPPING && worker.attempt.features.piece != Piece::Whole {
+            worker.await_piece();
+        }
+    }
+
+    fn starts_over(attempt: &mut Attempt<P>) {
+        if let Some(watch) = attempt.features.watch.as_deref_mut() {
+            watch.start_over();
+        }
+    }
+
+    fn follows(attempt: &mut Attempt<P>) {
+        attempt.forget_hooks();
+    }
+
+    fn stands_back(attempt: &mut Attempt<P>) {
+        attempt.features.footprint.clear();
+    }
+
+    fn waits<E>(
+        worker: &mut Worker<P>,
+        waits: &mut Waits,
+        (policy, body): (Option<(Instant, Duration)>, Option<Duration>),
+        inside: &mut Inside<P>,
+    ) -> Result<(), Error<E>> {
+        worker.wait_for_change(waits, policy, body, inside)
+    }
+
+    fn retried(attempt: &mut Attempt<P>) {
+        attempt.set_watch(None);
+    }
+
+    #[inline(always)]
+    fn ends<R, E>(worker: &mut Worker<P>, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
+        worker.end_activity(result.is_ok());
+        if worker.attempt.features.end_hooks.is_some() {
+            worker.end_with_hooks(result)
+        } else {
+            worker.acknowledge(result)
+        }
+    }
+
+    #[cold]
+    fn panicked(worker: &mut Worker<P>) {
+        worker.end_by_panic();
+    }
+
+    fn leaves(worker: &Worker<P>) {
+        worker.slot.features.activity.end(false);
+    }
 
     #[inline(always)]
     fn admitted(attempt: &mut Attempt<P>) {
@@ -56,6 +166,9 @@ impl<P: Protocol> Slots for P {
             .and(Moments::ENDED.when(logging.is_some()))
             .and(Moments::PREPARING.when(goes_on))
             .and(Moments::BETWEEN.when(is_later));
+        if records {
+            attempt.features.execution = Execution::new();
+        }
         if !is_later {
             attempt.features.begin_transaction();
         }
@@ -124,10 +237,10 @@ impl<P: Protocol> Slots for P {
     #[inline(always)]
     fn finishing(access: &mut ObjectAccess<'_, P>) {
         access.attempt.features.wakes = access.waiting().has_watchers();
-        if access.slot.origins.is_on() {
+        if access.slot.features.origins.is_on() {
             let number =
                 P::Reports::of(access.protocol).map_or(0, |reports| reports.commit_number(access.attempt));
-            access.slot.activity.commits(number);
+            access.slot.features.activity.commits(number);
         }
     }
 

@@ -19,13 +19,16 @@
 //! counted: otherwise transactions that are in nobody's way would keep each other from being in pieces.) Each does first what the other looks at, with a full fence in
 //! between, so at least one of them sees the other.
 
-use crate::features::conflicts::ConflictReport;
 use crate::features::snapshot::Snapshots;
 use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::PieceOrder;
+use crate::kernel::capabilities::PieceRanks;
 use crate::kernel::counter::Counter;
+use crate::kernel::engine::Engine;
+use crate::kernel::loss::ConflictReport;
 use crate::kernel::profile::Profile;
-use crate::kernel::protocol::{Absent, Protocol};
+use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Stop, Transaction};
 use crate::kernel::worker::Worker;
 use hotrow_sync::Arc;
@@ -55,53 +58,6 @@ impl Counter {
 
 /// The counters of pieces that are ordered by ranks.
 pub(crate) const ORDER_COUNTERS: &[Counter] = &[Counter::DEPENDENCIES, Counter::PIECE_WAITS];
-
-/// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The
-/// pieces of a transaction come in the order of ranks, and have none in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PieceRanks {
-    /// The lowest one.
-    pub first: u16,
-    /// The highest one.
-    pub last: u16,
-}
-
-impl PieceRanks {
-    /// True if a rank is among both.
-    #[inline]
-    pub fn overlap(self, other: Self) -> bool {
-        self.first <= other.last && other.first <= self.last
-    }
-}
-
-/// A protocol that orders the pieces of different transactions by [ranks](PieceRanks), so that pieces may conflict with others than each
-/// transaction's first ([`Protocol::PieceOrder`]).
-pub trait PieceOrder<P: Protocol>: Sized {
-    /// The order of pieces of this protocol; `None` if its variant has none.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Called before each attempt at a piece: waits until the piece may begin. Nothing is held, and no epoch pinned.
-    fn before_piece(&self, attempt: &mut Attempt<P>);
-
-    /// Called at the end of a transaction in pieces: waits until those before it have ended. Nothing is held. No other piece follows, even
-    /// if the last one has not committed.
-    fn end_pieces(&self, attempt: &mut Attempt<P>);
-}
-
-impl<P: Protocol> PieceOrder<P> for Absent {
-    #[inline(always)]
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
-    }
-
-    fn before_piece(&self, _attempt: &mut Attempt<P>) {
-        match *self {}
-    }
-
-    fn end_pieces(&self, _attempt: &mut Attempt<P>) {
-        match *self {}
-    }
-}
 
 /// The place of an attempt's piece in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -279,5 +235,63 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub fn piece_ranks(&self) -> Option<PieceRanks> {
         self.features.piece_ranks
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
+    #[inline]
+    pub fn allows_chopping(&self) -> bool {
+        // A later piece would log values that its transaction's stamp is too old for.
+        P::ALLOWS_CHOPPING && !self.shared.features.has_log && self.shared.protocol.chops()
+    }
+
+    /// True if its variant of the protocol orders pieces by [ranks](crate::PieceRanks).
+    pub fn orders_pieces(&self) -> bool {
+        self.allows_chopping() && P::PieceOrder::of(&self.shared.protocol).is_some()
+    }
+
+    /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
+    /// running.
+    pub fn begin_chopping(&self) {
+        self.shared.features.snapshots.begin_chopping();
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Excludes transactions in pieces, if there may be any and the one that begins is none.
+    #[inline(always)]
+    pub(crate) fn exclude_pieces(&self) -> Option<WholeGuard> {
+        let excludes = P::ALLOWS_CHOPPING
+            && self.shared.features.snapshots.is_chopping()
+            && self.attempt.features.piece == Piece::Whole;
+        excludes.then(|| {
+            self.slot.counters.named().count(const { Counter::WHOLE.place::<P>() });
+            WholeGuard::enter(&self.shared.features.snapshots)
+        })
+    }
+
+    /// True if the protocol orders pieces.
+    pub(crate) fn orders_pieces(&self) -> bool {
+        P::PieceOrder::of(&self.shared.protocol).is_some()
+    }
+
+    /// Waits until a piece may begin, where the protocol orders them.
+    #[cold]
+    pub(crate) fn await_piece(&mut self) {
+        let Self { shared, attempt, .. } = self;
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.before_piece(attempt);
+        }
+    }
+
+    /// Ends a transaction in pieces under a protocol that orders them.
+    pub(crate) fn end_ordered_pieces(&mut self) {
+        let Self { shared, attempt, .. } = self;
+        attempt.features.piece_ranks = None;
+        attempt.features.ends_later = false;
+        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
+            order.end_pieces(attempt);
+        }
     }
 }

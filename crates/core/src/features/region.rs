@@ -33,6 +33,7 @@
 
 use crate::kernel::attempt::Attempt;
 use crate::kernel::counter::{Counter, CounterPlace};
+use crate::kernel::engine::Engine;
 use crate::kernel::item::{Flags, Item};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::slots::Moments;
@@ -46,8 +47,6 @@ use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
 mod whole;
-
-pub use whole::Elision;
 
 /// Counters of regions.
 impl Counter {
@@ -389,5 +388,12 @@ impl<P: Protocol> Attempt<P> {
     pub fn count_region_fallback(&self) {
         let place: CounterPlace = const { Counter::REGION_FALLBACKS.place::<P>() };
         self.count(place);
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// True if the engine's protocol uses hardware transactions where there are any.
+    pub fn uses_regions(&self) -> bool {
+        P::ALLOWS_REGIONS && self.shared.protocol.uses_regions()
     }
 }

@@ -1,10 +1,11 @@
 //! Reports in serde's data model, with the feature `serde`: names of reasons and counters are keys, origins and reasons are texts,
 //! durations are numbers whose unit the key names.
 
-use crate::features::conflicts::{Deadlock, DeadlockWait, HotKey, Origin, Rivalry};
+use crate::features::conflicts::{Deadlock, DeadlockWait, HotKey, Rivalry};
 use crate::features::snapshot::{OpenSnapshot, SnapshotReport};
 use crate::kernel::abort::{Conflict, Reason};
 use crate::kernel::counter::{CounterValue, NamedCounts};
+use crate::kernel::loss::Origin;
 use crate::kernel::statistics::Statistics;
 use crate::memory::retained::{MemoryHolder, RetainedMemory};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};

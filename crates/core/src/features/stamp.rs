@@ -16,10 +16,13 @@
 //! does.
 
 use crate::features::durability::WorkerLog;
+use crate::features::state::Shared;
 use crate::features::state::State;
 use crate::kernel::abort::Misuse;
 use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::engine::Engine;
 use crate::kernel::item::Item;
+use crate::kernel::policy::RetryPolicy;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::Stop;
@@ -257,5 +260,12 @@ impl<P: Protocol> Attempt<P> {
             announcement.end();
         }
         self.end_keeping();
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
+    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
+        Self::with_features(options, policy, Shared::new(Some(Commits::new(Box::new(steps)))))
     }
 }

@@ -1,25 +1,31 @@
 //! The state of all features in one attempt.
 
-use crate::features::deferred::{Footprint, Intentions};
+use crate::features::conflicts::{Activity, ConflictTable, Deadlocks, KnownOrigins, Origins};
+use crate::features::deferred::{Execution, Footprint, Intentions};
 use crate::features::durability::Logging;
 use crate::features::end_hooks::EndHooks;
 use crate::features::graph::EnqueuedOperations;
 use crate::features::history::recorder::Log;
 use crate::features::operations::Operations;
-use crate::features::pieces::{Piece, PieceRanks};
+use crate::features::pieces::Piece;
 use crate::features::region::HeldBack;
 use crate::features::savepoint::Savepoints;
 use crate::features::snapshot::{Announcement, KeptWrites, ReadPoint, Snapshots};
 use crate::features::stamp::{CommitStamp, Commits};
-use crate::features::waiting::Watch;
+use crate::features::waiting::{Waiting, Watch};
+use crate::kernel::capabilities::PieceRanks;
+use crate::kernel::loss::Origin;
 use crate::kernel::protocol::{ConflictCause, Protocol};
-use hotrow_sync::Arc;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::profile::name_memory;
+use hotrow_sync::{Arc, Mutex};
 
 /// The state of all features in one attempt. The kernel owns it, and looks at none of it.
 pub(crate) struct State<P: Protocol> {
     /// The memory of recorded operations.
     pub(crate) operations: Operations,
     pub(crate) intentions: Intentions<P>,
+    pub(crate) execution: Execution,
     /// The segments for which the next attempt queues before its body runs. Valid only with the pin in the report of the
     /// loss.
     pub(crate) footprint: Footprint<P>,
@@ -79,6 +85,7 @@ impl<P: Protocol> Default for State<P> {
         Self {
             operations: Operations::new(),
             intentions: Intentions::new(),
+            execution: Execution::new(),
             footprint: Footprint::new(),
             scout: None,
             scout_inserts: false,
@@ -131,4 +138,68 @@ impl<P: Protocol> State<P> {
         self.scout = None;
         self.scout_inserts = false;
     }
+}
+
+/// The state of features that all workers of an engine share.
+pub(crate) struct Shared<P: Protocol> {
+    /// The steps between the halves of commits.
+    pub(crate) commits: Option<Arc<Commits<P>>>,
+    pub(crate) has_log: bool,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
+}
+
+impl<P: Protocol> Default for Shared<P> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    /// The state of a new engine, with the steps between the halves of its commits.
+    pub(crate) fn new(commits: Option<Arc<Commits<P>>>) -> Self {
+        let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
+        let awaits_device = commits.as_ref().is_some_and(|commits| commits.awaits_device());
+        let snapshots = Snapshots::new(commits.is_some(), has_log.then_some(awaits_device));
+        name_memory(&snapshots, || String::from("the list of snapshots"));
+        if let Some(commits) = &commits {
+            name_memory(&**commits, || String::from("the clock of the stamps"));
+        }
+        let (origins, deadlocks) = (Arc::default(), Arc::default());
+        Self { commits, has_log, snapshots, waiting: Waiting::new(), origins, deadlocks }
+    }
+}
+
+/// The state of features for the workers of one number, one after the other.
+pub(crate) struct Place {
+    pub(crate) conflicts: Mutex<ConflictTable>,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) origins: Arc<Origins>,
+    pub(crate) deadlocks: Arc<Deadlocks>,
+    /// The transaction that the worker runs, if transactions say what they are.
+    pub(crate) activity: Arc<CachePadded<Activity>>,
+}
+
+impl Place {
+    pub(crate) fn of<P: Protocol>(shared: &Shared<P>) -> Self {
+        Self {
+            conflicts: Mutex::default(),
+            waiting: shared.waiting.clone(),
+            activity: shared.origins.add_worker(),
+            origins: shared.origins.clone(),
+            deadlocks: shared.deadlocks.clone(),
+        }
+    }
+}
+
+/// The state of features in a worker, from one transaction to the next.
+#[derive(Default)]
+pub(crate) struct OfWorker {
+    /// The name of the transactions that follow, in reports of conflicts.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) known_origins: KnownOrigins,
+    /// True if its transaction in progress has said what it is.
+    pub(crate) is_reported: bool,
 }

@@ -1,7 +1,7 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
-use crate::features::conflicts::Origin;
 use crate::features::durability::NotDurable;
+use crate::kernel::loss::Origin;
 use crate::kernel::worker;
 use crate::memory::retained::MemoryLimit;
 use std::fmt;

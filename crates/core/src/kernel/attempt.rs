@@ -1,12 +1,13 @@
 //! An attempt: one execution of a transaction's body, as its protocol sees it.
 
 use crate::kernel::abort::Reason;
+use crate::kernel::capabilities::Abilities;
 use crate::kernel::counter::CounterPlace;
 use crate::kernel::engine;
 use crate::kernel::item::{Flags, Item, ItemId, Items};
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::profile::{Isolation, Profile};
-use crate::kernel::protocol::{Abilities, ConflictCause, Protocol};
+use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::read_log::ReadLog;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::wait_limit::WaitLimit;

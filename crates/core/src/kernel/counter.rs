@@ -7,8 +7,8 @@
 //! Each worker has an array of counts. The place of a counter there is a constant, so counting is an addition to one
 //! word, which only this worker writes.
 
-use crate::features::pieces::PieceOrder;
 use crate::features::{deferred, graph, pieces, region};
+use crate::kernel::capabilities::PieceOrder;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::{add, bump};
 use crate::{Deferral as _, Stealing as _};

@@ -1,15 +1,5 @@
 //! The engine: one protocol, its shared state, and its workers.
 
-use crate::features::conflicts::{Activity, ConflictTable, Deadlock, Deadlocks, HotKey, Origins, hottest};
-use crate::features::deferred::Deferral as _;
-use crate::features::graph::Stealing as _;
-use crate::features::history::Recording;
-use crate::features::history::recorder::Recorder;
-use crate::features::operations::Deferred;
-use crate::features::pieces::PieceOrder;
-use crate::features::snapshot::{KeptSegments, Snapshot, SnapshotKind, SnapshotReport, Snapshots};
-use crate::features::stamp::{CommitSteps, Commits};
-use crate::features::waiting::{Waiting, WatchedNodes};
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::counter::{self, NamedCounts};
 use crate::kernel::object::ObjectMeta;
@@ -17,17 +7,16 @@ use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::range::RangeLocks as _;
+use crate::kernel::slots::Slots;
 use crate::kernel::statistics::{Counters, Statistics};
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use crate::memory::retained::{self, Limit, RetainedMemory};
-use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::profile::name_memory;
-use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
+use hotrow_sync::{Arc, Mutex, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
@@ -84,19 +73,13 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) id: EngineId,
     pub(crate) protocol: P,
     pub(crate) name: String,
-    opaque: bool,
+    pub(crate) opaque: bool,
     workers_max: u32,
     pub(crate) policy: RetryPolicy,
     pub(crate) gate: StarvationGate,
     pub(crate) limit: Limit,
-    pub(crate) recorder: OnceLock<Arc<Recorder>>,
-    /// The steps between the halves of commits.
-    pub(crate) commits: Option<Arc<Commits<P>>>,
-    pub(crate) has_log: bool,
-    pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) waiting: Arc<Waiting>,
-    pub(crate) origins: Arc<Origins>,
-    pub(crate) deadlocks: Arc<Deadlocks>,
+    /// What features share.
+    pub(crate) features: <P as Slots>::Shared,
     registry: Mutex<Registry<P>>,
 }
 
@@ -110,12 +93,8 @@ struct Registry<P: Protocol> {
 pub(crate) struct WorkerSlot<P: Protocol> {
     pub(crate) number: u32,
     pub(crate) counters: Counters,
-    pub(crate) conflicts: Mutex<ConflictTable>,
-    pub(crate) waiting: Arc<Waiting>,
-    pub(crate) origins: Arc<Origins>,
-    pub(crate) deadlocks: Arc<Deadlocks>,
-    /// The transaction that the worker runs, if transactions say what they are.
-    pub(crate) activity: Arc<CachePadded<Activity>>,
+    /// The state of features for all workers with this number.
+    pub(crate) features: <P as Slots>::Place,
     /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
     /// worker number (version ids) stay unique.
     local: Mutex<Option<P::Local>>,
@@ -146,25 +125,21 @@ impl<P: Protocol> Engine<P> {
 
     /// Makes an engine of the variant that has these options.
     pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
-        Self::with_commits(options, policy, None)
+        Self::with_features(options, policy, Default::default())
     }
 
-    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
-    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
-        Self::with_commits(options, policy, Some(Commits::new(Box::new(steps))))
-    }
-
-    fn with_commits(options: &P::Options, policy: RetryPolicy, commits: Option<Arc<Commits<P>>>) -> Self {
+    pub(crate) fn with_features(
+        options: &P::Options,
+        policy: RetryPolicy,
+        features: <P as Slots>::Shared,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = EngineId(number | u64::from(ObjectMeta::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
-        let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
-        let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
-        let awaits_device = commits.as_ref().is_some_and(|commits| commits.awaits_device());
-        let snapshots = Snapshots::new(commits.is_some(), has_log.then_some(awaits_device));
+        let (gate, limit) = (StarvationGate::default(), Limit::new(id));
         let shared = Arc::new(Shared {
             id,
             protocol,
@@ -174,77 +149,12 @@ impl<P: Protocol> Engine<P> {
             policy,
             gate,
             limit,
-            recorder,
-            commits,
-            has_log,
-            snapshots,
-            waiting: Waiting::new(),
-            origins: Arc::default(),
-            deadlocks: Arc::default(),
+            features,
             registry,
         });
         name_memory(&shared.protocol, || format!("words that all workers of {} share", shared.name));
         name_memory(&shared.gate, || String::from("the gate of the oldest"));
-        name_memory(&shared.snapshots, || String::from("the list of snapshots"));
-        if let Some(commits) = &shared.commits {
-            name_memory(&**commits, || String::from("the clock of the stamps"));
-        }
         Self { shared }
-    }
-
-    /// Opens a snapshot: the state of all objects and tables at a moment that lies about a millisecond back at most.
-    ///
-    /// The call waits for nobody, unless no snapshot has been in use for a tenth of a second: then it waits, as
-    /// [`snapshot_strict`](Self::snapshot_strict) does, for the commits that are just installing. While commits are in the way
-    /// of a newer moment, because their threads do not run, the newest one that is ready is used;
-    /// [`Snapshot::staleness`] says how old it is.
-    ///
-    /// Rows and values with which a table or an object is made belong to every snapshot, also to those opened before.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse::Nested`] within a transaction, which the snapshot might wait for.
-    #[track_caller]
-    pub fn snapshot(&self) -> Result<Snapshot<P>, Misuse> {
-        Snapshot::open(self, SnapshotKind::Recent, Location::caller())
-    }
-
-    /// As [`snapshot`](Self::snapshot), with everything that anybody was told of before the call.
-    ///
-    /// In memory that is everything that was committed before the call, and the call waits for the commits that are just installing. In a
-    /// database whose commits are acknowledged when they are on the device, it is everything up to the last write of the device: the call
-    /// waits for nobody, and the snapshot shows nothing that a crash could take back. If no snapshot has been in use for a tenth of
-    /// a second, or somebody was told of a commit before it was on the device ([`Durability::Buffered`](crate::Durability::Buffered)), the
-    /// snapshot is one of now, and its transactions wait for the device when they end.
-    ///
-    /// # Errors
-    ///
-    /// As [`snapshot`](Self::snapshot).
-    #[track_caller]
-    pub fn snapshot_strict(&self) -> Result<Snapshot<P>, Misuse> {
-        Snapshot::open(self, SnapshotKind::Strict, Location::caller())
-    }
-
-    /// Reports the open snapshots, with their owners, and the versions that are kept for them.
-    pub fn snapshots(&self) -> SnapshotReport {
-        SnapshotReport::of(&self.shared.snapshots)
-    }
-
-    /// The engine's snapshots, for structures that keep removed segments.
-    pub fn kept_segments(&self) -> KeptSegments {
-        KeptSegments(self.shared.snapshots.clone())
-    }
-
-    /// The engine's waiters, for indexes: a bucket or leaf that is retired wakes those that watch it.
-    pub fn watched_nodes(&self) -> WatchedNodes {
-        WatchedNodes::of(&self.shared.waiting)
-    }
-
-    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`]. Transactions that wait
-    /// begin again, and so learn of it. Operations in progress go on, and their transactions may commit.
-    pub fn close_objects<'m>(&self, objects: impl IntoIterator<Item = &'m ObjectMeta>) {
-        objects.into_iter().for_each(ObjectMeta::close);
-        self.shared.waiting.wake_all();
     }
 
     /// The engine's number.
@@ -278,45 +188,10 @@ impl<P: Protocol> Engine<P> {
         self.shared.protocol.is_concurrent()
     }
 
-    /// True if operations can be [deferred](Protocol::Deferral) under its protocol.
-    #[inline]
-    pub fn allows_deferral(&self) -> bool {
-        P::Deferral::of(&self.shared.protocol).is_some()
-    }
-
     /// True if its protocol locks [ranges](Protocol::RangeLocks).
     #[inline]
     pub fn locks_ranges(&self) -> bool {
         P::RangeLocks::of(&self.shared.protocol).is_some()
-    }
-
-    /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
-    #[inline]
-    pub fn allows_stealing(&self) -> bool {
-        P::Stealing::of(&self.shared.protocol).is_some()
-    }
-
-    /// True if the engine's protocol uses hardware transactions where there are any.
-    pub fn uses_regions(&self) -> bool {
-        P::ALLOWS_REGIONS && self.shared.protocol.uses_regions()
-    }
-
-    /// True if its variant of the protocol executes procedures [in pieces](crate::Pieces).
-    #[inline]
-    pub fn allows_chopping(&self) -> bool {
-        // A later piece would log values that its transaction's stamp is too old for.
-        P::ALLOWS_CHOPPING && !self.shared.has_log && self.shared.protocol.chops()
-    }
-
-    /// True if its variant of the protocol orders pieces by [ranks](crate::PieceRanks).
-    pub fn orders_pieces(&self) -> bool {
-        self.allows_chopping() && P::PieceOrder::of(&self.shared.protocol).is_some()
-    }
-
-    /// Admits transactions [in pieces](Worker::in_pieces). From then on others exclude them. Call it when no transaction is
-    /// running.
-    pub fn begin_chopping(&self) {
-        self.shared.snapshots.begin_chopping();
     }
 
     /// Registers a worker, with which a thread runs transactions. Keep one per thread. If the protocol admits no more, it is the one
@@ -357,11 +232,7 @@ impl<P: Protocol> Engine<P> {
             let slot = Arc::new(WorkerSlot {
                 number,
                 counters: Counters::default(),
-                conflicts: Mutex::default(),
-                waiting: self.shared.waiting.clone(),
-                activity: self.shared.origins.add_worker(),
-                origins: self.shared.origins.clone(),
-                deadlocks: self.shared.deadlocks.clone(),
+                features: P::place(&self.shared.features),
                 local: Mutex::new(Some(P::Local::default())),
             });
             registry.slots.push(slot);
@@ -430,36 +301,6 @@ impl<P: Protocol> Engine<P> {
         self.with_worker(|worker| worker.called_from(place).try_transact_as(profile, body))
     }
 
-    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
-    /// [`Worker::transact_deferred`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::transact_deferred`], and [`Misuse::TooManyWorkers`].
-    #[track_caller]
-    pub fn transact_deferred<T: Clone + 'static>(
-        &self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
-    ) -> Result<T, Error> {
-        self.try_transact_deferred(Profile::UNKNOWN, body)
-    }
-
-    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own. See
-    /// [`Worker::try_transact_deferred`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::try_transact_deferred`], and [`Misuse::TooManyWorkers`].
-    #[track_caller]
-    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
-        &self,
-        profile: Profile,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
-    ) -> Result<T, Error<E>> {
-        let place = Location::caller();
-        self.with_worker(|worker| worker.called_from(place).try_transact_deferred(profile, body))
-    }
-
     /// Calls a function with the calling thread's own worker, which is registered at first use and kept until the thread
     /// ends.
     ///
@@ -475,25 +316,6 @@ impl<P: Protocol> Engine<P> {
         let result = run(&mut worker);
         ThreadWorkers::put_back(self.shared.id, worker);
         result
-    }
-
-    /// Records the reads and writes of each attempt from now on, in about `bytes_max` bytes of memory at most. When
-    /// they are used up, attempts in progress are still recorded whole, later ones not at all. The current contents are
-    /// the initial state. See [`history`](crate::features::history).
-    ///
-    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
-    /// Rows and values with which a table or an object is made later are not recorded either, and count as having always been there.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse::AlreadyRecorded`]: an engine is recorded once.
-    pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
-        let recorder = Arc::new(Recorder::new(bytes_max));
-        self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
-        // The first one, as that of the engine.
-        let _ = self.shared.snapshots.recorder.set(recorder.clone());
-        let protocol = self.shared.name.clone();
-        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: self.is_strict() })
     }
 
     /// Reports the bytes that the process retains now (replaced or removed, and not freed yet), this engine's limit,
@@ -513,7 +335,7 @@ impl<P: Protocol> Engine<P> {
     /// nor the last few values (64 at most) that each other thread has not handed over. It takes a time in proportion to what it frees, and
     /// runs the `Drop` of values.
     pub fn collect(&self) -> u64 {
-        self.shared.snapshots.collect();
+        self.shared.features.snapshots.collect();
         retained::collect();
         retained::retained_bytes()
     }
@@ -545,39 +367,6 @@ impl<P: Protocol> Engine<P> {
         }
         sum
     }
-
-    /// Sets whether reports of conflicts name both sides: the transaction that lost an attempt, and the one that had or had
-    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
-    /// that ran it. At first they do not.
-    ///
-    /// The protocol tells the winner's worker ([`Reports::rival`](crate::Reports::rival)), or does not know. If it tells the commit, too, the transaction is
-    /// known exactly; otherwise it is the one that the worker runs when the loser looks, which may be one after the true one.
-    pub fn report_both_sides(&self, on: bool) {
-        self.shared.origins.turn(on);
-    }
-
-    /// True if reports of conflicts name both sides.
-    pub fn reports_both_sides(&self) -> bool {
-        self.shared.origins.is_on()
-    }
-
-    /// The keys with the most lost conflicts, most first, at most `limit`.
-    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
-        let mut report = BTreeMap::new();
-        for slot in &lock(&self.shared.registry).slots {
-            lock(&slot.conflicts).add_to(&mut report, &self.shared.origins);
-        }
-        hottest(report.into_values(), limit)
-    }
-
-    /// The last deadlocks, the newest first, at most `limit`; the engine keeps 64. Who waited for whom, and on which key; the
-    /// transactions have names if the engine [reports both sides](Self::report_both_sides).
-    ///
-    /// Only protocols under which a transaction waits for any other have deadlocks: `2pl-mcs` and `steal`. Under the others
-    /// there are none, and the list is empty.
-    pub fn deadlocks(&self, limit: usize) -> Vec<Deadlock> {
-        self.shared.deadlocks.last(limit)
-    }
 }
 
 impl<P: Protocol> Shared<P> {
@@ -589,6 +378,13 @@ impl<P: Protocol> Shared<P> {
     /// The highest number of workers at a time so far.
     pub(crate) fn workers(&self) -> u32 {
         lock(&self.registry).slots.len() as u32
+    }
+
+    /// Visits the state of features for the workers of each number.
+    pub(crate) fn each_place(&self, mut visit: impl FnMut(&<P as Slots>::Place)) {
+        for slot in &lock(&self.registry).slots {
+            visit(&slot.features);
+        }
     }
 
     pub(crate) fn give_back(&self, slot: &WorkerSlot<P>, local: P::Local) {

@@ -2,10 +2,13 @@
 
 pub(crate) mod abort;
 pub(crate) mod attempt;
+pub(crate) mod capabilities;
 pub(crate) mod commit;
 pub(crate) mod counter;
 pub(crate) mod engine;
+pub(crate) mod events;
 pub(crate) mod item;
+pub(crate) mod loss;
 pub(crate) mod object;
 pub(crate) mod policy;
 pub(crate) mod profile;

@@ -1,12 +1,9 @@
 //! The protocol: concurrency control between transactions that meet on a segment.
 
-use crate::features::conflicts::Reports;
-use crate::features::deferred::Deferral;
 use crate::features::graph::Stealing;
-use crate::features::pieces::PieceOrder;
-use crate::features::region::Elision;
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::{Capabilities, Deferral, Elision, PieceOrder, Reports};
 use crate::kernel::commit::Prepared;
 use crate::kernel::counter::Counter;
 use crate::kernel::item::ItemId;
@@ -141,51 +138,6 @@ pub trait Variants: Sized + 'static {
 
     /// Makes the shared state for a new engine.
     fn new(options: &Self::Options) -> Self;
-}
-
-/// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
-/// one.
-#[derive(Debug, Clone, Copy)]
-pub enum Absent {}
-
-/// The presence of a protocol's capabilities, as constants. Every protocol has them: they follow from its associated
-/// types, and it cannot set them.
-pub trait Capabilities {
-    /// True if operations can be deferred until the commit: [`Protocol::Deferral`].
-    const DEFERS: bool;
-    /// True if waiting workers can run operations of the transaction that they wait for: [`Protocol::Stealing`].
-    const ALLOWS_STEALING: bool;
-    /// True if buckets and leaves are locked before they are observed or changed: [`Protocol::RangeLocks`].
-    const LOCKS_RANGES: bool;
-    /// True if reads are logged and need no items: [`Protocol::LoggedReads`].
-    const LOGS_READS: bool;
-}
-
-impl<P: Protocol> Capabilities for P {
-    const DEFERS: bool = <P::Deferral as Deferral<P>>::PRESENT;
-    const ALLOWS_STEALING: bool = <P::Stealing as Stealing<P>>::PRESENT;
-    const LOCKS_RANGES: bool = <P::RangeLocks as RangeLocks<P>>::PRESENT;
-    const LOGS_READS: bool = <P::LoggedReads as LoggedReads<P>>::PRESENT;
-}
-
-/// The abilities of an engine's protocol, of those that its type may have ([`Capabilities`]).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Abilities {
-    pub(crate) defers: bool,
-    pub(crate) steals: bool,
-    pub(crate) logs_reads: bool,
-}
-
-impl Abilities {
-    pub(crate) const NONE: Self = Self { defers: false, steals: false, logs_reads: false };
-
-    pub(crate) fn of<P: Protocol>(protocol: &P) -> Self {
-        Self {
-            defers: P::Deferral::of(protocol).is_some(),
-            steals: P::Stealing::of(protocol).is_some(),
-            logs_reads: P::LoggedReads::of(protocol).is_some(),
-        }
-    }
 }
 
 /// A concurrency-control protocol.

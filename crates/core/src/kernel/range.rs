@@ -24,8 +24,9 @@
 use crate::features::conflicts::DeadlockPart;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Absent;
 use crate::kernel::object::{Object, ObjectMeta};
-use crate::kernel::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
+use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::structure::{Observed, OpenObservation, StructureChange, StructureVersion};

@@ -8,9 +8,10 @@
 
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Absent;
 use crate::kernel::item::TouchedSegment;
 use crate::kernel::object::Object;
-use crate::kernel::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
+use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::memory::address_index::AddressIndex;
 use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;

@@ -1,8 +1,6 @@
 //! A transaction in progress: the handle that the body gets ([`Transaction`]), and the interface that datatypes are
 //! built on ([`ObjectAccess`]).
 
-use crate::features::conflicts::ConflictReport;
-use crate::features::deferred::Execution;
 use crate::features::durability::NotDurable;
 use crate::features::recorded::LOADED;
 use crate::features::waiting::Waiting;
@@ -11,6 +9,7 @@ use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::counter::NamedCounters;
 use crate::kernel::engine::{EngineId, WorkerSlot};
 use crate::kernel::item::{Flags, ItemId, TouchedSegment};
+use crate::kernel::loss::ConflictReport;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::read_log::LoggedReads;
@@ -28,7 +27,6 @@ use std::time::Duration;
 
 mod ending;
 mod handle;
-mod losing;
 mod pending;
 mod untracked;
 
@@ -50,8 +48,8 @@ pub struct ObjectAccess<'w, P: Protocol> {
     /// of each operation finds both a foreign object and a stopped attempt.
     pub(crate) engine: EngineId,
     pub(crate) stop: Option<Stop>,
-    pub(crate) execution: Execution,
-    describe: bool,
+    /// True if the report of a loss names object and key.
+    pub(crate) describe: bool,
     pub(crate) open: bool,
     /// True if the first half of the commit has succeeded: what was read is one consistent state.
     pub(crate) is_valid: bool,
@@ -133,9 +131,6 @@ pub(crate) enum Look {
     Peek,
 }
 
-/// The identity of all keys of an object together, in counts of conflicts.
-const ALL_KEYS: u64 = u64::MAX;
-
 const STOPPED: EngineId = EngineId(0);
 
 impl<P: Protocol> fmt::Debug for ObjectAccess<'_, P> {
@@ -195,7 +190,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             slot,
             engine,
             stop: None,
-            execution: Execution::new(),
             describe,
             open,
             is_valid: false,
@@ -219,7 +213,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The engine's waiters.
     #[inline(always)]
     pub(crate) fn waiting(&self) -> &'w Waiting {
-        &self.slot.waiting
+        &self.slot.features.waiting
     }
 
     /// The worker's counters that the protocol and its capabilities name.
@@ -282,7 +276,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// Ends the attempt because it was told to end.
     #[cold]
-    fn heed(&mut self) -> Abort {
+    pub(crate) fn heed(&mut self) -> Abort {
         self.stop(Stop::Told(told_cause(self.attempt.holder)))
     }
 
@@ -571,42 +565,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
         touched.announce();
-        if self.attempt.can_defer()
-            && let Some(latest) = self.execution.latest()
-            && self.attempt.items.is_at(latest, touched.segment())
-        {
+        if let Some(latest) = self.item_of_intention(touched.segment()) {
             return latest;
         }
         self.attempt.items.find_or_add(touched)
-    }
-
-    /// Notes that the attempt depends on other transactions' writes. An intention that reads its own segment at its
-    /// turn does not count.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn note_read(&mut self, id: ItemId) {
-        if self.attempt.can_defer() && self.keeps_reads() {
-            self.execution.note_read(id);
-        }
-    }
-
-    /// Runs all deferred operations if an operation of the body reaches a segment with intentions, so that it sees its
-    /// own changes. [`read`](Self::read), [`read_for_update`](Self::read_for_update), [`write`](Self::write) and
-    /// [`peek`](Self::peek) do so themselves; a datatype that looks at an item before it calls one of them calls this
-    /// first.
-    ///
-    /// # Errors
-    ///
-    /// As [`settle`](Self::settle).
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
-        if self.attempt.can_defer()
-            && self.attempt.items.get(id).intentions > 0
-            && self.execution.running != Some(id)
-        {
-            self.settle_segment(id)
-        } else {
-            Ok(())
-        }
     }
 
     /// True if an item has a predicate.

@@ -5,18 +5,16 @@ mod retries;
 
 pub use open_transaction::OpenTransaction;
 
-use crate::features::conflicts::{ConflictReport, KnownOrigins, Origin};
-use crate::features::events::Events;
-use crate::features::operations::Deferred;
-use crate::features::pieces::{Piece, PieceOrder, WholeGuard};
-use crate::features::snapshot::{ReadPoint, SnapshotKind};
-use crate::features::state::State;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::{Attempt, WorkerId};
-use crate::kernel::counter::{self, Counter};
+use crate::kernel::counter::{self};
 use crate::kernel::engine::{Engine, Shared, WorkerSlot};
-use crate::kernel::profile::{Isolation, Profile};
+use crate::kernel::events::Events;
+use crate::kernel::loss::ConflictReport;
+use crate::kernel::loss::Origin;
+use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Slots;
 use crate::kernel::statistics::Statistics;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::memory::retained::{self, HolderKind};
@@ -108,18 +106,18 @@ pub struct Worker<P: Protocol> {
     pub(crate) slot: Arc<WorkerSlot<P>>,
     pub(crate) attempt: Attempt<P>,
     random: Random,
-    /// The name of the transactions that follow, in reports of conflicts.
-    pub(crate) origin: Option<Origin>,
-    pub(crate) known_origins: KnownOrigins,
+    /// The state of features in it.
+    pub(crate) features: <P as Slots>::OfWorker,
 }
 
 /// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
-pub(crate) struct Inside {
+pub(crate) struct Inside<P: Protocol> {
     nesting: NestingGuard,
-    pub(crate) whole: Option<WholeGuard>,
+    /// Keeps others out that must not run beside it.
+    pub(crate) barrier: Option<<P as Slots>::Barrier>,
 }
 
-impl Inside {
+impl<P: Protocol> Inside<P> {
     /// The thread's number.
     pub(crate) fn thread(&self) -> u64 {
         self.nesting.0
@@ -131,12 +129,12 @@ impl<P: Protocol> Worker<P> {
         let id = WorkerId(slot.number);
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
-        let state = State::of(&shared.snapshots, shared.commits.clone());
+        let state = P::state(&shared.features);
         let mut attempt = Attempt::new(slot.clone(), local, state, &shared.protocol);
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);
-        Self { shared, slot, attempt, random, origin: None, known_origins: KnownOrigins::default() }
+        Self { shared, slot, attempt, random, features: Default::default() }
     }
 
     /// The worker's number.
@@ -206,50 +204,15 @@ impl<P: Protocol> Worker<P> {
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
-    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed: the body
-    /// returns a [`Deferred`] value, and the call returns the value itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`transact`](Self::transact), and [`Error::Panicked`] if a deferred operation panicked.
     #[inline]
     #[track_caller]
-    pub fn transact_deferred<T: Clone + 'static>(
-        &mut self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
-    ) -> Result<T, Error> {
-        self.try_transact_deferred(Profile::UNKNOWN, body)
-    }
-
-    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own: see
-    /// [`try_transact_as`](Self::try_transact_as).
-    ///
-    /// # Errors
-    ///
-    /// As [`try_transact_as`](Self::try_transact_as), and [`Error::Panicked`] if a deferred operation panicked.
-    #[inline]
-    #[track_caller]
-    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
-        &mut self,
-        profile: Profile,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
-    ) -> Result<T, Error<E>> {
-        self.resolve(profile, |tx| {
-            let deferred = body(tx)?;
-            tx.0.own(deferred)?;
-            Ok(deferred)
-        })
-    }
-
-    #[inline]
-    #[track_caller]
-    fn resolve<B: Resolve<P>, E: From<Abort>>(
+    pub(crate) fn resolve<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
         let mut inside = self.admit(&profile)?;
-        let is_reported = self.begin_activity(Location::caller());
+        P::begins(self, Location::caller());
         let thread = inside.nesting.0;
         let shared = OnceCell::new();
         let mut attempts = Attempts::of(self, &shared);
@@ -266,122 +229,55 @@ impl<P: Protocol> Worker<P> {
         };
         drop(attempts);
         drop(inside);
-        if is_reported {
-            self.slot.activity.end(result.is_ok());
-        }
-        if self.attempt.features.end_hooks.is_some() {
-            self.end_with_hooks(result)
-        } else {
-            self.acknowledge(result)
-        }
+        P::ends(self, result)
     }
 
     /// Checks what can be checked before the first attempt, and waits until older transactions are through.
     ///
     /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     #[track_caller]
-    fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
-        let nesting = NestingGuard::enter()?;
-        if P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later() {
+    fn admit<E>(&mut self, profile: &Profile) -> Result<Inside<P>, Error<E>> {
+        let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
+        if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
-            return Ok(Inside { nesting, whole: None });
+            return Ok(inside);
         }
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(profile);
-            return Ok(Inside { nesting, whole: None });
+        if P::entering(self, profile, Location::caller()) {
+            inside.barrier = P::barrier(self);
+            if self.shared.gate.is_closed() && !self.wait_at_gate() {
+                return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
+            }
+            self.may_begin(profile)?;
+            P::entered(self, profile);
         }
-        let inside = Inside { nesting, whole: self.exclude_pieces() };
-        if self.shared.gate.is_closed() && !self.wait_at_gate() {
-            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
-        }
-        self.may_begin(profile)?;
-        self.admit_to_log(profile);
         Ok(inside)
     }
 
     /// As [`admit`](Self::admit), for one attempt of a future, which waits no longer than this for others. `None` if it should
     /// go on later.
+    #[track_caller]
     pub(crate) fn admit_for<E>(
         &mut self,
         time_max: Duration,
         profile: &Profile,
-    ) -> Result<Option<Inside>, Error<E>> {
-        let nesting = NestingGuard::enter()?;
+    ) -> Result<Option<Inside<P>>, Error<E>> {
+        let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
         self.attempt.begin_transaction(Some(time_max));
-        if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(profile);
-            return Ok(Some(Inside { nesting, whole: None }));
+        if P::entering(self, profile, Location::caller()) {
+            if self.shared.gate.is_closed() && !self.wait_at_gate() {
+                return Ok(None);
+            }
+            self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+            inside.barrier = P::barrier(self);
         }
-        if self.shared.gate.is_closed() && !self.wait_at_gate() {
-            return Ok(None);
-        }
-        self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
-        Ok(Some(Inside { nesting, whole: self.exclude_pieces() }))
-    }
-
-    /// Excludes transactions in pieces, if there may be any and the one that begins is none.
-    #[inline(always)]
-    pub(crate) fn exclude_pieces(&self) -> Option<WholeGuard> {
-        let excludes = P::ALLOWS_CHOPPING
-            && self.shared.snapshots.is_chopping()
-            && self.attempt.features.piece == Piece::Whole;
-        excludes.then(|| {
-            self.slot.counters.named().count(const { Counter::WHOLE.place::<P>() });
-            WholeGuard::enter(&self.shared.snapshots)
-        })
-    }
-
-    /// True if the protocol orders pieces.
-    pub(crate) fn orders_pieces(&self) -> bool {
-        P::PieceOrder::of(&self.shared.protocol).is_some()
-    }
-
-    /// Waits until a piece may begin, where the protocol orders them.
-    #[cold]
-    fn await_piece(&mut self) {
-        let Self { shared, attempt, .. } = self;
-        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
-            order.before_piece(attempt);
-        }
-    }
-
-    /// Ends a transaction in pieces under a protocol that orders them.
-    pub(crate) fn end_ordered_pieces(&mut self) {
-        let Self { shared, attempt, .. } = self;
-        attempt.features.piece_ranks = None;
-        attempt.features.ends_later = false;
-        if let Some(order) = P::PieceOrder::of(&shared.protocol) {
-            order.end_pieces(attempt);
-        }
-    }
-
-    /// Opens the snapshot on which a transaction will read, unless it has one.
-    #[cold]
-    #[track_caller]
-    fn open_snapshot(&mut self, profile: &Profile) {
-        if self.attempt.features.snapshot.is_none() {
-            let is_strict = profile.isolation == Isolation::StrictSnapshot;
-            let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
-            let waits = self.attempt.awaits_device(profile);
-            self.attempt.features.snapshot =
-                Some(ReadPoint::open(&self.shared.snapshots, kind, waits, Location::caller()));
-        }
+        Ok(Some(inside))
     }
 
     /// True if it is a worker of this engine.
     pub(crate) fn is_of(&self, engine: &Engine<P>) -> bool {
         Arc::ptr_eq(&self.shared, &engine.shared)
-    }
-
-    /// Calls a function that runs a transaction on a snapshot which is open already.
-    pub(crate) fn at_point<R>(&mut self, point: Arc<ReadPoint>, run: impl FnOnce(&mut Self) -> R) -> R {
-        self.attempt.features.snapshot = Some(point);
-        let result = run(self);
-        // Where it was refused.
-        self.attempt.features.snapshot = None;
-        result
     }
 
     /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
@@ -408,12 +304,9 @@ impl<P: Protocol> Worker<P> {
     /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        self.set_refusal(None);
-        if profile.isolation.is_on_snapshot() {
-            self.open_snapshot(&profile);
-        }
-        let whole = if profile.isolation.is_on_snapshot() { None } else { self.exclude_pieces() };
-        OpenTransaction::new(self.open_attempt(0, true, thread::number(), profile, true), whole)
+        P::by_hand(self);
+        let barrier = if P::entering(self, &profile, Location::caller()) { P::barrier(self) } else { None };
+        OpenTransaction::new(self.open_attempt(0, true, thread::number(), profile, true), barrier)
     }
 
     /// Begins the only attempt of a session, on the session's thread.
@@ -422,14 +315,14 @@ impl<P: Protocol> Worker<P> {
         name: &str,
         profile: Profile,
         idles_at: Arc<Event>,
-    ) -> Result<(Inside, ObjectAccess<'_, P>), Error<()>> {
+    ) -> Result<(Inside<P>, ObjectAccess<'_, P>), Error<()>> {
         let (name, protocol) = (name.to_owned(), self.shared.name.clone());
         let kind = HolderKind::Session { name, worker: self.id(), protocol };
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
         let inside = self.admit(&profile)?;
-        self.origin = Some(Origin::Name("a session"));
-        self.begin_activity(Location::caller());
+        P::names(self, Origin::Name("a session"));
+        P::begins(self, Location::caller());
         let thread = inside.nesting.0;
         Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
@@ -462,9 +355,7 @@ impl<P: Protocol> Worker<P> {
         let policy = &self.shared.policy;
         let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let describe = may_give_up || Events::want_losses();
-        if P::ALLOWS_CHOPPING && self.attempt.features.piece != Piece::Whole {
-            self.await_piece();
-        }
+        P::attempting(self);
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if let Some(result) = access.run_in_region(body) {
             let output = access.close_committed(|attempt| result.resolve(attempt));
@@ -496,7 +387,7 @@ impl<P: Protocol> Worker<P> {
                     Attempted::Unfinished(Unfinished::Lost(lost))
                 }
                 _ => {
-                    self.end_by_panic();
+                    P::panicked(self);
                     resume_unwind(panic)
                 }
             },
@@ -510,7 +401,7 @@ impl<P: Protocol> Drop for Worker<P> {
             self.attempt.abandon();
         }
         retained::release(self.attempt.holder);
-        self.slot.activity.end(false);
+        P::leaves(self);
         self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
     }
 }
@@ -569,12 +460,5 @@ impl<P: Protocol, R> Resolve<P> for Known<R> {
     #[inline(always)]
     fn resolve(self, _: &mut Attempt<P>) -> R {
         self.0
-    }
-}
-
-impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
-    type Output = T;
-    fn resolve(self, attempt: &mut Attempt<P>) -> T {
-        attempt.features.operations.take_result(&self).expect("its intention has run, as all have")
     }
 }

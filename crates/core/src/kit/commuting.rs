@@ -22,10 +22,10 @@
 
 mod object;
 
-use crate::features::deferred::Access;
 use crate::features::operations::{Deferred, Input};
 use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Misuse, Reason};
+use crate::kernel::capabilities::Access;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::ObjectMeta;

@@ -1,11 +1,11 @@
 //! Segments: the unit of conflict.
 
-use crate::features::deferred::Access;
 use crate::features::history::WriteKind;
 use crate::features::operations::{Deferred, Input};
 use crate::features::savepoint::{SavedWrite, Saver};
 use crate::features::snapshot::{Keeper, OnSnapshot, Redo};
 use crate::kernel::abort::{Abort, Reason};
+use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;

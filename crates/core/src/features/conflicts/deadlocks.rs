@@ -4,9 +4,10 @@
 //! item. So each member reports its own part, when its wait is over ([`Attempt::report_deadlock`]). A cycle may be false, because its
 //! parts were read at different moments; the part of a member that had ended meanwhile stays unknown.
 
-use super::origin::Origin;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
+use crate::kernel::loss::Origin;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
 use crate::memory::pin::Pin;
@@ -138,8 +139,13 @@ impl<P: Protocol> Attempt<P> {
     fn report_deadlock_over(&self, part: DeadlockPart, meta: &ObjectMeta, describe: impl FnOnce() -> String) {
         let Some(slot) = self.slot() else { return };
         let key = contained(describe).unwrap_or_else(|| String::from("a key that cannot be shown"));
-        let waiter = slot.origins.is_on().then(|| slot.origins.origin(slot.activity.read().0)).flatten();
-        slot.deadlocks.report(part, waiter, meta.name().to_owned(), key);
+        let waiter = slot
+            .features
+            .origins
+            .is_on()
+            .then(|| slot.features.origins.origin(slot.features.activity.read().0))
+            .flatten();
+        slot.features.deadlocks.report(part, waiter, meta.name().to_owned(), key);
     }
 }
 
@@ -181,5 +187,16 @@ mod tests {
             transaction 2 waited for pay over an unknown key; transaction 2 was aborted";
         assert_eq!(last[0].to_string(), text);
         assert_eq!(deadlocks.last(1).len(), 1);
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// The last deadlocks, the newest first, at most `limit`; the engine keeps 64. Who waited for whom, and on which key; the
+    /// transactions have names if the engine [reports both sides](Self::report_both_sides).
+    ///
+    /// Only protocols under which a transaction waits for any other have deadlocks: `2pl-mcs` and `steal`. Under the others
+    /// there are none, and the list is empty.
+    pub fn deadlocks(&self, limit: usize) -> Vec<Deadlock> {
+        self.shared.features.deadlocks.last(limit)
     }
 }

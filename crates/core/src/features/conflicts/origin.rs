@@ -1,6 +1,7 @@
 //! The names of transactions in reports, and the one that each worker runs.
 
-use super::{Rival, Which};
+use crate::kernel::capabilities::{Rival, Which};
+use crate::kernel::loss::Origin;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::worker::Worker;
 use crossbeam_utils::CachePadded;
@@ -9,24 +10,6 @@ use hotrow_sync::{Arc, Mutex, lock};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-
-/// The code that a transaction comes from, as reports of conflicts name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// A name: a procedure's, or the user's own.
-    Name(&'static str),
-    /// The place of the call that ran it.
-    Place(&'static Location<'static>),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Name(name) => f.write_str(name),
-            Origin::Place(place) => write!(f, "{}:{}", place.file(), place.line()),
-        }
-    }
-}
 
 /// Number of origins that are told apart. Later ones are not named.
 const ORIGINS_MAX: usize = (1 << ORIGIN_BITS) - 1;
@@ -190,20 +173,28 @@ impl<P: Protocol> Worker<P> {
     /// Names the transactions that are run with the worker returned by the place of a call, unless they have a name: for callers
     /// that call on behalf of others.
     pub fn called_from(&mut self, place: &'static Location<'static>) -> Named<'_, P> {
-        let origin = self.origin.unwrap_or(Origin::Place(place));
+        let origin = self.features.origin.unwrap_or(Origin::Place(place));
         Named::new(self, origin)
     }
 
     /// Says which transaction begins, if transactions say what they are.
     #[inline(always)]
-    pub(crate) fn begin_activity(&mut self, place: &'static Location<'static>) -> bool {
-        let is_reported = self.shared.origins.is_on();
+    pub(crate) fn begin_activity(&mut self, place: &'static Location<'static>) {
+        let is_reported = self.shared.features.origins.is_on();
         if is_reported {
-            let origin = self.origin.unwrap_or(Origin::Place(place));
-            let number = self.known_origins.number(origin, &self.shared.origins);
-            self.slot.activity.begin(number);
+            let origin = self.features.origin.unwrap_or(Origin::Place(place));
+            let number = self.features.known_origins.number(origin, &self.shared.features.origins);
+            self.slot.features.activity.begin(number);
         }
-        is_reported
+        self.features.is_reported = is_reported;
+    }
+
+    /// Says that the transaction is over.
+    #[inline(always)]
+    pub(crate) fn end_activity(&mut self, has_committed: bool) {
+        if self.features.is_reported {
+            self.slot.features.activity.end(has_committed);
+        }
     }
 }
 
@@ -215,7 +206,7 @@ pub struct Named<'w, P: Protocol> {
 
 impl<'w, P: Protocol> Named<'w, P> {
     pub(crate) fn new(worker: &'w mut Worker<P>, origin: Origin) -> Self {
-        let before = worker.origin.replace(origin);
+        let before = worker.features.origin.replace(origin);
         Self { worker, before }
     }
 }
@@ -235,12 +226,12 @@ impl<P: Protocol> DerefMut for Named<'_, P> {
 
 impl<P: Protocol> Drop for Named<'_, P> {
     fn drop(&mut self) {
-        self.worker.origin = self.before;
+        self.worker.features.origin = self.before;
     }
 }
 
 impl<P: Protocol> fmt::Debug for Named<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Named").field("origin", &self.worker.origin).finish_non_exhaustive()
+        f.debug_struct("Named").field("origin", &self.worker.features.origin).finish_non_exhaustive()
     }
 }

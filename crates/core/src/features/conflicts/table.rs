@@ -1,8 +1,12 @@
 //! Counts of lost conflicts by key, in bounded memory.
 
-use super::origin::{Origin, Origins};
+use super::origin::Origins;
 use crate::kernel::abort::Reason;
+use crate::kernel::engine::Engine;
+use crate::kernel::loss::Origin;
+use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::show_reasons;
+use hotrow_sync::lock;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -263,5 +267,31 @@ mod tests {
         assert_eq!((first.loser, first.winner), (Some(Origin::Name("audit")), Some(Origin::Name("buy"))));
         assert_eq!(first.conflicts, 202, "two workers, which have lost the same");
         assert!(hot.to_string().ends_with("audit lost 202 to buy, buy lost 200 to unknown"), "{hot}");
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Sets whether reports of conflicts name both sides: the transaction that lost an attempt, and the one that had or had
+    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
+    /// that ran it. At first they do not.
+    ///
+    /// The protocol tells the winner's worker ([`Reports::rival`](crate::Reports::rival)), or does not know. If it tells the commit, too, the transaction is
+    /// known exactly; otherwise it is the one that the worker runs when the loser looks, which may be one after the true one.
+    pub fn report_both_sides(&self, on: bool) {
+        self.shared.features.origins.turn(on);
+    }
+
+    /// True if reports of conflicts name both sides.
+    pub fn reports_both_sides(&self) -> bool {
+        self.shared.features.origins.is_on()
+    }
+
+    /// The keys with the most lost conflicts, most first, at most `limit`.
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        let mut report = BTreeMap::new();
+        self.shared.each_place(|place| {
+            lock(&place.conflicts).add_to(&mut report, &self.shared.features.origins);
+        });
+        hottest(report.into_values(), limit)
     }
 }

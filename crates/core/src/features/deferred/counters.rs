@@ -25,14 +25,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Counts a commit, if the attempt was tame.
     #[inline(always)]
     pub(crate) fn count_tame_commit(&self) {
-        if self.attempt.can_defer() && self.execution.is_tame {
+        if self.attempt.can_defer() && self.attempt.features.execution.is_tame {
             self.counters().count(const { Counter::TAME_COMMITS.place::<P>() });
         }
     }
 
     /// Counts a lost attempt, if it was tame.
     pub(crate) fn count_tame_abort(&self, reason: Reason) {
-        if self.attempt.can_defer() && self.execution.is_tame && reason != Reason::Undeclared {
+        if self.attempt.can_defer() && self.attempt.features.execution.is_tame && reason != Reason::Undeclared
+        {
             self.counters().count(const { Counter::TAME_ABORTS.place::<P>() });
         }
     }

@@ -17,9 +17,9 @@
 //! loss carries the pin to the next attempt. So a footprint without a pin is not used, and a transaction that waits between
 //! two attempts, holding nothing, has none.
 
-use super::Access;
-use crate::features::deferred::Deferral as _;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Access;
+use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::transaction::ObjectAccess;

@@ -8,9 +8,9 @@
 
 use super::intention::{Intention, Late};
 use super::running::Phase;
-use crate::features::deferred::Deferral as _;
 use crate::features::operations::{Deferred, Input, Results};
 use crate::kernel::abort::Abort;
+use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
@@ -96,7 +96,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
         let is_late = !self.attempt.features.intentions.late.is_empty();
         if is_late {
-            self.execution.phase = Phase::CarryingOut;
+            self.attempt.features.execution.phase = Phase::CarryingOut;
             let result = self.catching(Self::resolve_all);
             self.attempt.features.intentions.resolving = None;
             self.attempt.features.intentions.put_in_order();

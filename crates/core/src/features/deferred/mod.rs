@@ -29,6 +29,7 @@ mod footprint;
 mod intention;
 mod late;
 mod order;
+mod reading;
 mod recording;
 mod running;
 
@@ -37,9 +38,8 @@ pub(crate) use footprint::{Footprint, line_up_early};
 pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
-use crate::kernel::attempt::Attempt;
-use crate::kernel::item::{Flags, Item, ItemId};
-use crate::kernel::protocol::{Absent, ConflictCause, Protocol};
+use crate::kernel::item::Flags;
+use crate::kernel::protocol::Protocol;
 
 /// Bits 64 to 256 of an item's flags are those of deferred operations.
 impl Flags {
@@ -49,82 +49,4 @@ impl Flags {
     pub const DEFERRED_WRITE: Flags = Flags(128);
     /// An intention could not run yet, so later ones of the segment must not run.
     pub(crate) const HELD_BACK: Flags = Flags(256);
-}
-
-/// The protocol's part in deferred operations: it gives turns on segments, in an order that all transactions keep (drp
-/// §4).
-pub trait Deferral<P: Protocol>: Sized {
-    /// True except for [`Absent`].
-    const PRESENT: bool = true;
-
-    /// Returns the capability of an engine's protocol.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Notes that the first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
-    fn deferred(&self, attempt: &mut Attempt<P>, item: ItemId, rank: u64);
-
-    /// Queues for a turn on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write whose
-    /// [rank](crate::Object::rank) is below `below`, if that is given. Called before [`Protocol::prepare`], if anything
-    /// was deferred: with growing limits as long as there are operations whose segments are not known yet, and at last
-    /// without one. After an `Err`, [`Protocol::abort`] follows.
-    fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), ConflictCause>;
-
-    /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not
-    /// lined up for the segment yet. Otherwise waits for the turn if `wait`, and returns false if not.
-    fn acquire_in_order(
-        &self,
-        attempt: &mut Attempt<P>,
-        item: ItemId,
-        wait: bool,
-    ) -> Result<bool, ConflictCause>;
-
-    /// Notes that all intentions on a segment have run.
-    fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
-
-    /// Tells which segments the next attempt of the same transaction should queue for before its body runs: the
-    /// *footprint* of an attempt that has just lost. None if the next attempt should begin like the first.
-    fn footprint(
-        &self,
-        _attempt: &mut Attempt<P>,
-        _lost: &ConflictCause,
-        _keep: &mut dyn FnMut(&Item<P>, Access),
-    ) {
-    }
-
-    /// Queues, before the body runs, for the segments in the footprint of the attempt before. Called after
-    /// [`Protocol::begin`], with items that nobody has touched yet.
-    fn line_up_early(&self, _attempt: &mut Attempt<P>, _footprint: &[(ItemId, Access)]) {}
-}
-
-impl<P: Protocol> Deferral<P> for Absent {
-    const PRESENT: bool = false;
-
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
-    }
-
-    fn deferred(&self, _: &mut Attempt<P>, _: ItemId, _: u64) {
-        match *self {}
-    }
-
-    fn line_up(&self, _: &mut Attempt<P>, _: Option<u64>) -> Result<(), ConflictCause> {
-        match *self {}
-    }
-
-    fn acquire_in_order(&self, _: &mut Attempt<P>, _: ItemId, _: bool) -> Result<bool, ConflictCause> {
-        match *self {}
-    }
-
-    fn segment_done(&self, _: &mut Attempt<P>, _: ItemId) {
-        match *self {}
-    }
-}
-
-/// The access of a deferred operation to its segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It reads the segment.
-    Read,
-    /// It changes the segment.
-    Write,
 }

@@ -1,11 +1,12 @@
 //! Recording intentions: a transaction announces its operations.
 
-use super::Access;
 use super::intention::{Intention, NO_OBJECT};
 use super::running::Phase;
-use crate::features::deferred::Deferral as _;
 use crate::features::operations::{Deferred, Input, Once};
 use crate::kernel::abort::{Abort, Misuse, Reason};
+use crate::kernel::capabilities::Access;
+use crate::kernel::capabilities::Deferral as _;
+use crate::kernel::engine::Engine;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, Protocol};
@@ -136,7 +137,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if an intention runs that may not record others, because the attempt has lined up for everything recorded.
     #[inline(always)]
     pub(super) fn is_carrying_out(&self) -> bool {
-        self.execution.phase == Phase::CarryingOut && self.attempt.features.intentions.resolving.is_none()
+        self.attempt.features.execution.phase == Phase::CarryingOut
+            && self.attempt.features.intentions.resolving.is_none()
     }
 
     /// Runs an operation that an intention has recorded, at once, as a part of that intention.
@@ -145,9 +147,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if intention.item.is_some() || !intention.was_ready {
             return Err(self.start_over(intention.item));
         }
-        let (latest, running) = (self.execution.latest, self.execution.running);
+        let (latest, running) =
+            (self.attempt.features.execution.latest, self.attempt.features.execution.running);
         let result = self.run_one(intention);
-        (self.execution.latest, self.execution.running) = (latest, running);
+        (self.attempt.features.execution.latest, self.attempt.features.execution.running) = (latest, running);
         result
     }
 
@@ -155,7 +158,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// defers nothing.
     #[cold]
     pub(crate) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
-        match item.or(self.execution.running).or_else(|| self.attempt.items.ids().next()) {
+        match item.or(self.attempt.features.execution.running).or_else(|| self.attempt.items.ids().next()) {
             Some(item) => self.lose(ConflictCause::item(Reason::Undeclared, item)),
             None => self.misuse(Misuse::UnknownInput),
         }
@@ -174,14 +177,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     {
         let was_ready = inputs.is_known(&self.attempt.features.operations.results);
         let (operation, deferred) = self.operation(inputs, Once(work))?;
-        let order = match self.execution.phase {
+        let order = match self.attempt.features.execution.phase {
             // An intention that runs early, within another one, has that one's place.
-            Phase::Settling => self.execution.running_place,
+            Phase::Settling => self.attempt.features.execution.running_place,
             _ => {
                 self.attempt.features.intentions.resolving.map_or(operation.slot, |late| late.intention.order)
             }
         };
         let intention = Intention { operation, item, order, was_ready, finds_segment_of: NO_OBJECT };
         Ok((intention, deferred))
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// True if operations can be [deferred](Protocol::Deferral) under its protocol.
+    #[inline]
+    pub fn allows_deferral(&self) -> bool {
+        P::Deferral::of(&self.shared.protocol).is_some()
     }
 }

@@ -1,8 +1,8 @@
 //! Running intentions: before the commit if an operation depends on them, or at their turns.
 
 use super::intention::{Intention, Intentions};
-use crate::features::deferred::Deferral as _;
 use crate::kernel::abort::{Abort, Reason};
+use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::{ConflictCause, Protocol};
@@ -71,7 +71,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let Self(access) = self;
         access.attempt.can_defer()
             && !access.attempt.features.operations.run_at_once
-            && access.execution.phase != Phase::Settling
+            && access.attempt.features.execution.phase != Phase::Settling
     }
 }
 
@@ -85,7 +85,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle(&mut self) -> Result<(), Abort> {
         if !self.attempt.can_defer()
-            || self.execution.phase != Phase::Body
+            || self.attempt.features.execution.phase != Phase::Body
             || !self.attempt.features.intentions.are_waiting()
         {
             return Ok(());
@@ -131,7 +131,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// turn ends the attempt, because its place among them would depend on the order of turns.
     #[cold]
     pub(crate) fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
-        match self.execution.phase {
+        match self.attempt.features.execution.phase {
             Phase::Body => self.settle(),
             Phase::Settling => Ok(()),
             Phase::CarryingOut => Err(self.lose(ConflictCause::item(Reason::Undeclared, id))),
@@ -143,7 +143,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        self.execution.phase = Phase::Settling;
+        self.attempt.features.execution.phase = Phase::Settling;
         let mut settled = 0;
         let mut found = 0;
         let result = self.catching(|tx| {
@@ -164,8 +164,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let Intentions { waiting, late, .. } = &mut self.attempt.features.intentions;
         waiting.drain(..settled.min(waiting.len()));
         late.drain(..found.min(late.len()));
-        self.execution.phase = Phase::Body;
-        self.execution.running = None;
+        self.attempt.features.execution.phase = Phase::Body;
+        self.attempt.features.execution.running = None;
         self.attempt.features.intentions.leave_structures();
         result
     }
@@ -173,8 +173,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// The place of the running operation in the attempt's program: places ascend in the program, and an intention has
     /// the place at which it was recorded.
     pub(crate) fn place(&self) -> u32 {
-        match self.execution.phase {
-            Phase::Settling | Phase::CarryingOut => self.execution.running_place,
+        match self.attempt.features.execution.phase {
+            Phase::Settling | Phase::CarryingOut => self.attempt.features.execution.running_place,
             Phase::Body => self.attempt.features.operations.results.count(),
         }
     }
@@ -182,7 +182,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if an intention runs at its segment's turn.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_at_turn(&self) -> bool {
-        self.attempt.can_defer() && self.execution.phase == Phase::CarryingOut
+        self.attempt.can_defer() && self.attempt.features.execution.phase == Phase::CarryingOut
     }
 
     /// True if the attempt's turn to change a segment has come, for an intention that changes it.
@@ -215,10 +215,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
-        self.execution.running = intention.item;
-        self.execution.running_place = intention.order;
+        self.attempt.features.execution.running = intention.item;
+        self.attempt.features.execution.running_place = intention.order;
         if let Some(id) = intention.item {
-            self.execution.latest = id;
+            self.attempt.features.execution.latest = id;
         }
         let results = self.attempt.features.operations.results.shared();
         // SAFETY: the attempt is in progress, and it is the only user of its operations. The results are its own.
@@ -233,19 +233,21 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Lines up and runs the deferred operations. A failure stops the attempt.
     pub(crate) fn commit_deferred(&mut self) {
         let is_tame = |tx: &Self| {
-            !(tx.execution.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates())
+            !(tx.attempt.features.execution.has_read
+                || tx.attempt.has_structures()
+                || tx.attempt.items.has_predicates())
         };
-        self.execution.is_tame = is_tame(self);
+        self.attempt.features.execution.is_tame = is_tame(self);
         let lined_up = self.line_up();
         // A key that was looked up meanwhile may have been absent.
-        self.execution.is_tame &= is_tame(self);
+        self.attempt.features.execution.is_tame &= is_tame(self);
         label("intentions");
         let _ = lined_up.and_then(|()| self.carry_out());
     }
 
     /// Runs all recorded intentions, each when its segment's turn has come. Called after the protocol has lined up.
     pub(crate) fn carry_out(&mut self) -> Result<(), Abort> {
-        self.execution.phase = Phase::CarryingOut;
+        self.attempt.features.execution.phase = Phase::CarryingOut;
         self.catching(|tx| {
             let waiting = std::mem::take(&mut tx.attempt.features.intentions.waiting);
             let result = tx.carry_out_all(&waiting);

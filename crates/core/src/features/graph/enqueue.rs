@@ -8,6 +8,7 @@ use crate::features::graph::Stealing as _;
 use crate::features::operations::{Again, Deferred, Input, Once, Operation, Results, Work};
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::engine::Engine;
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
@@ -375,5 +376,13 @@ impl<P: Protocol> Attempt<P> {
     /// Returns the place of the operation that makes a result, if the result is not known yet.
     fn graph_maker_of(&self, slot: u32) -> Option<Maker> {
         self.features.operations.results.unknown_maker(slot).map(Maker::numbered)
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
+    #[inline]
+    pub fn allows_stealing(&self) -> bool {
+        P::Stealing::of(&self.shared.protocol).is_some()
     }
 }

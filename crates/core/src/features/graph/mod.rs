@@ -45,8 +45,9 @@ mod word;
 
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::capabilities::Absent;
 use crate::kernel::item::{Flags, Item, ItemId};
-use crate::kernel::protocol::{Absent, Protocol};
+use crate::kernel::protocol::Protocol;
 
 pub(crate) use counters::COUNTERS;
 pub use enqueue::By;

@@ -1,6 +1,7 @@
 //! Stolen work: the effects of an operation that a thief has run, kept until the owner adopts them.
 
 use super::stealable_operations::{OwnerInfo, Plan};
+use crate::features::deferred::Execution;
 use crate::features::graph::Stealing as _;
 use crate::features::history::recorder::Log;
 use crate::kernel::abort::Reason;
@@ -118,6 +119,7 @@ impl<P: Protocol> Attempt<P> {
     fn begin_stolen_work(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
         self.forget_items();
         self.hears = Moments::NONE;
+        self.features.execution = Execution::new();
         (self.worker, self.profile) = (owner.worker, owner.profile);
         self.local = stealing.thief_state(self.worker());
         (self.features.graph.nonblocking, self.features.graph.is_thief) = (true, true);

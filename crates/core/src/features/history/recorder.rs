@@ -2,9 +2,13 @@
 
 use super::event::{Ended, Event, ReadKind, WriteKind};
 use super::{History, KeyName, Keys, WorkerEvents};
+use crate::features::history::Recording;
+use crate::kernel::abort::Misuse;
 use crate::kernel::attempt::WorkerId;
+use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::ObjectMeta;
+use crate::kernel::protocol::Protocol;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::hashing::KeyHashing;
@@ -415,5 +419,24 @@ impl Log {
         let to = self.recorder.stamp();
         let object = lock(&self.recorder.names).object(meta);
         self.add(Event::Range { object, low, high, from, to });
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Records the reads and writes of each attempt from now on, in about `bytes_max` bytes of memory at most. When
+    /// they are used up, attempts in progress are still recorded whole, later ones not at all. The current contents are
+    /// the initial state. See [`history`](crate::features::history).
+    ///
+    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
+    /// Rows and values with which a table or an object is made later are not recorded either, and count as having always been there.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::AlreadyRecorded`]: an engine is recorded once.
+    pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
+        let recorder = Arc::new(Recorder::new(bytes_max));
+        self.shared.features.snapshots.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
+        let protocol = self.shared.name.clone();
+        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: self.is_strict() })
     }
 }

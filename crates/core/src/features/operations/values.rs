@@ -2,11 +2,17 @@
 
 use super::node::Node;
 use super::{Deferred, Input, Operation, Work};
+use crate::kernel::abort::Error;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::attempt::Attempt;
+use crate::kernel::engine::Engine;
+use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::worker::Resolve;
+use crate::kernel::worker::Worker;
+use std::panic::Location;
 
 impl<P: Protocol> Attempt<P> {
     /// Makes sure that a value in the arena is dropped when the attempt forgets it.
@@ -110,5 +116,81 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let deferred = self.attempt.features.operations.results.add(Node::result(node), false);
             Ok((Operation::of(node, deferred.slot), deferred))
         }
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
+    /// [`Worker::transact_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn transact_deferred<T: Clone + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_transact_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own. See
+    /// [`Worker::try_transact_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_transact_deferred`], and [`Misuse::TooManyWorkers`].
+    #[track_caller]
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        let place = Location::caller();
+        self.with_worker(|worker| worker.called_from(place).try_transact_deferred(profile, body))
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed: the body
+    /// returns a [`Deferred`] value, and the call returns the value itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Self::transact), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    #[track_caller]
+    pub fn transact_deferred<T: Clone + 'static>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_transact_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own: see
+    /// [`try_transact_as`](Self::try_transact_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_transact_as`](Self::try_transact_as), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    #[track_caller]
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        self.resolve(profile, |tx| {
+            let deferred = body(tx)?;
+            tx.0.own(deferred)?;
+            Ok(deferred)
+        })
+    }
+}
+
+impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
+    type Output = T;
+    fn resolve(self, attempt: &mut Attempt<P>) -> T {
+        attempt.features.operations.take_result(&self).expect("its intention has run, as all have")
     }
 }

@@ -16,42 +16,11 @@
 use super::{LOCKED, Tries, UNFIT};
 use crate::features::deferred::Execution;
 use crate::features::history::Ended;
-use crate::kernel::attempt::Attempt;
-use crate::kernel::protocol::{Absent, Protocol};
+use crate::kernel::capabilities::Elision;
+use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kernel::worker::{is_rolling_back, set_rollback};
 use hotrow_sync::region::{self, Abort};
-
-/// A protocol under which attempts may run [whole in a region](crate::features::region), without the lock that [`Protocol::enter`] would take
-/// ([`Protocol::Elision`]).
-pub trait Elision<P: Protocol>: Sized {
-    /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
-    fn wait_to_elide(&self, attempt: &mut Attempt<P>) -> bool;
-
-    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
-    /// attempt enter objects without it. False if somebody has it.
-    ///
-    /// If the region is aborted, [`Protocol::begin`] is called once more.
-    fn enter_region(&self, attempt: &mut Attempt<P>) -> bool;
-}
-
-impl<P: Protocol> Elision<P> for Absent {
-    #[inline(always)]
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
-    }
-
-    fn wait_to_elide(&self, _attempt: &mut Attempt<P>) -> bool {
-        match *self {}
-    }
-
-    fn enter_region(&self, _attempt: &mut Attempt<P>) -> bool {
-        match *self {}
-    }
-}
 
 /// The number of values that a region may retire.
 const RETIRED_MAX: usize = 1 << 10;
@@ -125,7 +94,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.attempt.record_end(Ended::Committed);
         }
         if result.is_err() {
-            (self.engine, self.stop, self.execution, self.open) = (engine, None, Execution::new(), true);
+            (self.engine, self.stop, self.attempt.features.execution, self.open) =
+                (engine, None, Execution::new(), true);
             self.is_valid = false;
             set_rollback(false);
             self.attempt.reopen();

@@ -111,7 +111,7 @@ impl<P: Protocol> Snapshot<P> {
             // It would wait for the transaction's own commit, if a change at the commit opens it.
             return Err(Misuse::Nested);
         }
-        let point = ReadPoint::open(&engine.shared.snapshots, kind, true, place);
+        let point = ReadPoint::open(&engine.shared.features.snapshots, kind, true, place);
         Ok(Self { engine: engine.clone(), point })
     }
 
@@ -234,5 +234,69 @@ impl SnapshotReport {
         });
         let (versions, bytes) = snapshots.versions().size();
         Self { open: open.collect(), versions, bytes }
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Opens a snapshot: the state of all objects and tables at a moment that lies about a millisecond back at most.
+    ///
+    /// The call waits for nobody, unless no snapshot has been in use for a tenth of a second: then it waits, as
+    /// [`snapshot_strict`](Self::snapshot_strict) does, for the commits that are just installing. While commits are in the way
+    /// of a newer moment, because their threads do not run, the newest one that is ready is used;
+    /// [`Snapshot::staleness`] says how old it is.
+    ///
+    /// Rows and values with which a table or an object is made belong to every snapshot, also to those opened before.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Nested`] within a transaction, which the snapshot might wait for.
+    #[track_caller]
+    pub fn snapshot(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, SnapshotKind::Recent, Location::caller())
+    }
+
+    /// As [`snapshot`](Self::snapshot), with everything that anybody was told of before the call.
+    ///
+    /// In memory that is everything that was committed before the call, and the call waits for the commits that are just installing. In a
+    /// database whose commits are acknowledged when they are on the device, it is everything up to the last write of the device: the call
+    /// waits for nobody, and the snapshot shows nothing that a crash could take back. If no snapshot has been in use for a tenth of
+    /// a second, or somebody was told of a commit before it was on the device ([`Durability::Buffered`](crate::Durability::Buffered)), the
+    /// snapshot is one of now, and its transactions wait for the device when they end.
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    #[track_caller]
+    pub fn snapshot_strict(&self) -> Result<Snapshot<P>, Misuse> {
+        Snapshot::open(self, SnapshotKind::Strict, Location::caller())
+    }
+
+    /// Reports the open snapshots, with their owners, and the versions that are kept for them.
+    pub fn snapshots(&self) -> SnapshotReport {
+        SnapshotReport::of(&self.shared.features.snapshots)
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Opens the snapshot on which a transaction will read, unless it has one.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn open_snapshot(&mut self, profile: &Profile, place: &'static Location<'static>) {
+        if self.attempt.features.snapshot.is_none() {
+            let is_strict = profile.isolation == Isolation::StrictSnapshot;
+            let kind = if is_strict { SnapshotKind::Strict } else { SnapshotKind::Recent };
+            let waits = self.attempt.awaits_device(profile);
+            self.attempt.features.snapshot =
+                Some(ReadPoint::open(&self.shared.features.snapshots, kind, waits, place));
+        }
+    }
+
+    /// Calls a function that runs a transaction on a snapshot which is open already.
+    pub(crate) fn at_point<R>(&mut self, point: Arc<ReadPoint>, run: impl FnOnce(&mut Self) -> R) -> R {
+        self.attempt.features.snapshot = Some(point);
+        let result = run(self);
+        // Where it was refused.
+        self.attempt.features.snapshot = None;
+        result
     }
 }

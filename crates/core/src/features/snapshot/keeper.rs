@@ -3,6 +3,7 @@
 mod in_region;
 
 use crate::features::state::State;
+use crate::kernel::engine::Engine;
 use in_region::RegionPlan;
 
 use super::chunks::Chunks;
@@ -435,5 +436,12 @@ impl KeptSegments {
         // As in `KeptWrites::keep`.
         fence(Ordering::Release);
         true
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// The engine's snapshots, for structures that keep removed segments.
+    pub fn kept_segments(&self) -> KeptSegments {
+        KeptSegments(self.shared.features.snapshots.clone())
     }
 }

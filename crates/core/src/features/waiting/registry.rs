@@ -2,6 +2,9 @@
 
 use super::Waiter;
 use crate::features::region::UNFIT;
+use crate::kernel::engine::Engine;
+use crate::kernel::object::ObjectMeta;
+use crate::kernel::protocol::Protocol;
 use crate::memory::structure::StructureVersion;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -358,5 +361,19 @@ mod tests {
             Told::nobody(&waiting).of_owed(owed, &waiters[last], |_| false);
         }
         assert!(!late.is_changed() && !waiters[1].is_changed(), "they have come after the changes");
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// The engine's waiters, for indexes: a bucket or leaf that is retired wakes those that watch it.
+    pub fn watched_nodes(&self) -> WatchedNodes {
+        WatchedNodes::of(&self.shared.features.waiting)
+    }
+
+    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`]. Transactions that wait
+    /// begin again, and so learn of it. Operations in progress go on, and their transactions may commit.
+    pub fn close_objects<'m>(&self, objects: impl IntoIterator<Item = &'m ObjectMeta>) {
+        objects.into_iter().for_each(ObjectMeta::close);
+        self.shared.features.waiting.wake_all();
     }
 }

@@ -55,7 +55,7 @@ impl<P: Protocol> Worker<P> {
         waits: &mut Waits,
         policy: Option<(Instant, Duration)>,
         body: Option<Duration>,
-        inside: &mut Inside,
+        inside: &mut Inside<P>,
     ) -> Result<(), Error<E>> {
         if self.attempt.features.snapshot_read != 0
             || P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later()
@@ -67,7 +67,7 @@ impl<P: Protocol> Worker<P> {
         }
         let left = waits.left(policy, body);
         let Some(watch) = self.attempt.features.watch.as_deref_mut() else {
-            self.attempt.set_watch(Some(Box::new(Watch::new(&self.shared.waiting))));
+            self.attempt.set_watch(Some(Box::new(Watch::new(&self.shared.features.waiting))));
             return Ok(());
         };
         if watch.is_empty() {
@@ -78,19 +78,21 @@ impl<P: Protocol> Worker<P> {
         }
         let waiter = watch.waiter().clone();
         // Transactions in pieces go on meanwhile.
-        let excluded = inside.whole.take().is_some();
+        let excluded = inside.barrier.take().is_some();
         self.slot.counters.waited();
         let is_changed = {
-            let parked = self.shared.waiting.park(&waiter);
+            let parked = self.shared.features.waiting.park(&waiter);
             // Of this worker, and of its transaction.
-            if parked.is_some() && self.shared.waiting.parked() * 2 >= Arc::strong_count(&self.shared) {
+            if parked.is_some()
+                && self.shared.features.waiting.parked() * 2 >= Arc::strong_count(&self.shared)
+            {
                 return Err(Error::BlockedForever(BlockedForever::AllWait));
             }
             let _waiting = waiting("a change of what it has read", 0);
             waiter.park(left)
         };
         if excluded {
-            inside.whole = self.exclude_pieces();
+            inside.barrier = self.exclude_pieces();
         }
         if !is_changed {
             return Err(waits.timeout());

@@ -26,9 +26,9 @@
 use super::{Waits, Watch};
 use crate::features::durability::{Acknowledgement, Answer, Later};
 use crate::features::end_hooks::EndHooks;
-use crate::features::events::Events;
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
+use crate::kernel::events::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
@@ -311,7 +311,7 @@ impl<P: Protocol> Worker<P> {
         self.attempt.features.operations.has_lost = progress.runs_at_once;
         self.attempt.set_watch(progress.watch.take());
         self.attempt.course.lost_since = progress.lost_since;
-        let is_reported = self.begin_activity(place);
+        self.begin_activity(place);
         let attempted =
             catch_unwind(AssertUnwindSafe(|| self.attempt_once(&inside, progress.lost, profile, body)));
         // After a panic it is over, whoever keeps the future.
@@ -320,9 +320,7 @@ impl<P: Protocol> Worker<P> {
         progress.hooks = self.attempt.features.end_hooks.take();
         drop(inside);
         self.attempt.course.lost_since = None;
-        if is_reported {
-            self.slot.activity.end(matches!(attempted, Ok(Attempted::Committed(_))));
-        }
+        self.end_activity(matches!(attempted, Ok(Attempted::Committed(_))));
         match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
             Attempted::Committed(result) => Step::Over(Ok(result), self.attempt.acknowledgement()),
             Attempted::RolledBack(error) => {
@@ -358,7 +356,7 @@ impl<P: Protocol> Worker<P> {
 
     fn attempt_once<R, E: From<Abort>>(
         &mut self,
-        inside: &Inside,
+        inside: &Inside<P>,
         lost: u32,
         profile: Profile,
         body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
@@ -384,7 +382,7 @@ impl<P: Protocol> Worker<P> {
         let left = progress.waits.left(deadline, time_max);
         match &progress.watch {
             None => {
-                progress.watch = Some(Box::new(Watch::new(&self.shared.waiting)));
+                progress.watch = Some(Box::new(Watch::new(&self.shared.features.waiting)));
                 return Step::Again;
             }
             Some(watch) if watch.is_empty() => {

@@ -1,8 +1,8 @@
 //! An attempt that is stepped by hand.
 
-use crate::features::pieces::WholeGuard;
 use crate::kernel::abort::Error;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Slots;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::memory::users_code::Panics;
 use std::fmt;
@@ -12,12 +12,12 @@ use std::ops::{Deref, DerefMut};
 pub struct OpenTransaction<'w, P: Protocol> {
     access: ObjectAccess<'w, P>,
     /// Dropped after the attempt.
-    _whole: Option<WholeGuard>,
+    _barrier: Option<<P as Slots>::Barrier>,
 }
 
 impl<'w, P: Protocol> OpenTransaction<'w, P> {
-    pub(super) fn new(access: ObjectAccess<'w, P>, whole: Option<WholeGuard>) -> Self {
-        Self { access, _whole: whole }
+    pub(super) fn new(access: ObjectAccess<'w, P>, barrier: Option<<P as Slots>::Barrier>) -> Self {
+        Self { access, _barrier: barrier }
     }
 
     /// Tries to commit.

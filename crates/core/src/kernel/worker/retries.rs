@@ -1,14 +1,14 @@
 //! The time between the attempts of a transaction: it tells of the one that was lost, stands back, and lets older ones through.
 
 use super::{Inside, Unfinished, Worker, set_rollback};
-use crate::features::events::Events;
-use crate::features::waiting::Waits;
 use crate::kernel::abort::Error;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
+use crate::kernel::events::Events;
 use crate::kernel::policy::{Elder, RetryPolicy};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Slots;
 use crate::memory::pin::Pin;
 use hotrow_sync::Arc;
 use hotrow_sync::backoff::Backoff;
@@ -33,7 +33,7 @@ struct Retries<'s, P: Protocol> {
     must_end: bool,
     begin: Instant,
     backoff: Backoff,
-    waits: Waits,
+    waits: <P as Slots>::Waits,
     elder: Option<Elder<'s>>,
     /// Number of the attempts made, without those that waited for a change.
     attempts: u32,
@@ -57,7 +57,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
     pub(super) fn prepare(
         &mut self,
         cause: Unfinished,
-        inside: &mut Inside,
+        inside: &mut Inside<P>,
         profile: &Profile,
     ) -> Result<u32, Error<Infallible>> {
         let Self { worker, shared, retries } = self;
@@ -70,7 +70,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                 // Others need not let it through while it waits.
                 retries.elder = None;
                 let deadline = retries.policy.deadline.map(|max| (retries.begin, max));
-                worker.wait_for_change(&mut retries.waits, deadline, time_max, inside)?;
+                P::waits(worker, &mut retries.waits, (deadline, time_max), inside)?;
                 worker.may_begin(profile)?;
             }
             Unfinished::Lost(mut lost) => {
@@ -86,14 +86,12 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                     worker.may_begin(profile)?;
                 }
                 retries.attempt_began = Some(clock::now());
-                if let Some(watch) = worker.attempt.features.watch.as_deref_mut() {
-                    watch.start_over();
-                }
+                P::starts_over(&mut worker.attempt);
                 retries.attempts += 1;
             }
         }
         set_rollback(false);
-        worker.forget_hooks();
+        P::follows(&mut worker.attempt);
         Ok(retries.attempts - 1)
     }
 }
@@ -112,7 +110,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
     /// Begins after the first attempt.
     fn begin(attempt: &mut Attempt<P>, shared: &'s Shared<P>) -> Self {
         let mut policy = shared.policy;
-        let must_end = P::ALLOWS_CHOPPING && attempt.features.piece.is_later();
+        let must_end = P::must_end(attempt);
         if must_end {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
         }
@@ -124,7 +122,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
             must_end,
             begin,
             backoff: Backoff::new(policy.backoff_max),
-            waits: Waits::default(),
+            waits: Default::default(),
             elder: None,
             attempts: 1,
             attempt_began: None,
@@ -163,7 +161,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
             return true;
         }
         // Nothing is held while it waits.
-        worker.attempt.features.footprint.clear();
+        P::stands_back(&mut worker.attempt);
         {
             let _waiting = profile::waiting("back-off", 0);
             self.backoff.wait(&mut worker.random);
@@ -180,7 +178,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
     #[inline(never)]
     fn end(self, worker: &mut Worker<P>) {
         worker.slot.counters.attempts(self.attempts);
-        worker.attempt.set_watch(None);
+        P::retried(&mut worker.attempt);
         worker.attempt.course.lost_since = None;
     }
 }

@@ -12,7 +12,7 @@
     allow(unused_variables, dead_code, clippy::unused_self, reason = "nobody is told")
 )]
 
-use crate::features::conflicts::ConflictReport;
+use crate::kernel::loss::ConflictReport;
 
 /// The receiver of the events of an engine with this protocol.
 #[derive(Clone, Copy)]

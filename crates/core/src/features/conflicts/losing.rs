@@ -1,14 +1,19 @@
 //! Conflicts that an attempt loses: their counting, while the segment is still in memory.
 
-use super::{ALL_KEYS, ObjectAccess, Stop};
-use crate::features::conflicts::{ConflictReport, Loss, Reports, Rival};
+use super::table::Loss;
 use crate::kernel::abort::{Abort, Misuse, Reason};
+use crate::kernel::capabilities::{Reports, Rival};
 use crate::kernel::item::{ItemId, TouchedSegment};
+use crate::kernel::loss::ConflictReport;
 use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
+use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::memory::users_code::contained;
 use hotrow_sync::clock::Duration;
 use hotrow_sync::lock;
+
+/// The identity of all keys of an object together, in counts of conflicts.
+const ALL_KEYS: u64 = u64::MAX;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends the attempt over a conflict that only the datatype can see (an insert met another's).
@@ -42,7 +47,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Counts a lost conflict while its segment is still in memory. Users' code that names the key runs without a lock.
     /// If it panics, the attempt has still lost.
     fn report<'a>(&'a self, lost: ConflictCause) -> ConflictReport {
-        let is_reported = self.slot.origins.is_on();
+        let is_reported = self.slot.features.origins.is_on();
         let identified = |touched: &'a TouchedSegment<P>| {
             let segment = touched.segment();
             let reports = P::Reports::of(self.protocol).filter(|_| is_reported);
@@ -83,7 +88,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends the attempt over a lock of all objects, which it wanted in order to enter this one.
     #[cold]
     #[inline(never)]
-    pub(super) fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
+    pub(crate) fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
         let EnterError::Lost(reason) = error else { return self.misuse(Misuse::Nested) };
         if self.attempt.has_to_end() {
             return self.heed();
@@ -116,17 +121,17 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         describe: impl Fn() -> (String, String),
     ) -> ConflictReport {
         self.slot.counters.abort(reason);
-        let (origins, number) = (&self.slot.origins, meta.number());
+        let (origins, number) = (&self.slot.features.origins, meta.number());
         let sides = origins.is_on().then(|| {
             let other = rival.filter(|rival| rival.worker != self.attempt.worker());
-            (self.slot.activity.read().0, other.map_or(0, |other| origins.of_rival(other)))
+            (self.slot.features.activity.read().0, other.map_or(0, |other| origins.of_rival(other)))
         });
         let time = self.attempt.course.lost_since.map_or(Duration::ZERO, |since| since.elapsed());
         let loss = Loss { reason, time, sides };
-        let counted = lock(&self.slot.conflicts).count(number, identity, loss);
+        let counted = lock(&self.slot.features.conflicts).count(number, identity, loss);
         if !counted {
             let (object, key) = describe();
-            lock(&self.slot.conflicts).count_new(number, identity, loss, object, key);
+            lock(&self.slot.features.conflicts).count_new(number, identity, loss, object, key);
         }
         if !self.describe {
             return ConflictReport::of(reason);

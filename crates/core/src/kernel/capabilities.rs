@@ -1,0 +1,273 @@
+//! Capabilities: what only some protocols have. Each is a trait, asked for where it is needed by its `of`; a protocol without it names
+//! [`Absent`], which has no value, so the compiler removes what would use one.
+
+use crate::features::graph::Stealing;
+use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::item::{Item, ItemId};
+use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::range::RangeLocks;
+use crate::kernel::read_log::LoggedReads;
+
+/// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
+/// one.
+#[derive(Debug, Clone, Copy)]
+pub enum Absent {}
+
+/// The presence of a protocol's capabilities, as constants. Every protocol has them: they follow from its associated
+/// types, and it cannot set them.
+pub trait Capabilities {
+    /// True if operations can be deferred until the commit: [`Protocol::Deferral`].
+    const DEFERS: bool;
+    /// True if waiting workers can run operations of the transaction that they wait for: [`Protocol::Stealing`].
+    const ALLOWS_STEALING: bool;
+    /// True if buckets and leaves are locked before they are observed or changed: [`Protocol::RangeLocks`].
+    const LOCKS_RANGES: bool;
+    /// True if reads are logged and need no items: [`Protocol::LoggedReads`].
+    const LOGS_READS: bool;
+}
+
+impl<P: Protocol> Capabilities for P {
+    const DEFERS: bool = <P::Deferral as Deferral<P>>::PRESENT;
+    const ALLOWS_STEALING: bool = <P::Stealing as Stealing<P>>::PRESENT;
+    const LOCKS_RANGES: bool = <P::RangeLocks as RangeLocks<P>>::PRESENT;
+    const LOGS_READS: bool = <P::LoggedReads as LoggedReads<P>>::PRESENT;
+}
+
+/// The abilities of an engine's protocol, of those that its type may have ([`Capabilities`]).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abilities {
+    pub(crate) defers: bool,
+    pub(crate) steals: bool,
+    pub(crate) logs_reads: bool,
+}
+
+impl Abilities {
+    pub(crate) const NONE: Self = Self { defers: false, steals: false, logs_reads: false };
+
+    pub(crate) fn of<P: Protocol>(protocol: &P) -> Self {
+        Self {
+            defers: P::Deferral::of(protocol).is_some(),
+            steals: P::Stealing::of(protocol).is_some(),
+            logs_reads: P::LoggedReads::of(protocol).is_some(),
+        }
+    }
+}
+
+/// The protocol's part in deferred operations: it gives turns on segments, in an order that all transactions keep (drp
+/// §4).
+pub trait Deferral<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Notes that the first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
+    fn deferred(&self, attempt: &mut Attempt<P>, item: ItemId, rank: u64);
+
+    /// Queues for a turn on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write whose
+    /// [rank](crate::Object::rank) is below `below`, if that is given. Called before [`Protocol::prepare`], if anything
+    /// was deferred: with growing limits as long as there are operations whose segments are not known yet, and at last
+    /// without one. After an `Err`, [`Protocol::abort`] follows.
+    fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), ConflictCause>;
+
+    /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not
+    /// lined up for the segment yet. Otherwise waits for the turn if `wait`, and returns false if not.
+    fn acquire_in_order(
+        &self,
+        attempt: &mut Attempt<P>,
+        item: ItemId,
+        wait: bool,
+    ) -> Result<bool, ConflictCause>;
+
+    /// Notes that all intentions on a segment have run.
+    fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
+
+    /// Tells which segments the next attempt of the same transaction should queue for before its body runs: the
+    /// *footprint* of an attempt that has just lost. None if the next attempt should begin like the first.
+    fn footprint(
+        &self,
+        _attempt: &mut Attempt<P>,
+        _lost: &ConflictCause,
+        _keep: &mut dyn FnMut(&Item<P>, Access),
+    ) {
+    }
+
+    /// Queues, before the body runs, for the segments in the footprint of the attempt before. Called after
+    /// [`Protocol::begin`], with items that nobody has touched yet.
+    fn line_up_early(&self, _attempt: &mut Attempt<P>, _footprint: &[(ItemId, Access)]) {}
+}
+
+impl<P: Protocol> Deferral<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn deferred(&self, _: &mut Attempt<P>, _: ItemId, _: u64) {
+        match *self {}
+    }
+
+    fn line_up(&self, _: &mut Attempt<P>, _: Option<u64>) -> Result<(), ConflictCause> {
+        match *self {}
+    }
+
+    fn acquire_in_order(&self, _: &mut Attempt<P>, _: ItemId, _: bool) -> Result<bool, ConflictCause> {
+        match *self {}
+    }
+
+    fn segment_done(&self, _: &mut Attempt<P>, _: ItemId) {
+        match *self {}
+    }
+}
+
+/// The access of a deferred operation to its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads the segment.
+    Read,
+    /// It changes the segment.
+    Write,
+}
+
+/// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The
+/// pieces of a transaction come in the order of ranks, and have none in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceRanks {
+    /// The lowest one.
+    pub first: u16,
+    /// The highest one.
+    pub last: u16,
+}
+
+impl PieceRanks {
+    /// True if a rank is among both.
+    #[inline]
+    pub fn overlap(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// A protocol that orders the pieces of different transactions by [ranks](PieceRanks), so that pieces may conflict with others than each
+/// transaction's first ([`Protocol::PieceOrder`]).
+pub trait PieceOrder<P: Protocol>: Sized {
+    /// The order of pieces of this protocol; `None` if its variant has none.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Called before each attempt at a piece: waits until the piece may begin. Nothing is held, and no epoch pinned.
+    fn before_piece(&self, attempt: &mut Attempt<P>);
+
+    /// Called at the end of a transaction in pieces: waits until those before it have ended. Nothing is held. No other piece follows, even
+    /// if the last one has not committed.
+    fn end_pieces(&self, attempt: &mut Attempt<P>);
+}
+
+impl<P: Protocol> PieceOrder<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn before_piece(&self, _attempt: &mut Attempt<P>) {
+        match *self {}
+    }
+
+    fn end_pieces(&self, _attempt: &mut Attempt<P>) {
+        match *self {}
+    }
+}
+
+/// A protocol under which attempts may run [whole in a region](crate::features::region), without the lock that [`Protocol::enter`] would take
+/// ([`Protocol::Elision`]).
+pub trait Elision<P: Protocol>: Sized {
+    /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Waits until the lock is free, before a region. False if the attempt should take it instead.
+    fn wait_to_elide(&self, attempt: &mut Attempt<P>) -> bool;
+
+    /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
+    /// attempt enter objects without it. False if somebody has it.
+    ///
+    /// If the region is aborted, [`Protocol::begin`] is called once more.
+    fn enter_region(&self, attempt: &mut Attempt<P>) -> bool;
+}
+
+impl<P: Protocol> Elision<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn wait_to_elide(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn enter_region(&self, _attempt: &mut Attempt<P>) -> bool {
+        match *self {}
+    }
+}
+
+/// A protocol whose headers tell the winner of a conflict ([`Protocol::Reports`]), for [reports](crate::Engine::report_both_sides).
+pub trait Reports<P: Protocol>: Sized {
+    /// The protocol whose headers tell; `None` if those of its variant do not.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Returns the worker over which an attempt loses that meets this header, as far as the header tells: the one that has the
+    /// segment locked, or the one that has changed it last.
+    fn rival(&self, attempt: &Attempt<P>, header: &P::Header) -> Option<Rival>;
+
+    /// Returns a number that tells a worker's commits apart, by which [`rival`](Self::rival) names one of them. Known once
+    /// [`prepare`](Protocol::prepare) has returned `Ok`.
+    #[inline(always)]
+    fn commit_number(&self, _attempt: &Attempt<P>) -> u64 {
+        0
+    }
+}
+
+impl<P: Protocol> Reports<P> for Absent {
+    #[inline(always)]
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn rival(&self, _attempt: &Attempt<P>, _header: &P::Header) -> Option<Rival> {
+        match *self {}
+    }
+}
+
+/// The worker over which an attempt loses, as a segment's header names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rival {
+    pub(crate) worker: WorkerId,
+    pub(crate) which: Which,
+}
+
+/// One of a worker's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that it runs.
+    Running,
+    /// The last one that has committed.
+    Last,
+    /// The one whose commit has this [number](Reports::commit_number).
+    Commit(u64),
+}
+
+impl Rival {
+    /// The worker with this number, whose running transaction has the segment.
+    pub fn holder(worker: u32) -> Self {
+        Self { worker: WorkerId(worker), which: Which::Running }
+    }
+
+    /// The worker with this number, which has changed the segment last and is over with that.
+    pub fn writer(worker: u32) -> Self {
+        Self { worker: WorkerId(worker), which: Which::Last }
+    }
+
+    /// As [`writer`](Self::writer), by the commit with this [number](Reports::commit_number).
+    pub fn writer_by(worker: u32, commit: u64) -> Self {
+        Self { worker: WorkerId(worker), which: Which::Commit(commit) }
+    }
+}
