@@ -31,7 +31,7 @@ use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::loss::Origin;
-use crate::kernel::profile::Profile;
+use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::transaction::{ObjectAccess, Stop};
@@ -176,8 +176,11 @@ impl<P: Protocol> Slots for P {
         if P::ALLOWS_STEALING {
             attempt.features.graph.open();
         }
+        attempt.hears.add(Moments::READ_APART.when(attempt.profile.isolation != Isolation::Serializable));
         attempt.open_log();
-        attempt.note_or_not();
+        if attempt.features.log.is_some() || attempt.features.watch.is_some() {
+            attempt.note_or_not();
+        }
     }
 
     #[inline(always)]

@@ -452,8 +452,12 @@ impl<P: Protocol> Attempt<P> {
             unsafe { P::installing(self, id) };
         }
         let Self { items, pin, .. } = self;
+        let item = items.get_mut(id);
+        if cfg!(debug_assertions) {
+            item.mark_as(Flags::INSTALLED);
+        }
         // SAFETY: the caller's promise.
-        unsafe { items.get_mut(id).install(pin.as_ref().expect(PINNED)) };
+        unsafe { item.install(pin.as_ref().expect(PINNED)) };
         if is_heard {
             P::installed(self, id);
         }
@@ -470,16 +474,28 @@ impl<P: Protocol> Attempt<P> {
         mut before: impl FnMut(&Item<P>),
         mut after: impl FnMut(&Item<P>),
     ) {
-        for at in 0..self.items.writes().len() {
-            let id = self.items.writes()[at];
-            let item = self.items.get_mut(id);
+        if self.hears(Moments::INSTALLING) {
+            for at in 0..self.items.writes().len() {
+                let id = self.items.writes()[at];
+                before(self.items.get(id));
+                // SAFETY: the caller's promise.
+                unsafe { self.install(id) };
+                after(self.items.get(id));
+            }
+            return;
+        }
+        // The same, for nobody who hears of it.
+        let Self { items, pin, .. } = self;
+        let pin = pin.as_ref().expect(PINNED);
+        for at in 0..items.writes().len() {
+            let item = items.write_mut(at);
             before(item);
             if cfg!(debug_assertions) {
                 item.mark_as(Flags::INSTALLED);
             }
             // SAFETY: the caller's promise.
-            unsafe { self.install(id) };
-            after(self.items.get(id));
+            unsafe { item.install(pin) };
+            after(item);
         }
     }
 

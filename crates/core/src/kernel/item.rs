@@ -574,6 +574,14 @@ impl<P: Protocol> Items<P> {
         }
     }
 
+    /// Returns the item that was written as the `at`th.
+    #[inline(always)]
+    pub(crate) fn write_mut(&mut self, at: usize) -> &mut Item<P> {
+        let id = self.writes[at];
+        // SAFETY: the numbers are those of items.
+        unsafe { self.items.get_unchecked_mut(id.position()) }
+    }
+
     /// The items to be written, in the order of their first write, to be changed.
     #[inline(always)]
     pub fn writes_mut(&mut self) -> impl Iterator<Item = (ItemId, &mut Item<P>)> {
