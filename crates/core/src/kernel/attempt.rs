@@ -274,7 +274,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The worker that makes the attempt.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
@@ -295,34 +295,34 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The number of earlier attempts of the same transaction.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// True if its transaction makes no attempt after this one, whatever happens: one that is stepped by hand, or the last
     /// one that the policy allows.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
     /// The ranks of the attempt's piece, if its protocol [orders](crate::PieceOrder) pieces and this one may conflict with
     /// those of other transactions.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn piece_ranks(&self) -> Option<PieceRanks> {
         self.piece_ranks
     }
 
     /// The facts that the transaction has declared about itself.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
     /// Makes the attempt run its operations at once instead of deferring them, and log its reads. A protocol that defers
     /// calls it when the attempt begins.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn run_at_once(&mut self) {
         self.operations.run_at_once = true;
         self.read_path = self.logging();
@@ -545,13 +545,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The attempt's pinned epoch.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn pin(&self) -> &Pin {
         self.pin.as_ref().expect(PINNED)
     }
 
     /// Allocates memory that lives until the attempt ends. Nothing in it is dropped.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
         let place = self.reserve::<T>();
         // SAFETY: the arena has just returned the place, aligned and large enough for a `T`.
@@ -560,20 +560,20 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Returns room for a value that lives until the attempt ends.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn reserve<T>(&self) -> *mut T {
         self.arena.allocate(Layout::new::<T>()).cast()
     }
 
     /// Gives an item a payload.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn set_payload<T>(&mut self, id: ItemId, payload: T) -> &mut T {
         let Self { items, arena, .. } = self;
         items.get_mut(id).set_payload(payload, arena)
     }
 
     /// Gives an item a payload, and marks it as written.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn set_write<T>(&mut self, id: ItemId, payload: T) -> &mut T {
         let Self { items, arena, .. } = self;
         items.mark_write(id).set_payload(payload, arena)
@@ -582,7 +582,7 @@ impl<P: Protocol> Attempt<P> {
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
     /// makes sure that its answer stays true, or that the validation finds that it is true no longer. Before the
     /// [stamp](Self::draw_stamp) is drawn: the answer is that of the present value, whose commit may have drawn a stamp just now.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn check_predicates(
         &mut self,
         holds: impl FnMut(&mut Self, ItemId) -> Result<bool, ConflictCause>,
@@ -604,7 +604,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if any bucket or leaf was observed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_structures(&self) -> bool {
         !self.structures.is_empty()
     }
@@ -630,7 +630,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if any write is an insertion or a deletion, or wants [cleanup](crate::Object::cleanup) for another reason.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn changes_structure(&self) -> bool {
         self.wants_cleanup
     }
@@ -642,13 +642,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if an intention may add to an index or remove from it. Nobody can see that before the intention has run.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn will_restructure(&self) -> bool {
         self.intentions.will_restructure()
     }
 
     /// True if an intention may remove from an index. Nobody can see that before the intention has run.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn will_remove(&self) -> bool {
         self.intentions.will_remove()
     }
@@ -673,7 +673,7 @@ impl<P: Protocol> Attempt<P> {
     /// # Safety
     ///
     /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn install(&mut self, id: ItemId, note: impl FnOnce(&mut Item<P>)) {
         let Self { items, pin, log, kept, announcement, .. } = self;
         let (item, pin) = (items.get_mut(id), pin.as_ref().expect(PINNED));
@@ -691,7 +691,7 @@ impl<P: Protocol> Attempt<P> {
     /// # Safety
     ///
     /// [`Protocol::prepare`] has returned `Ok`, and none of those that are chosen has been installed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn install_chosen(
         &mut self,
         last_first: bool,

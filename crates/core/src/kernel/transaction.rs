@@ -230,13 +230,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// The attempt's pinned epoch.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn pin(&self) -> &Pin {
         self.attempt.pin()
     }
 
     /// Makes the checks of [`Transaction::enter`].
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn check_in(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         charge(Work::Operation);
         profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
@@ -294,7 +294,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// True if the attempt can no longer commit.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.engine == STOPPED
     }
@@ -331,7 +331,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ///   got it from the engine; and nothing that the operation has called on it has failed.
     ///
     /// That an operation enters at all is no promise of the caller's: there is no other way to an access.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -399,7 +399,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn read_by_item<V>(
         &mut self,
         touched: TouchedSegment<P>,
@@ -450,7 +450,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn read_logged<V>(
         &mut self,
         touched: TouchedSegment<P>,
@@ -470,7 +470,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// False at read committed and in an [untracked](Transaction::untracked) part: the transaction does not depend on what
     /// it reads, so an object keeps no condition of it, and an operation that has to look at two segments finds by itself
     /// what was true at one moment. False on a snapshot, too.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn keeps_reads(&self) -> bool {
         self.attempt.keeps_reads()
     }
@@ -483,13 +483,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Ends the attempt if its transaction [only reads](crate::Profile::only_reads). [`write`](Self::write) and
     /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else first calls
     /// this before.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn may_write(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if self.attempt.profile().read_only { Err(self.refuse_write(meta)) } else { Ok(()) }
     }
 
     /// Returns the item of a segment of which the attempt has a pending write.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
             return None;
@@ -503,7 +503,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read_for_update<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -537,7 +537,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn write<O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -563,13 +563,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
         // SAFETY: the caller's promise.
         self.item_of(unsafe { TouchedSegment::new(segment, NonNull::from(object)) })
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
         touched.announce();
         if self.attempt.can_defer()
@@ -583,7 +583,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// Notes that the attempt depends on other transactions' writes. An intention that reads its own segment at its
     /// turn does not count.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn note_read(&mut self, id: ItemId) {
         if self.attempt.can_defer() && self.keeps_reads() {
             self.execution.note_read(id);
@@ -598,7 +598,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Errors
     ///
     /// As [`settle`](Self::settle).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
         if self.attempt.can_defer()
             && self.attempt.items.get(id).intentions > 0
@@ -611,13 +611,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// True if an item has a predicate.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_predicate(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::PREDICATE)
     }
 
     /// True if the segment's value was read in this attempt.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_read(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::READ)
     }

@@ -275,7 +275,7 @@ impl<P: Protocol> Worker<P> {
     /// Checks what can be checked before the first attempt, and waits until older transactions are through.
     ///
     /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     #[track_caller]
     fn admit<E>(&mut self, profile: &Profile) -> Result<Inside, Error<E>> {
         let nesting = NestingGuard::enter()?;

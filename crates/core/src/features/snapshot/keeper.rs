@@ -84,7 +84,7 @@ impl KeptWrites {
     /// # Safety
     ///
     /// As for [`Item::install`]; the segment is locked.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn install<P: Protocol>(
         &mut self,
         (id, item): (ItemId, &mut Item<P>),

@@ -43,7 +43,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn commit_until_closed(&mut self) -> bool {
         if self.is_told() && self.stop.is_none() {
             let _ = self.heed();
