@@ -3,9 +3,6 @@
 //! This crate names no protocol and no datatype. A protocol implements [`Protocol`], a datatype implements
 //! [`Object`]; neither knows the other, and every protocol serves every datatype.
 //!
-//! The hot path is forced inline where `debug_assertions` are off. In test builds that would multiply the compile time,
-//! because every operation of every datatype exists once per protocol.
-//!
 //! Reading order: [`Segment`] and [`cell`] (shared state), [`Item`] (an attempt's knowledge of it), [`Object`] and
 //! [`Protocol`] (the two sides of a commit), [`ObjectAccess`] (which joins them) and [`Transaction`] (what users see of
 //! it), [`Worker`] (attempts and retries), [`Engine`].

@@ -68,7 +68,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`. An index out of bounds ends the
     /// transaction with [`Misuse::OutOfBounds`](hotrow_core::Misuse::OutOfBounds).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<T, Abort> {
         self.read(tx, index, T::clone)
     }
@@ -78,7 +78,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn read<R>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -93,7 +93,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort> {
         self.elements.enter(tx, index)?.write(value)
     }
@@ -103,7 +103,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn update<R>(
         &self,
         tx: &mut Transaction<'_, P>,

@@ -71,7 +71,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
         self.read(tx, T::clone)
     }
@@ -81,7 +81,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
         self.value.enter(tx)?.read(look)
     }
@@ -91,7 +91,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
         self.value.enter(tx)?.write(value)
     }
@@ -101,7 +101,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn update<R>(
         &self,
         tx: &mut Transaction<'_, P>,

@@ -101,13 +101,13 @@ fn chance<H: Host<Mocc>>(attempt: &mut Attempt<H>, one_in: u64) -> bool {
 }
 
 impl Mocc {
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn is_hot<H: Host<Self>>(attempt: &Attempt<H>, id: ItemId) -> bool {
         H::header(attempt.items.get(id).header()).heat() >= HOT
     }
 
     /// Locks a segment exclusively: at commit, or earlier if it is hot.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn lock<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
         let expected = item.is(Flags::READ).then_some(H::mark(item.mark).version);
@@ -144,7 +144,7 @@ impl Mocc {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn upgrade_predicates<H: Host<Self>>(attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         reads::upgrade_predicates::<Self, H>(attempt, |item| {
             item.is(Flags::LOCKED) || H::mark(item.mark).shared
@@ -152,7 +152,7 @@ impl Mocc {
     }
 
     /// Phase 2, with what a failure means for the segment.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn validate<H: Host<Self>>(attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
         fence(Ordering::Acquire);
@@ -161,7 +161,7 @@ impl Mocc {
 
     /// Phase 2: checks that every version read is still there and not locked by another writer, and every bucket and
     /// leaf.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn check_versions<H: Host<Self>>(attempt: &Attempt<H>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
@@ -215,12 +215,12 @@ impl Mocc {
 impl KeepsVersions for Mocc {
     type Version = HeatedVersion;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn stable<V>(header: &HeatedWord, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
         header.stable(load)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn version(mark: &mut MoccMark) -> &mut HeatedVersion {
         &mut mark.version
     }
@@ -254,12 +254,12 @@ unsafe impl Algorithm for Mocc {
     type Mark = MoccMark;
     type Local = MoccLocal;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).locks_early = false;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -279,7 +279,7 @@ unsafe impl Algorithm for Mocc {
         reads::read::<Self, H, _>(attempt, id, load).map(|(_, value)| value)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read_for_update<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -290,7 +290,7 @@ unsafe impl Algorithm for Mocc {
         Algorithm::read(self, attempt, id, load)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         if Self::is_hot(attempt, id) && !attempt.items.get(id).is(Flags::LOCKED) {
             Self::lock_early(attempt, id)

@@ -39,7 +39,7 @@ macro_rules! reads_versions {
         type Header = $crate::version::VersionWord;
         type Mark = $crate::version::Version;
 
-        #[cfg_attr(not(debug_assertions), inline(always))]
+        #[inline(always)]
         fn read<H: $crate::host::Host<Self>, V>(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
@@ -80,7 +80,7 @@ macro_rules! tells_versions {
                 protocol.algorithm()
             }
 
-            #[cfg_attr(not(debug_assertions), inline(always))]
+            #[inline(always)]
             fn read<V>(
                 &self,
                 attempt: &mut hotrow_core::Attempt<H>,
@@ -198,7 +198,7 @@ pub(crate) fn validate_reads<A: Versioned, H: Host<A>>(attempt: &Attempt<H>) -> 
 }
 
 /// Phases 1 and 2 of an attempt that writes. Returns the highest number among the versions read and overwritten.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn lock_and_validate<A: Versioned, H: Host<A>>(
     attempt: &mut Attempt<H>,
 ) -> Result<u64, ConflictCause> {

@@ -18,7 +18,7 @@ pub(crate) trait KeepsVersions: Algorithm {
 }
 
 /// Makes a stable read and keeps its version in the item. A second read of the segment must find the same version.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline(always)]
 pub(crate) fn read<A: KeepsVersions, H: Host<A>, V>(
     attempt: &mut Attempt<H>,
     id: ItemId,
@@ -42,7 +42,7 @@ pub(crate) fn read<A: KeepsVersions, H: Host<A>, V>(
 }
 
 /// Makes a stable read and logs its version. A second read of the segment must find the same version.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline(always)]
 pub(crate) fn log<A: KeepsVersions, H: Host<A>, V>(
     attempt: &mut Attempt<H>,
     segment: TouchedSegment<H>,
@@ -70,7 +70,7 @@ pub(crate) fn is_locked_since<H: Protocol>(attempt: &Attempt<H>, read: &LoggedRe
 
 /// Checks each predicate (sto §3.5). Where the attempt holds the segment, it is checked in place. Otherwise it is
 /// checked on a stable state, which becomes a read of that state and is validated as one.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn upgrade_predicates<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
     is_held: impl Fn(&Item<H>) -> bool,

@@ -10,7 +10,7 @@ use hotrow_sync::spin::Spin;
 /// Runs `load`, within bounds, until no writer touched its result meanwhile. `before` loads the word, with acquire
 /// at least, and returns `None` while a writer has it. `after` loads it again, relaxed, and returns the version that
 /// was read, or `None` if a writer came.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn stable<W, M, V>(
     before: impl Fn() -> Option<W>,
     mut load: impl FnMut() -> V,
@@ -26,7 +26,7 @@ pub(crate) fn stable<W, M, V>(
     }
 }
 
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 fn once<W, M, V>(
     before: &impl Fn() -> Option<W>,
     load: &mut impl FnMut() -> V,

@@ -115,7 +115,7 @@ pub struct TicTocLocal {
 
 impl TicToc {
     /// Phase 1: locks the segments to be written. Returns the earliest timestamp after all their reads.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn lock_writes<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for (id, item) in attempt.items.writes_mut() {
@@ -148,7 +148,7 @@ impl TicToc {
 
     /// Keeps the version that was read. A segment must not be read in two versions, even if both are valid at some
     /// moment.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn keep<H: Host<Self>>(
         item: &mut Item<H>,
         id: ItemId,
@@ -166,7 +166,7 @@ impl TicToc {
     }
 
     /// Phases 2 and 3: takes the commit timestamp and makes every version read valid at it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn validate<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
@@ -186,7 +186,7 @@ impl TicToc {
     }
 
     /// Phase 3: makes every version read valid at `commit_ts`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn extend_reads<H: Host<Self>>(&self, attempt: &Attempt<H>, commit_ts: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
@@ -260,12 +260,12 @@ unsafe impl Algorithm for TicToc {
     type Mark = Timestamps;
     type Local = TicTocLocal;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).latest = 0;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -337,7 +337,7 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
         protocol.algorithm()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<V>(
         &self,
         attempt: &mut Attempt<H>,

@@ -63,7 +63,7 @@ pub struct Tl2Local {
 const ROUNDS: usize = 4;
 
 impl Tl2 {
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn now(&self) -> u64 {
         // Sequentially consistent: see the module's "Why the bound is enough".
         self.clock.load(Ordering::SeqCst)
@@ -147,13 +147,13 @@ unsafe impl Algorithm for Tl2 {
     type Mark = Version;
     type Local = Tl2Local;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).bound = self.now();
         H::local_mut(&mut attempt.local).reads_end = 0;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -192,7 +192,7 @@ unsafe impl Algorithm for Tl2 {
         VersionWord::new_locked()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn observed<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
@@ -243,7 +243,7 @@ impl<H: Host<Tl2>> LoggedReads<H> for Tl2 {
         protocol.algorithm()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<V>(
         &self,
         attempt: &mut Attempt<H>,

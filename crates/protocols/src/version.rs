@@ -24,13 +24,13 @@ const LOCKED: u64 = 1;
 
 impl Version {
     /// Makes the version of a number and a worker.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn new(number: u64, worker: WorkerId) -> Self {
         Self((number << (WORKER_BITS + 1)) | (u64::from(worker.number()) << 1))
     }
 
     /// Returns the number.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn number(self) -> u64 {
         self.0 >> (WORKER_BITS + 1)
     }
@@ -41,12 +41,12 @@ impl Version {
         self.0
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn is_locked(self) -> bool {
         self.0 & LOCKED != 0
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn unlocked(self) -> Self {
         Self(self.0 & !LOCKED)
     }
@@ -74,13 +74,13 @@ impl VersionWord {
         Self(AtomicU64::new(LOCKED))
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn load(&self) -> Version {
         Version(self.0.load(Ordering::SeqCst))
     }
 
     /// Runs `load` until no writer touched its result meanwhile.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         stable(
             || {
@@ -94,7 +94,7 @@ impl VersionWord {
 
     /// Locks the word with bounded spinning (sto §3.3) and returns the version below the lock. If `expected` is
     /// given and the version differs, it fails without locking.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let seen = self.load();
         let wanted = expected.unwrap_or(seen);
@@ -126,7 +126,7 @@ impl VersionWord {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn try_lock(&self, seen: Version) -> bool {
         let locked =
             self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok();
@@ -146,14 +146,14 @@ impl VersionWord {
     }
 
     /// Returns the version below a lock that this attempt holds.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn held(&self) -> Version {
         // Relaxed: nobody else changes a locked word.
         Version(self.0.load(Ordering::Relaxed)).unlocked()
     }
 
     /// Publishes the value that was stored under the lock, with its version.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
@@ -168,12 +168,12 @@ pub(crate) trait Versioned: Algorithm<Header = VersionWord, Mark = Version> {}
 impl<A: Versioned> KeepsVersions for A {
     type Version = Version;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn stable<V>(header: &VersionWord, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         header.stable(load)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn version(mark: &mut Version) -> &mut Version {
         mark
     }
@@ -192,7 +192,7 @@ pub(crate) fn rival<A: Versioned, H: Host<A>>(attempt: &Attempt<H>, header: &Ver
 }
 
 /// Makes a stable read that keeps nothing.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn peek<A: Versioned, H: Host<A>, V>(
     attempt: &Attempt<H>,
     id: ItemId,
@@ -207,7 +207,7 @@ pub(crate) fn peek<A: Versioned, H: Host<A>, V>(
 /// So what needs no earlier value, as a sum that everybody adds to, is locked for a shorter time; [`install_writes`] begins with it.
 /// (What has been read is not locked in the reverse order, although that would shorten the time for what most want, which often comes
 /// first: an attempt that has lost it would find that out late, and New-Order of TPC-C made a tenth less on 32 simulated cores.)
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn lock_writes<A: Versioned, H: Host<A>>(attempt: &mut Attempt<H>) -> Result<u64, ConflictCause> {
     let (mut highest, mut left) = (0, false);
     let mut lock = |id: ItemId, item: &mut Item<H>, expected| {
@@ -239,7 +239,7 @@ fn is_blind<P: Protocol>(item: &Item<P>) -> bool {
 }
 
 /// Phase 1, predicates (sto §3.5): checks each on a state that phase 2 validates.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn upgrade_predicates<A: Versioned, H: Host<A>>(
     attempt: &mut Attempt<H>,
 ) -> Result<(), ConflictCause> {
@@ -248,13 +248,13 @@ pub(crate) fn upgrade_predicates<A: Versioned, H: Host<A>>(
 
 /// Phase 2 (sto §3.3): checks that every version read is still there and not locked by others, and that every bucket
 /// and leaf is unchanged. Returns the highest number among the versions read and not locked.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn validate<A: Versioned, H: Host<A>>(attempt: &Attempt<H>) -> Result<u64, ConflictCause> {
     validate_first::<A, H>(attempt, attempt.items.len())
 }
 
 /// Does what [`validate`] does, for an attempt that has [locked its writes](lock_writes).
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn validate_beside_locks<A: Versioned, H: Host<A>>(
     attempt: &Attempt<H>,
 ) -> Result<u64, ConflictCause> {
@@ -264,7 +264,7 @@ pub(crate) fn validate_beside_locks<A: Versioned, H: Host<A>>(
 }
 
 /// Does what [`validate`] does, for an attempt whose reads are all in the log or among its first `count` items.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline(always)]
 pub(crate) fn validate_first<A: Versioned, H: Host<A>>(
     attempt: &Attempt<H>,
     count: usize,
@@ -293,7 +293,7 @@ pub(crate) fn validate_first<A: Versioned, H: Host<A>>(
 }
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version. Those that were locked last come first.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(crate) fn install_writes<A: Versioned, H: Host<A>>(
     prepared: Prepared<'_, H>,
     version: Version,

@@ -25,7 +25,7 @@ pub(crate) enum RowView<S, R> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn read_record(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -35,7 +35,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Reads of a record what `load` loads, its `state` included.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn read_record_by<S>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -70,7 +70,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Finds the record of a key in the index, which may be dead; `None` after the key's absence was observed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     pub(crate) fn find(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -92,7 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Makes the attempt's last observation, which was of a failed lookup, one of this key only.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn keep_absence(&self, tx: &mut ObjectAccess<'_, P>, observed: Observed, key: &(impl AsKey<K> + ?Sized)) {
         if self.index.is_ordered() {
             let bounds = (Bound::Included(key.to_image()), Bound::Included(key.to_image()));
@@ -163,7 +163,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn read_main<O>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -191,7 +191,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// As [`read_main`](Self::read_main), of some columns only.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn read_main_columns<C: Columns<R>>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -297,7 +297,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Changes the row of a record. `None` if the attempt has deleted the row; `Err` with the change itself if the
     /// record is dead.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn update_at<O, F: FnOnce(&mut R) -> O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -331,7 +331,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Changes the pending row of an update, which may have been changed before.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn change_pending<O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -354,7 +354,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// As [`update_at`](Self::update_at), for a row whose copy can be its pending write: it is copied once.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn update_copy_at<O, F: FnOnce(&mut R) -> O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,

@@ -122,7 +122,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.record_range(&self.meta, low, high, from);
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn scan_leaves(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -160,7 +160,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Visits the rows of records that a scan has found, until the visitor breaks. Returns the records upon which the scan depends, and
     /// whether the visitor has stopped it: then the bounds end with the last of these.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn visit_records<'r>(
         &self,
         tx: &mut ObjectAccess<'_, P>,

@@ -122,7 +122,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         &self.keys
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.keys {
             KeyIndex::Hash(_) => false,
@@ -131,7 +131,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     pub(crate) fn get(&self, key: &(impl AsKey<K> + ?Sized), pin: &Pin) -> Lookup<Record<K, R, P>> {
         let found = match &self.keys {
             KeyIndex::Hash(index) => index.get_by(key, |other| other.is(key), pin.guard()),
@@ -213,7 +213,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
 
     /// Makes the attempt's last observation, which was of a leaf, one of a part of it: between two bounds, with these
     /// records. It does nothing in an index without order.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn keep_part(
         &self,
         tx: &mut ObjectAccess<'_, P>,

@@ -130,7 +130,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Records that an item's pending write was made or changed, if the attempt is recorded and may defer operations.
     /// The operations here do so themselves; a datatype calls it where it changes a pending write in another way.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn record_change(&mut self, id: ItemId) {
         // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
         if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.features.savepoints.any {
@@ -173,7 +173,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// True if the attempt is recorded in a [`history`](crate::features::history). A datatype asks before it does extra work for
     /// the record.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_recorded(&self) -> bool {
         self.attempt.is_recorded()
     }

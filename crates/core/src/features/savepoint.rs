@@ -410,7 +410,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Saves an item's pending write, which is about to change in another way than by an operation here that announces a
     /// write.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn save(&mut self, id: ItemId) {
         if self.attempt.features.savepoints.is_open() && !self.attempt.items.get(id).is(Flags::SAFE) {
             self.attempt.save(id);

@@ -127,7 +127,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The worker that makes the attempt.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
@@ -148,20 +148,20 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The number of earlier attempts of the same transaction.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn number(&self) -> u32 {
         self.course.number
     }
 
     /// True if its transaction makes no attempt after this one, whatever happens: one that is stepped by hand, or the last
     /// one that the policy allows.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_last(&self) -> bool {
         self.course.is_last
     }
 
     /// The facts that the transaction has declared about itself.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -336,13 +336,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The attempt's pinned epoch.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn pin(&self) -> &Pin {
         self.pin.as_ref().expect(PINNED)
     }
 
     /// Allocates memory that lives until the attempt ends. Nothing in it is dropped.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
         let place = self.reserve::<T>();
         // SAFETY: the arena has just returned the place, aligned and large enough for a `T`.
@@ -351,20 +351,20 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Returns room for a value that lives until the attempt ends.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn reserve<T>(&self) -> *mut T {
         self.arena.allocate(Layout::new::<T>()).cast()
     }
 
     /// Gives an item a payload.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn set_payload<T>(&mut self, id: ItemId, payload: T) -> &mut T {
         let Self { items, arena, .. } = self;
         items.get_mut(id).set_payload(payload, arena)
     }
 
     /// Gives an item a payload, and marks it as written.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn set_write<T>(&mut self, id: ItemId, payload: T) -> &mut T {
         let Self { items, arena, .. } = self;
         items.mark_write(id).set_payload(payload, arena)
@@ -373,7 +373,7 @@ impl<P: Protocol> Attempt<P> {
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
     /// makes sure that its answer stays true, or that the validation finds that it is true no longer. Before the
     /// [stamp](Self::draw_stamp) is drawn: the answer is that of the present value, whose commit may have drawn a stamp just now.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn check_predicates(
         &mut self,
         holds: impl FnMut(&mut Self, ItemId) -> Result<bool, ConflictCause>,
@@ -395,7 +395,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if any bucket or leaf was observed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_structures(&self) -> bool {
         !self.observed.is_empty()
     }
@@ -421,7 +421,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if any write is an insertion or a deletion, or wants [cleanup](crate::Object::cleanup) for another reason.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn changes_structure(&self) -> bool {
         self.hears(Moments::CLEANUP)
     }

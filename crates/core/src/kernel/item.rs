@@ -338,7 +338,7 @@ impl<P: Protocol> Item<P> {
     /// # Safety
     ///
     /// [`Protocol::prepare`] has returned `Ok`. The item has a pending write that has not been installed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn install(&mut self, pin: &Pin) {
         charge(Work::Install);
         let touched = self.touched;
@@ -356,7 +356,7 @@ impl<P: Protocol> Item<P> {
     /// # Safety
     ///
     /// As for [`Cell::install`]. If a copy of a cell was kept for this item, it was of this one.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn install_in<T, C: Cell<T>>(&mut self, cell: &C, pending: C::Pending, pin: &Pin) {
         // SAFETY: the caller's promise.
         unsafe {

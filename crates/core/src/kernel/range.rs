@@ -220,7 +220,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// True if a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not lock
     /// ranges. If false, [`lock_to_change`](Self::lock_to_change) waits for the lock.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn may_change<O: Object<P>>(&self, object: &O, observed: Observed) -> bool {
         P::RangeLocks::of(self.protocol).is_none_or(|locks| {
             let range = RangeId::of(object.meta(), observed.version);

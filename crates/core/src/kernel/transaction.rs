@@ -223,13 +223,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// The attempt's pinned epoch.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn pin(&self) -> &Pin {
         self.attempt.pin()
     }
 
     /// Makes the checks of [`Transaction::enter`].
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn check_in(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         charge(Work::Operation);
         profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
@@ -287,7 +287,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// True if the attempt can no longer commit.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.engine == STOPPED
     }
@@ -324,7 +324,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ///   got it from the engine; and nothing that the operation has called on it has failed.
     ///
     /// That an operation enters at all is no promise of the caller's: there is no other way to an access.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -392,7 +392,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn read_by_item<V>(
         &mut self,
         touched: TouchedSegment<P>,
@@ -443,7 +443,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn read_logged<V>(
         &mut self,
         touched: TouchedSegment<P>,
@@ -463,7 +463,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// False at read committed and in an [untracked](Transaction::untracked) part: the transaction does not depend on what
     /// it reads, so an object keeps no condition of it, and an operation that has to look at two segments finds by itself
     /// what was true at one moment. False on a snapshot, too.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn keeps_reads(&self) -> bool {
         self.attempt.keeps_reads()
     }
@@ -476,13 +476,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Ends the attempt if its transaction [only reads](crate::Profile::only_reads). [`write`](Self::write) and
     /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else first calls
     /// this before.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn may_write(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if self.attempt.profile().read_only { Err(self.refuse_write(meta)) } else { Ok(()) }
     }
 
     /// Returns the item of a segment of which the attempt has a pending write.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
             return None;
@@ -496,7 +496,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read_for_update<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -530,7 +530,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn write<O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -556,13 +556,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
         // SAFETY: the caller's promise.
         self.item_of(unsafe { TouchedSegment::new(segment, NonNull::from(object)) })
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
         touched.announce();
         if let Some(latest) = self.item_of_intention(touched.segment()) {
@@ -572,13 +572,13 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// True if an item has a predicate.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_predicate(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::PREDICATE)
     }
 
     /// True if the segment's value was read in this attempt.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_read(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::READ)
     }

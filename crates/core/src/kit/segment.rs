@@ -56,7 +56,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     }
 
     /// The segment's address, as items know it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn address(&self) -> NonNull<P::Header> {
         // The header is the first field of a `repr(C)` struct; the pointer keeps the whole segment's
         // provenance, so `from_address` may go back.
@@ -68,7 +68,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// `address` comes from [`address`](Self::address) of a segment of this type that is still in memory.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
         // SAFETY: the caller's promise.
         unsafe { address.cast::<Self>().as_ref() }
@@ -80,7 +80,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// As for [`ObjectAccess::read`]: the segment is `object`'s, whose functions for the commit pass on to this
     /// type's; both are freed through the epoch only; and `tx` is of an operation of `object`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read<R, O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -136,7 +136,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn write<O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -166,7 +166,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn update<R, O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -448,7 +448,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn install(item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
         unsafe {

@@ -192,7 +192,7 @@ impl<T: Value, P: Protocol> SingleSegment<T, P> {
     /// # Errors
     ///
     /// As [`Transaction::enter`].
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn enter<'t, 'w>(
         &'t self,
         tx: &'t mut Transaction<'w, P>,
@@ -225,7 +225,7 @@ impl<T: Value, P: Protocol> SegmentArray<T, P> {
     /// # Errors
     ///
     /// As [`Transaction::enter`]. An index out of bounds ends the transaction with [`Misuse::OutOfBounds`].
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn enter<'t, 'w>(
         &'t self,
         tx: &'t mut Transaction<'w, P>,
@@ -270,7 +270,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     /// # Errors
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn read<R>(self, look: impl FnOnce(&S::Value) -> R) -> Result<R, Abort> {
         // SAFETY: the segment is the object's, whose `Object` functions pass on to `Segment`'s; both are in an `EpochBox`;
         // `tx` is of an operation of the object (module documentation).
@@ -282,7 +282,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn write(self, value: S::Value) -> Result<(), Abort> {
         // SAFETY: as in `read`.
         unsafe { self.segment.write(self.tx, self.object, value) }
@@ -293,7 +293,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn update<R>(self, change: impl FnOnce(&mut S::Value) -> R) -> Result<R, Abort> {
         // SAFETY: as in `read`.
         unsafe { self.segment.update(self.tx, self.object, change) }

@@ -40,13 +40,13 @@ impl AddressMap {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn first_slot(&self, address: usize) -> usize {
         (spread(address) >> 32) as usize & (self.slots.len() - 1)
     }
 
     /// Returns the number in an address's slot, or the empty slot where it would be.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn probe(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Result<u32, usize> {
         let mut at = self.first_slot(address);
         loop {
@@ -63,14 +63,14 @@ impl AddressMap {
     }
 
     /// Returns the number entered for an address; `address_of` returns the address of a number.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn find(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
         self.probe(address, address_of).ok()
     }
 
     /// Returns the number entered for an address. If there is none, enters the next number (0, 1, 2, …) and returns it
     /// as `Err`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn find_or_enter(
         &mut self,
         address: usize,

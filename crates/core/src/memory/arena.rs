@@ -15,14 +15,14 @@ impl Arena {
     /// Returns memory that stays in place until the next [`reset`](Self::reset).
     ///
     /// Is not inlined into unoptimized code, of which bumpalo would make much.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn allocate(&self, layout: Layout) -> *mut u8 {
         self.used.set(true);
         self.bump.alloc_layout(layout).as_ptr()
     }
 
     /// Returns a copy of some values, which stays in place until the next [`reset`](Self::reset).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn allocate_copies<T: Copy>(&self, values: &[T]) -> &[T] {
         self.used.set(true);
         self.bump.alloc_slice_copy(values)

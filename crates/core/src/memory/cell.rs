@@ -305,7 +305,7 @@ pub struct InlinePending<T>(T);
 ///
 /// Both pointers must be aligned to 8 and valid for `size` bytes; the shared bytes must be initialised and
 /// accessed by other threads only through [`copy_in`] and [`copy_out`] of the same size.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
     // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the lock held,
     // orders the words; see docs/memory-model.md.
@@ -339,7 +339,7 @@ unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
 /// # Safety
 ///
 /// As for [`copy_out`]; the private bytes must be initialised.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
     let mut at = 0;
     // SAFETY: for all four as in `copy_out`.
@@ -382,7 +382,7 @@ unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
         Self(UnsafeCell::new(MaybeUninit::new(value)), PhantomData)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn load(&self) -> InlineSnapshot<T> {
         let mut snapshot = InlineSnapshot(MaybeUninit::<T>::uninit());
         // SAFETY: both are `repr(C, align(8))` around one `T`; a `Plain` value has no uninitialised bytes;
@@ -391,19 +391,19 @@ unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
         snapshot
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn view<'a>(snapshot: &'a InlineSnapshot<T>, _pin: &'a Pin) -> &'a T {
         // SAFETY: the caller promises that the snapshot is not torn, so these are the bytes of a value.
         unsafe { snapshot.0.assume_init_ref() }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn in_place(&self) -> &T {
         // SAFETY: initialised by `new`; the caller promises that nothing is installed meanwhile.
         unsafe { (*self.0.get()).assume_init_ref() }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn load_bytes(&self, bytes: Range<usize>, snapshot: *mut InlineSnapshot<T>) {
         // Whole words, as they are installed: an atomic access must not meet one of another size.
         let first = bytes.start & !7;
@@ -419,28 +419,28 @@ unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
         snapshot.cast()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn pend(value: T) -> InlinePending<T> {
         InlinePending(value)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn load_pending(&self, pending: *mut InlinePending<T>) {
         // SAFETY: as in `load`; the room is aligned to 8.
         unsafe { copy_out(self.0.get().cast(), pending.cast(), size_of::<T>()) };
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn pending(pending: &InlinePending<T>) -> &T {
         &pending.0
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn pending_mut(pending: &mut InlinePending<T>) -> &mut T {
         &mut pending.0
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn install(&self, pending: InlinePending<T>, _pin: &Pin) {
         let private = std::ptr::from_ref(&pending.0);
         // SAFETY: as in `load`; the value starts at an address aligned to 8, is initialised, and has no
@@ -453,7 +453,7 @@ unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
         Self(UnsafeCell::new(self.load().0), PhantomData)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn discard(_pending: InlinePending<T>, _pin: &Pin) {}
 }
 
@@ -476,13 +476,13 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         Self { pointer: AtomicPtr::new(Box::into_raw(Self::pend(value))) }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn load(&self) -> *const T {
         // Acquire: pairs with the release in `install`, which publishes the value behind the pointer.
         self.pointer.load(Ordering::Acquire)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn view<'a>(snapshot: &'a *const T, _pin: &'a Pin) -> &'a T {
         // SAFETY: the pointer was current at a moment when the caller's epoch was pinned, and the value is
         // retired through the epoch.
@@ -491,7 +491,7 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         value
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn in_place(&self) -> &T {
         // SAFETY: the caller promises that nothing is installed, hence nothing retired, meanwhile.
         unsafe { &*self.pointer.load(Ordering::Acquire) }
@@ -502,7 +502,7 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         size_of::<T>() + heap_bytes_of(unsafe { self.in_place() })
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn load_bytes(&self, _: Range<usize>, snapshot: *mut *const T) {
         // SAFETY: the caller's promise.
         unsafe { snapshot.write(Cell::<T>::load(self)) };

@@ -227,7 +227,7 @@ impl Drp {
     }
 
     /// Reads a segment: at the attempt's turn, if it has a place in its line, otherwise without a place.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read_in_body<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -319,12 +319,12 @@ impl Drp {
 impl KeepsVersions for Drp {
     type Version = u32;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn stable<V>(header: &TicketLock, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
         header.stable(load)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn version(mark: &mut DrpMark) -> &mut u32 {
         &mut mark.version
     }
@@ -363,7 +363,7 @@ unsafe impl Algorithm for Drp {
     type Mark = DrpMark;
     type Local = DrpLocal;
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         // Not the last attempt: it might be aborted for running at once.
         let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
@@ -390,7 +390,7 @@ unsafe impl Algorithm for Drp {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -400,7 +400,7 @@ unsafe impl Algorithm for Drp {
         self.read_in_body(attempt, id, load, false)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read_for_update<H: Host<Self>, V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -412,7 +412,7 @@ unsafe impl Algorithm for Drp {
         Ok(value)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let DrpLocal { has_begun, is_early, .. } = *H::local(&attempt.local);
@@ -459,7 +459,7 @@ unsafe impl Algorithm for Drp {
         TicketLock::new_locked(attempt.worker().number())
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn observed<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
@@ -530,7 +530,7 @@ impl<H: Host<Drp>> LoggedReads<H> for Drp {
     }
 
     /// Only attempts that run at once log reads. Their bodies have no turns.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn read<V>(
         &self,
         attempt: &mut Attempt<H>,
@@ -603,7 +603,7 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
         Ok(self.take_turn(attempt, id, wait))
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn segment_done(&self, attempt: &mut Attempt<H>, id: ItemId) {
         // An opaque attempt would have to look for others' pending insertions at each read, not only at the end. So
         // with opacity no attempt leaves a line early.

@@ -24,7 +24,7 @@ const VERSION: u64 = 1 << (READER_BITS + 1);
 pub(crate) struct HeatedVersion(u64);
 
 impl HeatedVersion {
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn of(word: u64) -> Self {
         Self(word & !(LOCKED | READERS))
     }
@@ -57,7 +57,7 @@ impl HeatedWord {
         Self { word: AtomicU64::new(LOCKED), heat: AtomicU8::new(0) }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn heat(&self) -> u8 {
         self.heat.load(Ordering::Relaxed)
     }
@@ -67,13 +67,13 @@ impl HeatedWord {
         self.heat.store(heat, Ordering::Relaxed);
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn load(&self) -> u64 {
         self.word.load(Ordering::SeqCst)
     }
 
     /// Runs `load` until no writer touched its result meanwhile.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
         stable(
             || {
@@ -91,7 +91,7 @@ impl HeatedWord {
     }
 
     /// True if the version is still the one read, and no writer has it locked.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn still_at(&self, version: HeatedVersion) -> bool {
         self.load() & !READERS == version.0
     }
@@ -119,7 +119,7 @@ impl HeatedWord {
     /// Locks the word exclusively with bounded spinning and returns the version below the lock. It waits until there
     /// is no reader except, if it is `shared`, the caller, whose shared lock becomes exclusive. If `expected` is
     /// given and the version differs, it fails without locking.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn lock(
         &self,
         expected: Option<HeatedVersion>,
@@ -142,7 +142,7 @@ impl HeatedWord {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn try_lock(&self, seen: u64, version: HeatedVersion) -> bool {
         let locked = self.replace(seen, version.0 | LOCKED);
         if locked {
@@ -152,7 +152,7 @@ impl HeatedWord {
         locked
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn replace(&self, seen: u64, next: u64) -> bool {
         self.word.compare_exchange(seen, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
@@ -164,7 +164,7 @@ impl HeatedWord {
     }
 
     /// Publishes the value that was stored under the lock, with a new version. Only the lock's holder may call it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn unlock_changed(&self) {
         // Release: pairs with the load in `stable` and with `replace`.
         self.word.store((self.word.load(Ordering::Relaxed) & !LOCKED) + VERSION, Ordering::Release);

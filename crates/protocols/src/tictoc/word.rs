@@ -23,41 +23,41 @@ pub struct Timestamps(u64);
 
 impl Timestamps {
     /// Makes the timestamps of a version that was written at `commit_ts` and has not been read later.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn written_at(commit_ts: u64) -> Self {
         Self(commit_ts << WRITE_SHIFT)
     }
 
     /// Returns the write timestamp.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn write(self) -> u64 {
         self.0 >> WRITE_SHIFT
     }
 
     /// Returns the read timestamp, or a lower bound if the distance [is not known](Self::is_read_late).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn read(self) -> u64 {
         self.write() + ((self.0 >> 1) & DELTA_MAX)
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn is_locked(self) -> bool {
         self.0 & LOCKED != 0
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn unlocked(self) -> Self {
         Self(self.0 & !LOCKED)
     }
 
     /// True if both are of one version, locked or not.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn same_version(self, other: Self) -> bool {
         self.write() == other.write()
     }
 
     /// True if the version may have been read later than its word has room for: then [`LateReads`] has the rest.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn is_read_late(self) -> bool {
         (self.0 >> 1) & DELTA_MAX == DELTA_MAX
     }
@@ -71,7 +71,7 @@ impl Timestamps {
     }
 
     /// Returns the same version with a later read timestamp, up to the last one for which there is room.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn read_at(self, commit_ts: u64) -> Self {
         let distance = (commit_ts - self.write()).min(DELTA_MAX);
         Self((self.write() << WRITE_SHIFT) | (distance << 1))
@@ -99,14 +99,14 @@ impl TimestampWord {
         Self(AtomicU64::new(LOCKED))
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn load(&self) -> Timestamps {
         // Pairs with the release in `unlock_as`.
         Timestamps(self.0.load(Ordering::Acquire))
     }
 
     /// Runs `load` until no writer touched its result meanwhile. Others may extend the version.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
         stable(
             || {
@@ -123,7 +123,7 @@ impl TimestampWord {
 
     /// Locks the word with bounded spinning and returns the timestamps below the lock. If `expected` is given and
     /// the version differs, it fails without locking.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn lock(&self, expected: Option<Timestamps>) -> Result<Timestamps, Reason> {
         let mut wait = LockWait::new(expected.is_some());
         loop {
@@ -140,7 +140,7 @@ impl TimestampWord {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn try_lock(&self, seen: Timestamps) -> bool {
         // Acquire: pairs with the release in `unlock_as`. Sequentially consistent besides: a commit that takes the lock and then
         // looks for those that wait for a change misses none (`Protocol::READS_PASS_PREPARED`).
@@ -154,7 +154,7 @@ impl TimestampWord {
     }
 
     /// Makes the version read valid at `commit_ts`, so that no other version is ever valid then.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn extend(&self, version: Timestamps, commit_ts: u64, late: &LateReads) -> Result<(), Reason> {
         // Relaxed: the value has been read, and only timestamps are compared from now on.
         let mut seen = Timestamps(self.0.load(Ordering::Relaxed));
@@ -199,7 +199,7 @@ impl TimestampWord {
     }
 
     /// Publishes the value that was stored under the lock, with its timestamps.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn unlock_as(&self, version: Timestamps) {
         // Release: pairs with the loads in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);

@@ -49,7 +49,7 @@ impl RowCell {
     }
 
     /// Replaces the row, and returns the bytes that it had outside of the cell.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn exchange(&self, row: Row) -> Option<*mut [u8]> {
         let row = ManuallyDrop::new(row);
         // Relaxed: only the holder of the segment's lock changes the words (V2).
@@ -83,20 +83,20 @@ unsafe impl Cell<Row> for RowCell {
         Self { length: AtomicU64::new(row.length), first: AtomicPtr::new(row.first), rest }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn load(&self) -> RowSnapshot {
         let (length, first, rest) = self.load_words();
         RowSnapshot(MaybeUninit::new(Row { length, first, rest }))
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn view<'a>(snapshot: &'a RowSnapshot, _pin: &'a Pin) -> &'a Row {
         // SAFETY: the caller promises that the snapshot is not torn. So the pointer, if it is one, was the row's when the
         // epoch was pinned already, and what it points to is freed through the epoch.
         unsafe { snapshot.0.assume_init_ref() }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn in_place(&self) -> &Row {
         // SAFETY: the same words in the same order; the caller promises that nothing is installed meanwhile.
         unsafe { &*std::ptr::from_ref(self).cast::<Row>() }
@@ -107,7 +107,7 @@ unsafe impl Cell<Row> for RowCell {
         unsafe { self.in_place() }.heap_bytes()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn load_bytes(&self, _: Range<usize>, snapshot: *mut RowSnapshot) {
         // SAFETY: the caller's promise.
         unsafe { snapshot.write(self.load()) };
@@ -137,7 +137,7 @@ unsafe impl Cell<Row> for RowCell {
         pending
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     unsafe fn install(&self, pending: Row, pin: &Pin) {
         if let Some(old) = self.exchange(pending) {
             // SAFETY: from a box. Threads that pin from now on find the new row.

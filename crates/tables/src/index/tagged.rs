@@ -26,13 +26,13 @@ impl<T> Entry<T> {
 }
 
 /// The tag of an entry.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(super) fn tag_of<T>(entry: *mut T) -> usize {
     entry.addr() >> ADDRESS_BITS
 }
 
 /// The record of an entry; null if the slot is empty.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(super) fn untagged<T>(entry: *mut T) -> *mut T {
     entry.map_addr(|address| address & ADDRESS)
 }

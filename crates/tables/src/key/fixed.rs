@@ -205,7 +205,7 @@ impl<F: Fixed> Image for F {
         F::load(slot) < *image
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn find<'n>(
         node: NodeSlots<'_, Self>,
         image: &Self::Of<'_>,
@@ -215,7 +215,7 @@ impl<F: Fixed> Image for F {
         let is_equal = node.slots.get(position).is_some_and(|slot| F::load(slot) == *image);
         Some(Found { position, is_equal, shared: 0 })
     }
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn lower_bound<'n>(
         node: NodeSlots<'_, Self>,
         image: &Self::Of<'_>,
@@ -223,7 +223,7 @@ impl<F: Fixed> Image for F {
     ) -> Option<usize> {
         Some(partition_point(node.slots, |slot| F::load(slot).is_below(image)))
     }
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn upper_bound<'n>(
         node: NodeSlots<'_, Self>,
         image: &Self::Of<'_>,

@@ -16,7 +16,7 @@ const ONCE: &str = "an operation that finds no row has not used its closure";
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Reads some columns of a row; `None` if there is none with this key.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn read_columns<C: Columns<R>>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -44,7 +44,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Changes some columns of a row, and returns what the change returns; `None` if there is no row with this key.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn update_columns<C: Columns<R>, O>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -70,7 +70,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Changes some columns of a row in their group's part.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn update_part<C: Columns<R>, O>(
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
@@ -132,7 +132,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Changes the part of a row at the commit. False if there is no row with this key.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn change_part_at_commit(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -167,7 +167,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Adds an amount to a column of a row at the commit. False if there is no row with this key.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn add<F: Addend>(
         &self,
         tx: &mut Transaction<'_, P>,

@@ -189,7 +189,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Does something to the part of a key's row, of which it gets the record, too; `None` if there is no such row.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn on_part<V>(
         &self,
         tx: &mut ObjectAccess<'_, P>,

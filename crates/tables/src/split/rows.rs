@@ -31,7 +31,7 @@ enum MainForUpdate<R: Value> {
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Reads a row; `None` if there is none with this key.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn read<O>(
         &self,
         tx: &mut Transaction<'_, P>,

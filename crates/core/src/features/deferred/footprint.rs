@@ -36,7 +36,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if the attempt has lost, and goes on as a scout.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_scout(&self) -> bool {
         self.features.scout.is_some()
     }
@@ -55,7 +55,7 @@ impl<P: Protocol> Attempt<P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if the attempt cannot commit, and only learns what its transaction touches. A datatype that would change shared
     /// memory at once does not do so then.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_scout(&self) -> bool {
         self.attempt.can_defer() && self.attempt.is_scout()
     }

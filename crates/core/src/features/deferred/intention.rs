@@ -95,25 +95,25 @@ impl<P: Protocol> Intentions<P> {
     }
 
     /// True if any recorded intention may add to an index or remove from it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn will_restructure(&self) -> bool {
         !self.restructured.is_empty()
     }
 
     /// True if any recorded intention may remove from an index.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn will_remove(&self) -> bool {
         self.removes
     }
 
     /// True if any has not run yet.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Forgets the announced changes of indexes: they have been made, or never will be.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn leave_structures(&mut self) {
         self.restructured.clear();
         self.removes = false;
@@ -121,7 +121,7 @@ impl<P: Protocol> Intentions<P> {
     }
 
     /// Forgets everything.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.is_out_of_order = false;

@@ -66,7 +66,7 @@ impl Execution {
 
 impl<P: Protocol> Transaction<'_, P> {
     /// True if deferred operations wait for the commit. Otherwise they run at once.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn defers(&self) -> bool {
         let Self(access) = self;
         access.attempt.can_defer()
@@ -82,7 +82,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// As [`compute`](crate::Transaction::compute).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn settle(&mut self) -> Result<(), Abort> {
         if !self.attempt.can_defer()
             || self.attempt.features.execution.phase != Phase::Body
@@ -99,7 +99,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// As [`compute`](crate::Transaction::compute).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if self.attempt.can_defer() && self.attempt.features.intentions.restructured.contains(&meta.number())
         {
@@ -115,7 +115,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// As [`compute`](crate::Transaction::compute).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
         let intentions = &self.attempt.features.intentions;
@@ -180,7 +180,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// True if an intention runs at its segment's turn.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_at_turn(&self) -> bool {
         self.attempt.can_defer() && self.attempt.features.execution.phase == Phase::CarryingOut
     }
@@ -213,7 +213,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.intentions.removes = true;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.attempt.features.execution.running = intention.item;
         self.attempt.features.execution.running_place = intention.order;
@@ -307,7 +307,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Runs an intention if its inputs are known, all earlier ones on its key have run, and its turn has come; waits
     /// for the turn if `wait`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn try_one(
         &mut self,
         intention: &Intention<P>,
@@ -338,7 +338,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn run_at_turn(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.run_one(intention)?;
         profile::leave_objects();

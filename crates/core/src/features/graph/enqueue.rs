@@ -109,13 +109,13 @@ impl<P: Protocol> EnqueuedOperations<P> {
     }
 
     /// True if nothing waits to be run.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0 && self.own.is_empty()
     }
 
     /// Begins another attempt.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn open(&mut self) {
         // A panic may have cut a nonblocking operation short.
         (self.nonblocking, self.has_blocked) = (false, false);
@@ -176,7 +176,7 @@ impl<P: Protocol> EnqueuedOperations<P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
     /// operation would have blocked, or when a worker waits for the transaction.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn is_enqueuing(&mut self) -> bool {
         let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
         if self.attempt.features.operations.run_at_once {
@@ -194,7 +194,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// Returns the operation's own error.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn try_at_once<R>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,

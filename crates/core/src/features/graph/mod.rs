@@ -63,7 +63,7 @@ impl Flags {
 impl<P: Protocol> Attempt<P> {
     /// True if an operation that finds a lock taken must give up, to be tried again later. It then returns
     /// [`would_block`](Self::would_block) at once.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn nonblocking(&self) -> bool {
         self.features.graph.nonblocking
     }

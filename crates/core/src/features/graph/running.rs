@@ -139,7 +139,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// [`Abort`] when the attempt cannot go on.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn run_graph(&mut self) -> Result<(), Abort> {
         match P::Stealing::of(self.protocol) {
             Some(stealing) if !self.attempt.features.graph.is_empty() => self.run_enqueued(stealing),

@@ -20,7 +20,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if the attempt is recorded in a history.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
         self.features.log.is_some()
     }

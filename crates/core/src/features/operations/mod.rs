@@ -102,7 +102,7 @@ impl Operations {
     }
 
     /// Forgets everything.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn clear(&mut self, panics: &mut Panics) {
         self.results.clear();
         if !self.nodes.is_empty() {

@@ -86,14 +86,14 @@ impl<P: Protocol> Attempt<P> {
 
     /// Checks that everything observed of buckets and leaves has held until now: the node is unchanged, or the object has
     /// looked again and found no change in the part that was observed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn check_structures(&self) -> Result<(), ConflictCause> {
         self.check_structures_by(Self::still_holds)
     }
 
     /// Checks the observations of buckets and leaves. `still_holds` decides, by their numbers, on those whose node has
     /// changed.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn check_structures_by(&self, still_holds: impl Fn(&Self, u32) -> bool) -> Result<(), ConflictCause> {
         if self.observed.structures.is_empty() {
             return Ok(());

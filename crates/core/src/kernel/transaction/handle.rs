@@ -75,7 +75,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// [`Abort`] if the object belongs to another engine, if the attempt has been aborted and the body has ignored that,
     /// if it was told to end (because it retains too much memory, or by a [`Canceller`](crate::Canceller)), or if the
     /// protocol locks all objects at once and the lock stayed taken.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn enter(&mut self, meta: &ObjectMeta) -> Result<&mut ObjectAccess<'w, P>, Abort> {
         match self.0.check_in(meta) {
             Ok(()) => Ok(&mut self.0),
@@ -189,7 +189,7 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
         self.0.intend(inputs, |_, values| compute(values))
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn settle(&mut self) -> Result<(), Abort> {
         self.0.settle()
     }
@@ -198,12 +198,12 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
         self.0.unknown()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn is_enqueuing(&mut self) -> bool {
         self.0.is_enqueuing()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn try_at_once<R>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
@@ -221,7 +221,7 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
         unsafe { self.0.enqueue_computation(inputs, compute) }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn run_graph(&mut self) -> Result<(), Abort> {
         self.0.run_graph()
     }

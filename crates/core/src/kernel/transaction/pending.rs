@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn has_written(&mut self) {
         if self.attempt.allows_stealing() && !self.attempt.features.graph.is_thief {
             self.attempt.features.graph.nonblocking = false;
@@ -23,7 +23,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// The item has no pending write yet; its object's functions expect a payload of type `T`; and the
     /// write was announced ([`write`](Self::write), [`read_for_update`](Self::read_for_update)).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
         self.has_written();
         self.record_change(id);
@@ -31,7 +31,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Returns room for a pending write, for [`set_write_at`](Self::set_write_at).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn reserve<T>(&mut self) -> *mut T {
         self.attempt.reserve()
     }
@@ -42,7 +42,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// As for [`set_write`](Self::set_write). The place was [reserved](Self::reserve) in this attempt and used for no
     /// other write, and holds a `T`. A `T` is larger than a pointer.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn set_write_at<T>(&mut self, id: ItemId, place: *mut T) -> &mut T {
         self.has_written();
         self.record_change(id);
@@ -201,7 +201,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Safety
     ///
     /// The item has a payload, of type `T`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn payload<T>(&mut self, id: ItemId) -> &mut T {
         // SAFETY: the caller's promise; the arena lives until the attempt ends, and `&mut self` makes the
         // reference exclusive.
@@ -209,7 +209,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// True if an item has a pending write.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn has_write(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::WRITE)
     }

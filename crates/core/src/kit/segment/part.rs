@@ -45,7 +45,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read), here and below.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub unsafe fn read_part<R, O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,

@@ -88,14 +88,14 @@ impl<T> Bucket<T> {
 
     /// Returns the version word, by which transactions identify the bucket. The pointer is valid for the whole
     /// bucket.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
     }
 
     /// True if the bucket has received its entries from its parent.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn is_ready(&self) -> bool {
         // Acquire: pairs with the release in `make_ready` and `push`, so that a thread that sees the bucket ready
         // also sees the latch under which it was filled.
@@ -111,7 +111,7 @@ impl<T> Bucket<T> {
     }
 
     /// Returns the next bucket of the chain. The caller has pinned the epoch, or owns the chain.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn next(&self) -> Option<&Self> {
         // Acquire: pairs with the release in `push`, so that the bucket's content is visible.
         let next = self.overflow.load(Ordering::Acquire);
@@ -127,7 +127,7 @@ impl<T> Bucket<T> {
     ///
     /// Without the latch it may miss an entry that is being moved, so a `None` counts only if the version is
     /// unchanged. A record found was in the chain at some moment since the version was last stable.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn find(
         &self,
         hash: Hash64,
@@ -174,7 +174,7 @@ impl<T> Bucket<T> {
     }
 
     /// Prefetches the first bytes of the records in the chain's first bucket: of all, or of those whose tag matches.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn prefetch_records(&self, hash: Option<Hash64>, bytes: usize) {
         for slot in &self.slots {
             let entry = slot.load(Ordering::Relaxed);

@@ -104,7 +104,7 @@ where
         self.watched = watched;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn current<'g>(&self, _guard: &'g Guard) -> &'g Array<T> {
         // Acquire: pairs with the release in `grow`, so that the array's fields are visible.
         // SAFETY: the array was current after the guard was pinned, and an array is freed through the epoch
@@ -113,7 +113,7 @@ where
     }
 
     /// Returns the bucket of a key in the newest array, and makes it ready first if it was not.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn bucket_of<'g>(&self, hash: Hash64, guard: &'g Guard) -> (&'g Array<T>, usize, &'g Bucket<T>) {
         let array = self.current(guard);
         let at = array.position(hash);
@@ -181,7 +181,7 @@ where
         array.buckets()[array.position(hash)].prefetch_records(Some(hash), bytes);
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn find(
         bucket: &Bucket<T>,
         hash: Hash64,

@@ -37,14 +37,14 @@ impl<I: Image> Inner<I> {
         inner
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn separators(&self) -> NodeSlots<'_, I> {
         // The subtraction saturates only for the compiler: no reader sees a count of zero.
         let slots = &self.separators[..self.node.count().saturating_sub(1)];
         NodeSlots { slots, shared: &self.node.shared, begin: Some(&self.begin) }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn separator(&self, at: usize) -> I::Separator {
         I::load_separator(&self.separators[at], &self.rests[at])
     }
@@ -64,7 +64,7 @@ impl<I: Image> Inner<I> {
     }
 
     /// Returns the position of the child that covers `image`; `None` if the node is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn child_of(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
         charge(Work::NodeSearch);
         I::upper_bound(self.separators(), image, |at| self.separator_image(at, version))
@@ -83,7 +83,7 @@ impl<I: Image> Inner<I> {
     }
 
     /// Returns the child at `at`. The caller may follow it only after it has found the node's version unchanged.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn child(&self, at: usize) -> *mut Node {
         self.children[at].load(Ordering::Relaxed)
     }

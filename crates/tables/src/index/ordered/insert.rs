@@ -104,7 +104,7 @@ where
     }
 
     /// Finds the position of an image by a descent from the root. `None`: start over.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn find<'g>(&self, image: &Probe<'_, T>, guard: &'g Guard) -> Option<LeafPosition<'g, T>> {
         let mut parent = None;
         let choose = |inner: &Inner<ImageOf<T>>, version| inner.child_of(image, version);

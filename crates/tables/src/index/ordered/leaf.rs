@@ -29,13 +29,13 @@ impl<I: Image, T> Leaf<I, T> {
     }
 
     /// Returns the version word, by which transactions identify the leaf. The pointer is valid for the whole leaf.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn images(&self) -> NodeSlots<'_, I> {
         let slots = &self.images[..self.node.count()];
         NodeSlots { slots, shared: &self.node.shared, begin: None }
@@ -43,24 +43,24 @@ impl<I: Image, T> Leaf<I, T> {
 
     /// Returns the pointer at `position`, which is below the capacity. It is a record's if the position is below the
     /// count and the version turns out unchanged.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn record_pointer(&self, position: usize) -> *mut T {
         self.records[position].load(Ordering::Relaxed)
     }
 
     /// Returns the same pointer; `None` if it is null.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn record(&self, position: usize) -> Option<NonNull<T>> {
         NonNull::new(self.record_pointer(position))
     }
 
     /// Returns the image at `position` if it is in its slot.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn whole_image<'k>(&self, position: usize) -> Option<I::Of<'k>> {
         I::whole(&self.images[position])
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.node.count() == LEAF_ENTRIES
     }
@@ -114,7 +114,7 @@ where
     T::Key: Key<Image = I>,
 {
     /// Returns the image at `position`; `None` if the leaf is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn image(&self, position: usize, version: u64) -> Option<I::Of<'_>> {
         self.whole_image(position).or_else(|| self.image_of_record(position, version))
     }
@@ -133,21 +133,21 @@ where
     }
 
     /// Returns the number of images below `image`; `None` if the leaf is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn lower_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
         charge(Work::NodeSearch);
         I::lower_bound(self.images(), image, |at| self.image_of_record(at, version))
     }
 
     /// Returns the number of images not above `image`; `None` if the leaf is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn upper_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
         charge(Work::NodeSearch);
         I::upper_bound(self.images(), image, |at| self.image_of_record(at, version))
     }
 
     /// Returns the place of `image`, present or absent, and its record; `None` if the leaf is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     pub(super) fn search(&self, image: &I::Of<'_>, version: u64) -> Option<(Found, Option<NonNull<T>>)> {
         charge(Work::NodeSearch);
         let found = I::find(self.images(), image, |at| self.image_of_record(at, version))?;
@@ -156,7 +156,7 @@ where
 
     /// Makes the slots that the leaf needs before an image gets in that shares `shared` bytes with the others. `None` if
     /// the leaf is not at `version`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn slots_to_insert(&self, shared: usize, version: u64) -> Option<I::Slots> {
         let image = |at| self.image_of_record(at, version);
         I::slots_to_insert(self.node.count(), &self.node.shared, shared, image)
@@ -174,7 +174,7 @@ where
     }
 
     /// Takes new slots. The caller holds the latch, at the version for which they were made.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn set_slots(&self, slots: I::Slots) {
         I::set_slots(slots, &self.images, &self.node.shared);
     }

@@ -174,7 +174,7 @@ where
         self.watched = watched;
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     fn root<'g>(&self, guard: &'g Guard) -> Reached<'g, ImageOf<T>, T> {
         // Acquire: pairs with the release in `insert` and `remove`, so that the node's kind is visible.
         let root = self.top.root.load(Ordering::Acquire);
@@ -187,7 +187,7 @@ where
     ///
     /// Each inner node is passed to `passing` before its version is checked, so the data that `passing` keeps are
     /// valid only if a leaf is returned.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn descend<'g>(
         &self,
         guard: &'g Guard,
@@ -229,7 +229,7 @@ where
     }
 
     /// Finds the leaf that covers `image`. `None`: start over.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn leaf_of<'g>(&self, image: &Probe<'_, T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
         self.descend(guard, |inner, version| inner.child_of(image, version), |_| ())
     }

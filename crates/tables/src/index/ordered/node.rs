@@ -51,7 +51,7 @@ impl Node {
 
     // All accesses to the content are relaxed: `version` orders them (`StructureVersion`).
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
@@ -133,23 +133,23 @@ impl<'g, I: Image, T> Reached<'g, I, T> {
     ///
     /// The node belongs to a tree of `I` and `T`, and was part of it at some moment since the guard was pinned; or no
     /// thread frees it during `'g`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) unsafe fn new(node: NonNull<Node>, _guard: &'g Guard) -> Self {
         Self { node, _guard: PhantomData }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn pointer(self) -> NonNull<Node> {
         self.node
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn node(self) -> &'g Node {
         // SAFETY: the witness proves that the node is in memory.
         unsafe { self.node.as_ref() }
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(super) fn kind(self) -> Kind<'g, I, T> {
         if self.node().is_leaf {
             // SAFETY: as above; a node with this mark was allocated as a leaf of this tree's types.
@@ -195,7 +195,7 @@ pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard
 }
 
 /// Prefetches the cache lines of a node that a search reads.
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf, and the separators of an inner node behind the beginning of these.
     let images = LEAF_ENTRIES * (8 + size_of::<I::Slot>());

@@ -93,7 +93,7 @@ where
     ///
     /// The leaves delivered so far cover the range from its beginning to the end of the last leaf, so that a scan
     /// that stops early has observed all that it has read. Complexity: one descent from the root.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, 'k, T>> {
         if self.done {
             return None;
@@ -214,7 +214,7 @@ where
 
     /// Returns the positions of the range in a leaf; `None` if it is not at `version`. If the leaf is being changed, they
     /// may be wrong, but they are within the capacity.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline(always)]
     fn positions(&self, leaf: &Leaf<ImageOf<T>, T>, version: u64) -> Option<(usize, usize)> {
         let from = match &self.low {
             Bound::Included(image) => leaf.lower_bound(image, version)?,
