@@ -15,12 +15,12 @@ mod memory;
 mod testing;
 
 pub use crossbeam_epoch as epoch;
-pub use features::conflicts::{Deadlock, DeadlockPart, DeadlockWait, HotKey, Named, Rivalry};
-pub use features::durability::{Durability, EpochClock, LogFollowers, NotDurable, OutsideCommits, WorkerLog};
+pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
+pub use features::durability::{EpochClock, LogFollowers, OutsideCommits, WorkerLog};
 pub use features::graph::Stealing;
+pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
-pub use features::savepoint::{SavedWrite, Saver};
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
     AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
@@ -29,6 +29,7 @@ pub use features::snapshot::{
 pub use features::stamp::{CommitStamp, CommitSteps, Committing};
 pub use features::waiting::{TransactFuture, WatchedNodes};
 pub use features::{deferred, graph, history, operations, region};
+pub use kernel::abort::NotDurable;
 pub use kernel::abort::{
     Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason,
     RollbackReason,
@@ -43,15 +44,18 @@ pub use kernel::commit::{OneByOne, Prepared};
 pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::engine::{Engine, EngineId};
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
+pub use kernel::loss::DeadlockPart;
 pub use kernel::loss::Origin;
 pub use kernel::object::{Object, ObjectMeta};
 pub use kernel::policy::RetryPolicy;
+pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
 pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants};
 pub use kernel::range::{RangeId, RangeLocks, RangeUse};
 pub use kernel::read_log::{LoggedRead, LoggedReads, ReadLog};
+pub use kernel::saved_write::{SavedWrite, Saver};
 pub use kernel::statistics::Statistics;
-pub use kernel::transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
+pub use kernel::transaction::{ObjectAccess, ReadValue, Transaction};
 pub use kernel::wait_limit::WaitLimit;
 pub use kernel::worker::{OpenTransaction, Worker};
 pub use kit::column_groups;

@@ -10,8 +10,10 @@ use crate::features::end_hooks::EndHooks;
 use crate::features::snapshot::{Announcement, Snapshots};
 use crate::features::stamp::{CommitStamp, Commits};
 use crate::kernel::abort::Error;
+use crate::kernel::abort::NotDurable;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
+use crate::kernel::profile::Durability;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::AttemptOutcome;
@@ -19,38 +21,6 @@ use crate::kernel::worker::Worker;
 use hotrow_sync::Arc;
 use std::fmt;
 use std::pin::Pin;
-
-/// When a transaction's caller is told that it has committed. What has no log is never durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// As soon as the log says so: when its record is on the device, unless the log itself is only buffered.
-    #[default]
-    OfDatabase,
-    /// At once. A crash may undo it, and then all that has read from it.
-    Buffered,
-}
-
-/// The log could not make a transaction durable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotDurable {
-    /// The log's reason.
-    pub reason: String,
-    /// True if the transaction has committed: others may have read its writes, and a crash may undo them. False if it had no
-    /// effect.
-    pub has_committed: bool,
-}
-
-impl fmt::Display for NotDurable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reason, has_committed } = self;
-        match has_committed {
-            true => write!(f, "committed in memory, but perhaps not on the device: {reason}"),
-            false => write!(f, "rolled back, because the log takes no more: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for NotDurable {}
 
 /// A worker's way to its engine's log.
 pub trait WorkerLog: Send {

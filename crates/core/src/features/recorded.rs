@@ -6,14 +6,12 @@ use crate::kernel::abort::Abort;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::transaction::LOADED;
 use crate::kernel::transaction::{Look, ObjectAccess, ReadValue};
 use crate::memory::structure::Observed;
 use hotrow_sync::Arc;
 use std::fmt::Debug;
 use std::ops::Bound;
-
-/// Message of a panic: a read has succeeded without a value.
-pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs a protocol's read of a segment for an attempt that watches, that does not [keep its reads](Self::keeps_reads), or that is

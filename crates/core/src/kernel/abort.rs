@@ -1,6 +1,5 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
-use crate::features::durability::NotDurable;
 use crate::kernel::loss::Origin;
 use crate::kernel::worker;
 use crate::memory::retained::MemoryLimit;
@@ -575,3 +574,25 @@ impl<E> From<Misuse> for Error<E> {
         Error::Misuse(misuse)
     }
 }
+
+/// The log could not make a transaction durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotDurable {
+    /// The log's reason.
+    pub reason: String,
+    /// True if the transaction has committed: others may have read its writes, and a crash may undo them. False if it had no
+    /// effect.
+    pub has_committed: bool,
+}
+
+impl fmt::Display for NotDurable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, has_committed } = self;
+        match has_committed {
+            true => write!(f, "committed in memory, but perhaps not on the device: {reason}"),
+            false => write!(f, "rolled back, because the log takes no more: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for NotDurable {}

@@ -53,3 +53,16 @@ impl ConflictReport {
         Box::new(Conflict { reason: self.reason, object, key, attempts, lost_time, loser, winner })
     }
 }
+
+/// The place of one member in a deadlock, as the protocol has found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadlockPart {
+    /// The deadlock's number among those of its engine, from 0.
+    pub number: u64,
+    /// Number of members.
+    pub members: u32,
+    /// The member's position. It waits for the member with the next one.
+    pub position: u32,
+    /// The victim's position.
+    pub victim: u32,
+}

@@ -15,6 +15,7 @@ pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod range;
 pub(crate) mod read_log;
+pub(crate) mod saved_write;
 pub(crate) mod slots;
 pub(crate) mod statistics;
 pub(crate) mod transaction;

@@ -1,12 +1,11 @@
 //! Objects: the part that a datatype plays in a commit.
 
-use crate::features::history::WriteKind;
-use crate::features::savepoint::{SavedWrite, Saver};
 use crate::features::snapshot::{Keeper, Redo};
 use crate::kernel::abort::Abort;
 use crate::kernel::engine::EngineId;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
 use crate::kit::commit_time::OutOfRange;
 use crate::memory::pin::Pin;
@@ -107,6 +106,20 @@ impl ObjectMeta {
     pub fn number(&self) -> u32 {
         self.number
     }
+}
+
+/// The effect of a write on its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// It exists as before, with another value.
+    Update,
+    /// It exists as before; its value was changed in a way that commutes with the other writes of this kind directly before and
+    /// behind it.
+    Commute,
+    /// It exists now.
+    Insert,
+    /// It exists no longer.
+    Delete,
 }
 
 /// The commit-time operations of a transactional datatype (sto §3.2, `TObject`).

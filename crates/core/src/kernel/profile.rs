@@ -1,7 +1,5 @@
 //! Facts about a transaction that are known before it begins.
 
-use crate::features::durability::Durability;
-
 /// A transaction's declaration about itself. It may be empty, but must be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Profile {
@@ -65,4 +63,14 @@ impl Profile {
         records: 0,
         durability: Durability::OfDatabase,
     };
+}
+
+/// When a transaction's caller is told that it has committed. What has no log is never durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// As soon as the log says so: when its record is on the device, unless the log itself is only buffered.
+    #[default]
+    OfDatabase,
+    /// At once. A crash may undo it, and then all that has read from it.
+    Buffered,
 }

@@ -21,10 +21,10 @@
 //! out (after an abort, or a deletion), a transaction that has scanned that leaf meanwhile is aborted. So is one that
 //! has observed a bucket of a hash index that grows.
 
-use crate::features::conflicts::DeadlockPart;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Absent;
+use crate::kernel::loss::DeadlockPart;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;

@@ -1,9 +1,7 @@
 //! A transaction in progress: the handle that the body gets ([`Transaction`]), and the interface that datatypes are
 //! built on ([`ObjectAccess`]).
 
-use crate::features::durability::NotDurable;
-use crate::features::recorded::LOADED;
-use crate::features::waiting::Waiting;
+use crate::kernel::abort::NotDurable;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::counter::NamedCounters;
@@ -30,7 +28,7 @@ mod handle;
 mod pending;
 mod untracked;
 
-pub use handle::{ContextAccess, Transaction};
+pub use handle::Transaction;
 
 /// A transaction in an operation of an object: the interface for authors of datatypes.
 ///
@@ -131,6 +129,9 @@ pub(crate) enum Look {
     Peek,
 }
 
+/// Message of a panic that cannot happen.
+pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
+
 const STOPPED: EngineId = EngineId(0);
 
 impl<P: Protocol> fmt::Debug for ObjectAccess<'_, P> {
@@ -208,12 +209,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     pub(crate) fn slot(&self) -> NonNull<WorkerSlot<P>> {
         NonNull::from(self.slot)
-    }
-
-    /// The engine's waiters.
-    #[inline(always)]
-    pub(crate) fn waiting(&self) -> &'w Waiting {
-        &self.slot.features.waiting
     }
 
     /// The worker's counters that the protocol and its capabilities name.
@@ -675,8 +670,6 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline]
     pub unsafe fn follow<O: Object<P> + 'static>(&mut self, object: &O, change: StructureChange) {
         self.attempt.follow(change, NonNull::from(object));
-        if self.waiting().has_watchers() {
-            self.note_changed_node(change);
-        }
+        self.note_change_of_node(change);
     }
 }

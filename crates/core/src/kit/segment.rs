@@ -1,14 +1,14 @@
 //! Segments: the unit of conflict.
 
-use crate::features::history::WriteKind;
 use crate::features::operations::{Deferred, Input};
-use crate::features::savepoint::{SavedWrite, Saver};
 use crate::features::snapshot::{Keeper, OnSnapshot, Redo};
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
+use crate::kernel::object::WriteKind;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::{ObjectAccess, ReadValue};
 use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
 use crate::memory::cell::{Cell, Value};

@@ -12,13 +12,13 @@
 //!   `restore` serve them.
 
 use crate::features::operations::{Deferred, Input};
-use crate::features::savepoint::{SavedWrite, Saver};
 use crate::features::snapshot::Keeper;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kit::commit_time::{Addend, CommitTimeChange, OutOfRange};
 use crate::kit::segment::Segment;

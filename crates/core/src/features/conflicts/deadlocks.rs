@@ -7,6 +7,7 @@
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
+use crate::kernel::loss::DeadlockPart;
 use crate::kernel::loss::Origin;
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
@@ -59,19 +60,6 @@ impl fmt::Display for Deadlock {
         let victim = self.waits.iter().position(|wait| wait.is_victim);
         write!(f, "{} was aborted", victim.map_or_else(|| String::from("nobody"), named))
     }
-}
-
-/// The place of one member in a deadlock, as the protocol has found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeadlockPart {
-    /// The deadlock's number among those of its engine, from 0.
-    pub number: u64,
-    /// Number of members.
-    pub members: u32,
-    /// The member's position. It waits for the member with the next one.
-    pub position: u32,
-    /// The victim's position.
-    pub victim: u32,
 }
 
 /// The last deadlocks of an engine.

@@ -10,7 +10,7 @@ mod origin;
 mod table;
 
 pub(crate) use deadlocks::Deadlocks;
-pub use deadlocks::{Deadlock, DeadlockPart, DeadlockWait};
+pub use deadlocks::{Deadlock, DeadlockWait};
 pub use origin::Named;
 pub(crate) use origin::{Activity, KnownOrigins, Origins};
 pub(crate) use table::ConflictTable;

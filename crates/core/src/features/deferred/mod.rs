@@ -39,7 +39,6 @@ pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
 use crate::kernel::item::Flags;
-use crate::kernel::protocol::Protocol;
 
 /// Bits 64 to 256 of an item's flags are those of deferred operations.
 impl Flags {

@@ -18,7 +18,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Notes that the attempt depends on other transactions' writes. An intention that reads its own segment at its
     /// turn does not count.
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub(crate) fn note_read(&mut self, id: ItemId) {
         if self.attempt.can_defer() && self.keeps_reads() {
             self.attempt.features.execution.note_read(id);
@@ -33,7 +33,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// # Errors
     ///
     /// As [`settle`](Self::settle).
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[inline]
     pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
         if self.attempt.can_defer()
             && self.attempt.items.get(id).intentions > 0

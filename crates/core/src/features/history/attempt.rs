@@ -1,12 +1,13 @@
 //! What an attempt records of itself in a history.
 
 use crate::features::history::recorder::{Log, Named, RecordedKey, Recorder};
-use crate::features::history::{Ended, ReadKind, WriteKind};
+use crate::features::history::{Ended, ReadKind};
 use crate::features::pieces::Piece;
 use crate::features::state::State;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::object::Object;
+use crate::kernel::object::WriteKind;
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;

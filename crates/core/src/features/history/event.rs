@@ -7,6 +7,7 @@
 //! `docs/history-format.md` has the table.
 
 use crate::kernel::abort::Reason;
+use crate::kernel::object::WriteKind;
 use std::ops::Bound;
 
 /// An action of an attempt.
@@ -100,20 +101,6 @@ pub enum ReadKind {
     /// hold of one version and rely on its holding of a later one. A read that only tells whether there is something to
     /// lock in order is recorded for all. Neither has a place in the order of the attempt's own operations.
     Predicate,
-}
-
-/// The effect of a write on its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteKind {
-    /// It exists as before, with another value.
-    Update,
-    /// It exists as before; its value was changed in a way that commutes with the other writes of this kind directly before and
-    /// behind it.
-    Commute,
-    /// It exists now.
-    Insert,
-    /// It exists no longer.
-    Delete,
 }
 
 /// The outcome of an attempt.

@@ -30,7 +30,8 @@ mod attempt;
 mod event;
 pub(crate) mod recorder;
 
-pub use event::{Ended, Event, Events, Malformed, ReadKind, WriteKind};
+pub use crate::kernel::object::WriteKind;
+pub use event::{Ended, Event, Events, Malformed, ReadKind};
 
 use hotrow_sync::Arc;
 use std::fmt;

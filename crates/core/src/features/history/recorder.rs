@@ -1,6 +1,6 @@
 //! Recording: the engine's part (keys, their words, the counter) and an attempt's part (its events so far).
 
-use super::event::{Ended, Event, ReadKind, WriteKind};
+use super::event::{Ended, Event, ReadKind};
 use super::{History, KeyName, Keys, WorkerEvents};
 use crate::features::history::Recording;
 use crate::kernel::abort::Misuse;
@@ -8,6 +8,7 @@ use crate::kernel::attempt::WorkerId;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::ObjectMeta;
+use crate::kernel::object::WriteKind;
 use crate::kernel::protocol::Protocol;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

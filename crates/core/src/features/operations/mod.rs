@@ -17,6 +17,7 @@
 //! Nodes and results are in the attempt's arena, so that none needs a heap call. A [`Deferred`] names its place by number,
 //! and by a stamp that no other attempt has, so that one that outlives its transaction is refused and never followed.
 
+mod access;
 mod expression;
 mod node;
 mod results;
@@ -24,6 +25,7 @@ mod results;
 mod tests;
 mod values;
 
+pub use access::ContextAccess;
 pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
 pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};

@@ -144,6 +144,12 @@ impl<P: Protocol> Attempt<P> {
 }
 
 impl<'w, P: Protocol> ObjectAccess<'w, P> {
+    /// The engine's waiters.
+    #[inline(always)]
+    pub(crate) fn waiting(&self) -> &'w Waiting {
+        &self.slot.features.waiting
+    }
+
     /// Watches an item's segment, if the attempt watches. `is_exact`: the body gets what is loaded; otherwise, the facts on which
     /// it depends are the item's predicate.
     pub(crate) fn watch_item(&mut self, id: ItemId, is_exact: bool) {
@@ -195,10 +201,18 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         }
     }
 
+    /// Notes a bucket or leaf that the attempt has changed, if somebody watches any.
+    #[inline(always)]
+    pub(crate) fn note_change_of_node(&mut self, change: StructureChange) {
+        if self.waiting().has_watchers() {
+            self.note_changed_node(change);
+        }
+    }
+
     /// Notes a bucket or leaf that the attempt has changed, so that those that watch it are told when the attempt ends.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_changed_node(&mut self, change: StructureChange) {
+    fn note_changed_node(&mut self, change: StructureChange) {
         let (address, is_split) = match change {
             StructureChange::Bumped { node, .. } => (node.addr().get(), false),
             StructureChange::Split { from, .. } => (from.addr().get(), true),

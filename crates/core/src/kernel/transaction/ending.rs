@@ -1,8 +1,8 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
 use super::{AttemptOutcome, ObjectAccess, Stop};
-use crate::features::durability::NotDurable;
 use crate::kernel::abort::Misuse;
+use crate::kernel::abort::NotDurable;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::commit::Prepared;
 use crate::kernel::protocol::Protocol;

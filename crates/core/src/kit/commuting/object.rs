@@ -1,11 +1,11 @@
 //! The object behind a commuting datatype: its segments, and the payloads of their items.
 
 use super::Commuting;
-use crate::features::savepoint::{SavedWrite, Saver};
 use crate::features::snapshot::Keeper;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
 use crate::kit::commit_time::OutOfRange;
 use crate::kit::segment::Segment;

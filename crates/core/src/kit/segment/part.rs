@@ -4,11 +4,11 @@
 //! one that does not read it by a predicate, as a replacement of a row does.
 
 use super::{Pending, Segment, tag};
-use crate::features::savepoint::SavedWrite;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::saved_write::SavedWrite;
 use crate::kernel::transaction::{ObjectAccess, ReadValue};
 use crate::kit::column_groups::{Part, Words};
 use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
