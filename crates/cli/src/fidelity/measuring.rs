@@ -1,11 +1,10 @@
 //! Measuring the error: the same runs on the machine and on its profile.
 
 use super::stated::{Fidelity, MeasuredPoint};
-use crate::arguments::{Format, Refusal, parse_measured, parse_warmup, protocols, shortened};
+use crate::arguments::{Format, Refusal, machine_called, parse_measured, parse_warmup, protocols, shortened};
 use crate::error::{CommandError, verdict};
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::sim::machine_called;
 use crate::text;
 use crate::text::print;
 use crate::whole_file::WholeFile;

@@ -4,16 +4,14 @@
 //! input is generated, and its result verified, outside of virtual time. Of what an application computes between its accesses to a store
 //! only the most is charged, so there is no sequential version to compare with: variants are compared with each other.
 
-use super::NAME;
 use super::measuring::run_with_transactions;
-use super::plan::{StoreArguments, Variant, options_help, protocols, variants};
+use super::plan::{NAME, StoreArguments, Variant, options_help, protocols, variants};
 use super::report::{self, StampRun};
-use crate::arguments::{Format, Refusal, shortened};
+use crate::arguments::{Format, Refusal, machine_called, shortened};
 use crate::error::CommandError;
 use crate::fidelity::Fidelity;
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::sim::machine_called;
 use crate::text::{self, print};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_sim::{Config, Machine, Simulation};
@@ -69,7 +67,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Reads the arguments.
-pub(super) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
+pub(crate) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
     let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
     let VirtualStampArguments { stores, cores, machine, virtual_ms_max } =
         VirtualStampArguments::from_arg_matches(matches).map_err(shortened)?;

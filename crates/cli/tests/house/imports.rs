@@ -7,6 +7,7 @@
 use super::{code, crates, files};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
+use std::slice;
 
 /// For each file of a crate, named by its path below `src`, the files that it imports.
 pub(crate) type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -131,7 +132,7 @@ impl Tree {
         let module = self.modules.get(place)?;
         let Some((first, rest)) = path.split_first() else { return Some(&module.file) };
         if module.children.contains(first) {
-            return self.in_module(&[place, &[first.clone()]].concat(), rest);
+            return self.in_module(&[place, &path[..1]].concat(), rest);
         }
         if let Some(used) = module.uses.iter().find(|used| used.name == *first) {
             return self.defining_file(place, &[&*used.path, rest].concat());
@@ -139,9 +140,9 @@ impl Tree {
         if module.defined.contains(first) {
             return Some(&module.file);
         }
-        let all = module.uses.iter().filter(|used| used.name == "*" && used.is_public);
-        let elsewhere = all.filter_map(|used| self.defining_file(place, &[&*used.path, path].concat()));
-        elsewhere.last().or(Some(&module.file))
+        let mut all = module.uses.iter().filter(|used| used.name == "*" && used.is_public);
+        let elsewhere = all.find_map(|used| self.defining_file(place, &[&*used.path, path].concat()));
+        elsewhere.or(Some(&module.file))
     }
 }
 
@@ -225,7 +226,7 @@ impl<'a> Reader<'a> {
                 "mod" => {
                     let name = self.next().unwrap().to_owned();
                     if self.next_is("{") {
-                        self.read_module([&*place, &[name.clone()]].concat(), modules);
+                        self.read_module([&*place, slice::from_ref(&name)].concat(), modules);
                     }
                     module.children.insert(name);
                 }

@@ -8,7 +8,7 @@ use std::fs;
 /// For each crate, the most files that may import each other, directly or through others. Lower these.
 const CIRCLE_MAX: [(&str, usize); 15] = [
     ("check", 4),
-    ("cli", 29),
+    ("cli", 2),
     ("core", 70),
     ("derive", 0),
     ("driver", 5),
@@ -112,7 +112,8 @@ fn no_circle_of_imports_is_larger_than_its_crate_may_have() {
         let shown: Vec<String> = circle
             .iter()
             .map(|file| {
-                format!("{file}: {:?}", imports[*file].iter().filter(|other| circle.contains(&***other)))
+                let inside = imports[*file].iter().map(String::as_str).filter(|other| circle.contains(other));
+                format!("{file}: {}", inside.collect::<Vec<_>>().join(" "))
             })
             .collect();
         assert!(
