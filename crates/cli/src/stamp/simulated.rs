@@ -45,7 +45,7 @@ struct VirtualStampArguments {
     /// Virtual cores, one worker each; several numbers, separated by commas, are several runs
     #[arg(long, value_name = "N[,N...]", default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     cores: Vec<u32>,
-    /// The machine: a name from `hotrow list`, or a profile's file
+    /// The machine: a name from `hotrow list`, or a model's file
     #[arg(long, value_name = "NAME|FILE", default_value = "server-128")]
     machine: String,
     /// Virtual time after which a run that has not ended is given up, in milliseconds
