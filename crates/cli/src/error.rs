@@ -4,6 +4,12 @@ use hotrow_workloads::{BenchError, RunReport};
 use std::fmt;
 use std::io;
 
+/// The exit status if a check failed or a run did not finish.
+pub(crate) const FAILURE: u8 = 1;
+
+/// The exit status for invalid arguments.
+pub(crate) const BAD_INPUT: u8 = 2;
+
 /// The reason why a subcommand fails.
 #[derive(Debug)]
 pub(crate) enum CommandError {

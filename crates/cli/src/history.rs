@@ -1,16 +1,19 @@
 //! Histories: `--record FILE` and `hotrow check FILE`.
 
-use crate::arguments::{CheckArguments, Format, LEVELS, RecordingOptions};
+use crate::arguments::{Format, Refusal, shortened};
 use crate::error::CommandError;
+use crate::run::RecordingOptions;
 use crate::text;
 use crate::text::print;
 use crate::whole_file::{WholeFile, cannot};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow::history::History;
 use hotrow_check::{Counts, Level, Report};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file to which a history will be written.
 #[derive(Debug)]
@@ -37,6 +40,50 @@ impl HistoryFile {
         }
         file.write(|mut file| hotrow_check::file::write(history, &mut file))
     }
+}
+
+/// The arguments of `hotrow check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The history file that --record has written
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The level that the history must reach: serializable, strict (serializable in real time), or opaque (aborted
+    /// attempts have seen one consistent state, too) [default: the level that the recorded protocol claims]
+    #[arg(long, value_parser = level(), value_name = "LEVEL", hide_possible_values = true)]
+    require: Option<Level>,
+    /// The largest number of anomalies to print
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    anomalies: u32,
+    /// Output format: "table", or "json" for one object
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    format: Format,
+}
+
+/// The names of [`Level::ALL`] on the command line.
+const LEVELS: [&str; Level::ALL.len()] = ["serializable", "strict", "opaque"];
+
+/// Parses one of [`LEVELS`].
+fn level() -> impl TypedValueParser<Value = Level> {
+    let at =
+        |name: String| LEVELS.iter().position(|known| *known == name).expect("clap accepts no other name");
+    PossibleValuesParser::new(LEVELS).map(move |name| Level::ALL[at(name)])
+}
+
+/// The subcommand.
+pub(crate) fn command() -> Command {
+    CheckArguments::augment_args(Command::new("check"))
+        .about("Checks a recorded history: serializable, strictly serializable, opaque")
+        .after_help(
+            "The exit status is 1 if the history does not reach the required level, or cannot be read.\n\n\
+             Example:\n  hotrow bench stress --threads 4 --seconds 1 --record stress.history\n  \
+             hotrow check stress.history",
+        )
+}
+
+/// Reads the arguments.
+pub(crate) fn plan(matches: &ArgMatches) -> Result<CheckArguments, Refusal> {
+    CheckArguments::from_arg_matches(matches).map_err(shortened)
 }
 
 /// `hotrow check`.

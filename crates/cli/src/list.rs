@@ -173,7 +173,7 @@ fn workload_in_json(workload: &WorkloadInfo) -> Value {
 /// The machines that come with the simulator.
 #[cfg(feature = "sim")]
 fn machines() -> impl Iterator<Item = Machine> {
-    let named = |name| Machine::named(name).expect("the simulator tests its own profiles");
+    let named = |name| Machine::named(name).expect("the simulator tests its own models");
     Machine::names().into_iter().map(named)
 }
 

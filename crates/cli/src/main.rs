@@ -19,6 +19,7 @@ mod plot;
 #[cfg(feature = "sim")]
 mod profile;
 mod progress;
+mod request;
 mod run;
 mod shell;
 mod sim;
@@ -29,10 +30,11 @@ mod text;
 mod transfers;
 mod whole_file;
 
-use arguments::{Refusal, Request};
-use error::CommandError;
+use arguments::Refusal;
+use error::{BAD_INPUT, CommandError, FAILURE};
 use host::ThisHost;
 use mimalloc::MiMalloc;
+use request::Request;
 use std::io;
 use std::process::ExitCode;
 
@@ -43,12 +45,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// The colour of what has failed.
 const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
-const FAILURE: u8 = 1;
-const BAD_INPUT: u8 = 2;
-
 fn main() -> ExitCode {
     let host = ThisHost::new();
-    let done = match arguments::parse(&host) {
+    let done = match request::parse(&host) {
         Ok(Request::Bench(plan)) => run::bench(&plan, &host),
         #[cfg(feature = "stamp")]
         Ok(Request::Stamp(plan)) => stamp::run(&plan, &host),
@@ -66,7 +65,7 @@ fn main() -> ExitCode {
         Ok(Request::Figures(plan)) => figures::run(&plan, &host),
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
-        Ok(Request::Shell(plan)) => shell::run(&plan),
+        Ok(Request::Shell(plan)) => shell::run(&plan, request::command()),
         Ok(Request::List(plan)) => list::print(&plan).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),

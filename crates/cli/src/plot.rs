@@ -5,12 +5,9 @@ use crate::text;
 use axis::Axis;
 use hotrow_workloads::{LatencyDistribution, LatencySummary, RunReport};
 use panel::{Line, Panel};
-use plotters::coord::Shift;
-use plotters::prelude::{
-    DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _, IntoFont as _, RGBColor, SVGBackend, Text, WHITE,
-};
+use plotters::prelude::{IntoDrawingArea as _, IntoFont as _, RGBColor, SVGBackend, Text, WHITE};
 use plotters::style::BLACK;
-use std::io;
+use style::DrawResult;
 
 mod axis;
 mod panel;
@@ -105,9 +102,6 @@ const NOTE_LETTER: f64 = 6.3;
 const NUMBERS_MAX: usize = 8;
 
 const GREY: RGBColor = RGBColor(70, 70, 70);
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// Draws the plot as an SVG document.
 ///

@@ -1,22 +1,25 @@
 //! `hotrow bench` and `hotrow compare`.
 
+mod definition;
+mod one;
 mod part;
+mod plan;
 
+pub(crate) use definition::{bench_command, compare_command};
 #[cfg(feature = "sim")]
 pub(crate) use part::this_program;
+pub(crate) use plan::{BenchPlan, RecordingOptions, Reports, plan, rounds};
 
-use crate::arguments::{BenchPlan, Format, Part};
+use crate::arguments::Format;
 use crate::error::{CommandError, verdict};
-use crate::history;
 use crate::host::ThisHost;
 use crate::plot::{self, Curve, Plot, PlotRequest};
-use crate::progress::Progress;
 use crate::summary;
 use crate::text::print;
 use crate::whole_file::WholeFile;
-use hotrow_workloads::{LogMode, LogSpec, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
-use std::{env, io};
-use tempfile::TempDir;
+use hotrow_workloads::RunReport;
+use one::{in_json, run_here};
+use plan::Part;
 
 /// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
 pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
@@ -80,14 +83,6 @@ fn picture(plan: &BenchPlan, request: &PlotRequest, reports: &Reports) -> Plot {
     }
 }
 
-/// The reports of the runs, each with the index of its protocol in the plan.
-pub(crate) type Reports = Vec<(usize, RunReport)>;
-
-/// The reports of one protocol of the plan, round by round.
-pub(crate) fn rounds(reports: &Reports, protocol: usize) -> Vec<&RunReport> {
-    reports.iter().filter(|(at, _)| *at == protocol).map(|(_, report)| report).collect()
-}
-
 /// Makes the runs and prints each report as soon as its run is done. `runs` gives for each run the index of its
 /// protocol in the plan, and its round.
 fn run_all(
@@ -124,52 +119,4 @@ fn run_all(
         reports.push((protocol, report));
     }
     Ok(reports)
-}
-
-/// Makes one run in this process.
-fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, CommandError> {
-    let (info, threads) = plan.protocols[part.protocol];
-    let directory = log_directory(plan)?;
-    let path = directory.as_ref().map(|directory| directory.path().to_owned());
-    let spec = RunSpec {
-        workload: plan.workload.clone(),
-        protocol: info.name.to_owned(),
-        on: On::Threads(plan.settings(threads, part.round)),
-        think: plan.think,
-        log: LogSpec { mode: plan.durability, directory: path.unwrap_or_default() },
-        record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
-        both_sides: plan.both_sides,
-    };
-    let (workload, round) = (plan.workload.info().name, part.round + 1);
-    let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
-    let progress = Progress::new(label);
-    let progress = if plan.live { progress.live() } else { progress };
-    // Opened before the run, which would be useless if the file cannot be opened.
-    let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
-    let RunOutcome { report, history, .. } = prepare_and_run(&spec, host, &progress)?;
-    drop((progress, directory));
-    if let (Some(file), Some(history)) = (history_file, history) {
-        file.write(&history)?;
-    }
-    Ok(report)
-}
-
-/// Makes the directory of a run's log, if it has one. It is removed with all that is in it when the value is dropped.
-fn log_directory(plan: &BenchPlan) -> Result<Option<TempDir>, CommandError> {
-    if plan.durability == LogMode::None {
-        return Ok(None);
-    }
-    let parent = plan.log_directory.clone().unwrap_or_else(env::temp_dir);
-    if !parent.is_dir() {
-        return Err(CommandError::BadInput(format!("{} is no directory", parent.display())));
-    }
-    // The error names the path.
-    let made = tempfile::Builder::new().prefix("hotrow-log-").tempdir_in(&parent);
-    Ok(Some(
-        made.map_err(|error| CommandError::File(format!("cannot make a directory for the log: {error}")))?,
-    ))
-}
-
-fn in_json(report: &RunReport) -> io::Result<String> {
-    Ok(serde_json::to_string(report)?)
 }

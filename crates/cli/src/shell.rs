@@ -1,6 +1,5 @@
 //! `hotrow completions` and `hotrow man`: what a shell and a manual need, made from the definition of the command line.
 
-use crate::arguments;
 use crate::error::CommandError;
 use crate::text;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -52,8 +51,8 @@ pub(crate) fn plan(name: &str, matches: &ArgMatches) -> ShellPlan {
     ShellPlan::Completions(*matches.get_one::<Shell>("shell").expect("clap requires it"))
 }
 
-pub(crate) fn run(plan: &ShellPlan) -> Result<(), CommandError> {
-    let mut command = arguments::command();
+/// Makes what the plan says of `command`, the definition of the command line.
+pub(crate) fn run(plan: &ShellPlan, mut command: Command) -> Result<(), CommandError> {
     let mut out = Vec::new();
     match plan {
         ShellPlan::Completions(shell) => clap_complete::generate(*shell, &mut command, "hotrow", &mut out),

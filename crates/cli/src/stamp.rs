@@ -9,32 +9,23 @@ mod report;
 #[cfg(all(feature = "stamp", feature = "sim"))]
 mod simulated;
 
-use crate::arguments::{Refusal, Request};
-use clap::ArgMatches;
+#[cfg(not(feature = "stamp"))]
+use crate::arguments::Refusal;
 #[cfg(not(feature = "stamp"))]
 use clap::Command;
 
 #[cfg(feature = "stamp")]
 pub(crate) use measuring::run;
 #[cfg(feature = "stamp")]
-pub(crate) use plan::{StampPlan, command};
+pub(crate) use plan::{NAME, StampPlan, command, plan};
 #[cfg(all(feature = "stamp", feature = "sim"))]
-pub(crate) use simulated::{VirtualStampPlan, command as virtual_command, run as run_virtual};
+pub(crate) use simulated::{
+    VirtualStampPlan, command as virtual_command, plan as virtual_plan, run as run_virtual,
+};
 
 /// The name of the workload.
+#[cfg(not(feature = "stamp"))]
 pub(crate) const NAME: &str = "stamp";
-
-/// Reads the arguments.
-#[cfg(feature = "stamp")]
-pub(crate) fn request(matches: &ArgMatches) -> Result<Request, Refusal> {
-    plan::plan(matches).map(Request::Stamp)
-}
-
-/// Reads the arguments of `hotrow sim stamp`.
-#[cfg(all(feature = "stamp", feature = "sim"))]
-pub(crate) fn virtual_request(matches: &ArgMatches) -> Result<Request, Refusal> {
-    simulated::plan(matches).map(Request::VirtualStamp)
-}
 
 /// The subcommand in a build without the applications. It accepts any arguments.
 #[cfg(not(feature = "stamp"))]
@@ -49,21 +40,9 @@ pub(crate) fn command() -> Command {
 #[cfg(all(feature = "sim", not(feature = "stamp")))]
 pub(crate) use command as virtual_command;
 
-/// The error in a build without the applications.
+/// The error in a build without the applications, with the features and the command to use.
 #[cfg(not(feature = "stamp"))]
-pub(crate) fn request(_: &ArgMatches) -> Result<Request, Refusal> {
-    Err(missing("stamp -- bench stamp"))
-}
-
-/// The error of `hotrow sim` in a build without the applications.
-#[cfg(all(feature = "sim", not(feature = "stamp")))]
-pub(crate) fn virtual_request(_: &ArgMatches) -> Result<Request, Refusal> {
-    Err(missing("sim,stamp -- sim stamp"))
-}
-
-/// The error, with the features and the command to use.
-#[cfg(not(feature = "stamp"))]
-fn missing(features_and_command: &str) -> Refusal {
+pub(crate) fn missing(features_and_command: &str) -> Refusal {
     Refusal::Message(format!(
         "this build has no STAMP applications, because they lengthen the build by minutes; use: \
          cargo run --release --features {features_and_command}",

@@ -48,8 +48,8 @@ fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
         (&["sim", "nothing"][..], "unknown workload \"nothing\""),
         (&["sim", "array", "--machine", "abacus"], "there is no machine \"abacus\"; there are drp, "),
-        (&["sim", "array", "--machine", "./nowhere.toml"], "cannot read the machine profile ./nowhere.toml"),
-        (&["sim", "array", "--machine", malformed], "malformed.toml is not a machine profile: "),
+        (&["sim", "array", "--machine", "./nowhere.toml"], "cannot read the machine model ./nowhere.toml"),
+        (&["sim", "array", "--machine", malformed], "malformed.toml is not a machine model: "),
         (
             &["sim", "array", "--machine", "sto", "--cores", "25"],
             "machine sto has 24 hardware threads, not 25",

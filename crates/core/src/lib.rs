@@ -31,8 +31,8 @@ pub use features::waiting::{TransactFuture, WatchedNodes};
 pub use features::{deferred, graph, history, operations, region};
 pub use kernel::abort::NotDurable;
 pub use kernel::abort::{
-    Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason,
-    RollbackReason,
+    Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, DatatypeMisuse, Error, Misuse,
+    Reason, RollbackReason,
 };
 pub use kernel::attempt::{Attempt, WorkerId};
 pub use kernel::capabilities::Elision;

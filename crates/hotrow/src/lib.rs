@@ -83,11 +83,11 @@ pub use hotrow_core::operations;
 pub use hotrow_core::{
     Abort, Access, Addend, AsyncSession, BlockedForever, BoxedError, CancelCause, Cancelled, Canceller,
     Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,
-    Deadlock, DeadlockWait, Deferred, Durability, Engine, EngineId, EpochClock, Error, Expression,
-    HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts, NotDurable,
-    OpenSnapshot, OpenTransaction, Origin, Overflow, Plain, Profile, Protocol, Reason, RetainedMemory,
-    RetryPolicy, Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport, Statistics,
-    TransactFuture, Value, Variant, Variants, WorkerId, WorkerLog, column_of, retained_bytes,
+    DatatypeMisuse, Deadlock, DeadlockWait, Deferred, Durability, Engine, EngineId, EpochClock, Error,
+    Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, Named, NamedCounts,
+    NotDurable, OpenSnapshot, OpenTransaction, Origin, Overflow, Plain, Profile, Protocol, Reason,
+    RetainedMemory, RetryPolicy, Rivalry, RollbackReason, SessionMark, SessionOptions, SnapshotReport,
+    Statistics, TransactFuture, Value, Variant, Variants, WorkerId, WorkerLog, column_of, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
@@ -104,8 +104,8 @@ pub use hotrow_stored::Stored;
 pub use hotrow_tables::{
     ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key,
     KeyExists, KeyRange, LoadError, Loading, MissingRow, Operation, OperationId, OperationKind, Procedure,
-    ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory, TableRef,
-    Text, TextError, UniqueIndex,
+    ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
+    TableMisuse, TableRef, Text, TextError, UniqueIndex,
 };
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].

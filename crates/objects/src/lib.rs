@@ -3,6 +3,7 @@
 //! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
 mod boosted;
+mod counting;
 mod leftist_heap;
 mod numbered;
 mod range;
@@ -11,6 +12,7 @@ mod sequence;
 mod tarray;
 mod tbox;
 mod tcounter;
+mod tcounters;
 mod tlist;
 mod tlist_set;
 mod tpriority_queue;
@@ -23,7 +25,8 @@ pub use boosted::{ConcurrentMap, TBoostedMap};
 pub use sequence::{Reserve, Sequence};
 pub use tarray::TArray;
 pub use tbox::TBox;
-pub use tcounter::{TCounter, TCounters};
+pub use tcounter::TCounter;
+pub use tcounters::TCounters;
 pub use tlist::TList;
 pub use tlist_set::TListSet;
 pub use tpriority_queue::TPriorityQueue;

@@ -2,8 +2,7 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, LogSegment, Protocol, SegmentArray,
-    Transaction, Value,
+    Abort, Addend, Deferred, Engine, Input, LogSegment, Protocol, SegmentArray, Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use std::fmt;
@@ -130,7 +129,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         index: usize,
         change: impl Fn(&mut T) + Send + 'static,
     ) -> Result<(), Abort> {
-        self.elements.enter(tx, index)?.change_at_commit(Applied(change))
+        self.elements.enter(tx, index)?.apply_at_commit(change)
     }
 
     /// Adds an amount (which may be negative) [at the commit](Self::apply).
@@ -144,7 +143,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     where
         T: Addend,
     {
-        self.elements.enter(tx, index)?.change_at_commit(Addition::new(Column::whole(), amount))
+        self.elements.enter(tx, index)?.add_at_commit(amount)
     }
 
     /// As [`add`](Self::add), but the sum wraps around at the ends of the type's range.
@@ -157,7 +156,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     where
         T: Addend,
     {
-        self.elements.enter(tx, index)?.change_at_commit(Addition::new(Column::whole(), amount).wrapping())
+        self.elements.enter(tx, index)?.wrapping_add_at_commit(amount)
     }
 
     /// Subtracts an amount at the commit if the element is at least the amount, and tells whether it was.
@@ -191,11 +190,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     where
         T: Ord,
     {
-        self.apply(tx, index, move |present| {
-            if *present < value {
-                *present = value.clone();
-            }
-        })
+        self.elements.enter(tx, index)?.raise_at_commit(value)
     }
 
     /// Lowers the element to another one [at the commit](Self::apply), if it is greater than that.
@@ -207,11 +202,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     where
         T: Ord,
     {
-        self.apply(tx, index, move |present| {
-            if *present > value {
-                *present = value.clone();
-            }
-        })
+        self.elements.enter(tx, index)?.lower_at_commit(value)
     }
 
     /// Appends elements to a collection or a text [at the commit](Self::apply).
@@ -224,7 +215,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         T: Extend<E>,
         I: IntoIterator<Item = E> + Clone + Send + 'static,
     {
-        self.apply(tx, index, move |present| present.extend(elements.clone()))
+        self.elements.enter(tx, index)?.append_at_commit(elements)
     }
 
     /// Reads an element when the transaction commits. The result may be an input of operations deferred later.

@@ -1,7 +1,7 @@
-//! Machine profiles: the number of cores, the caches, and the cost of each operation.
+//! Machine models: the number of cores, the caches, and the cost of each operation.
 //!
-//! A profile is a TOML file in `crates/sim/machines`; every number in it has its source in a comment.
-//! [`Machine::names`] lists the profiles that come with the crate. The fields of [`Machine`] are the file's keys.
+//! A model is a TOML file in `crates/sim/machines`; every number in it has its source in a comment.
+//! [`Machine::names`] lists the models that come with the crate. The fields of [`Machine`] are the file's keys.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub const LINE_BYTES: usize = 64;
 /// The most virtual cores a machine may have.
 pub const CORES_MAX: usize = 1024;
 
-/// The profiles that come with the crate.
+/// The models that come with the crate.
 const EMBEDDED: [(&str, &str); 9] = [
     ("drp", include_str!("../machines/drp.toml")),
     ("plor", include_str!("../machines/plor.toml")),
@@ -27,11 +27,11 @@ const EMBEDDED: [(&str, &str); 9] = [
     ("this", include_str!("../machines/this.toml")),
 ];
 
-/// A machine profile.
+/// A machine model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The name that selects the profile.
+    /// The name that selects the model.
     pub name: String,
     /// The machine, described in one line.
     pub description: String,
@@ -168,26 +168,26 @@ pub struct Transactions {
     pub fills_per_sequential_line: f64,
 }
 
-/// The reason why a machine profile cannot be had.
+/// The reason why a machine model cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// No profile of this name comes with the crate.
+    /// No model of this name comes with the crate.
     #[error("there is no machine {name:?}; there are {}", Machine::names().join(", "))]
     Unknown {
         /// The name asked for.
         name: String,
     },
     /// The file could not be read.
-    #[error("cannot read the machine profile {path}: {error}")]
+    #[error("cannot read the machine model {path}: {error}")]
     Unreadable {
         /// The file.
         path: String,
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The file is not a machine profile.
-    #[error("{origin} is not a machine profile: {problem}")]
+    /// The file is not a machine model.
+    #[error("{origin} is not a machine model: {problem}")]
     Malformed {
         /// The file, or the name given to the text.
         origin: String,
@@ -197,12 +197,12 @@ pub enum MachineError {
 }
 
 impl Machine {
-    /// The names of the profiles that come with the crate.
+    /// The names of the models that come with the crate.
     pub fn names() -> Vec<&'static str> {
         EMBEDDED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// The profile of this name.
+    /// The model of this name.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl Machine {
         Self::from_toml(text, name)
     }
 
-    /// A profile from a file.
+    /// A model from a file.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl Machine {
         }
     }
 
-    /// A profile from a text; `origin` names it in the error.
+    /// A model from a text; `origin` names it in the error.
     ///
     /// # Errors
     ///
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_embedded_profile_is_valid_and_has_its_own_name() {
+    fn every_embedded_model_is_valid_and_has_its_own_name() {
         for name in Machine::names() {
             let machine = Machine::named(name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(machine.name, name);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_every_profile_has_its_source_in_a_comment() {
+    fn every_number_of_every_model_has_its_source_in_a_comment() {
         for (name, text) in EMBEDDED {
             for line in text.lines() {
                 let is_number = line.split_once('=').is_some_and(|(_, value)| {
@@ -391,10 +391,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_profile_gets_one_clear_error() {
+    fn a_bad_model_gets_one_clear_error() {
         let text = EMBEDDED[0].1;
         let error = |text: &str| Machine::from_toml(text, "bad.toml").unwrap_err().to_string();
-        assert!(error("name = ").starts_with("bad.toml is not a machine profile: "));
+        assert!(error("name = ").starts_with("bad.toml is not a machine model: "));
         let surplus = error(&text.replace("[topology]", "[topology]\nfloors = 3"));
         assert!(surplus.contains("floors"), "{surplus}");
         let negative = error(&text.replace("\nmemory = ", "\nmemory = -"));
@@ -406,7 +406,7 @@ mod tests {
         }
         assert!(Machine::named("abacus").unwrap_err().to_string().contains("drp, plor"));
         let missing = Machine::from_file(Path::new("/nowhere.toml")).unwrap_err().to_string();
-        assert!(missing.contains("cannot read the machine profile /nowhere.toml"), "{missing}");
+        assert!(missing.contains("cannot read the machine model /nowhere.toml"), "{missing}");
     }
 
     #[test]

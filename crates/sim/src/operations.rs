@@ -133,7 +133,7 @@ pub fn yield_now() {
     step(true, |engine| engine.record(Operation::Yield, None, engine.memory.costs.yield_now));
 }
 
-/// Plain work of `units` units; the machine's profile gives the cost of a unit. Not a step: other cores notice
+/// Plain work of `units` units; the machine's model gives the cost of a unit. Not a step: other cores notice
 /// only the time that it takes.
 #[inline]
 pub fn work(units: u64) {

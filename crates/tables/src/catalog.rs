@@ -1,5 +1,6 @@
 //! The tables and secondary indexes of a database, by number and by name.
 
+use crate::misuse::TableMisuse;
 use hotrow_core::Misuse;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::{Mutex, OnceLock, lock};
@@ -65,7 +66,7 @@ impl Names {
     fn reserve(&mut self, new: &[String]) -> Result<(), Misuse> {
         for (at, name) in new.iter().enumerate() {
             if self.by_name.contains_key(name) || new[..at].contains(name) {
-                return Err(Misuse::NameTaken { name: name.clone() });
+                return Err(TableMisuse::NameTaken { name: name.clone() }.into());
             }
         }
         let max = FIRST + OTHERS_MAX;
@@ -93,7 +94,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
     pub(crate) fn reserve(&self, new: &[String]) -> Result<(), Misuse> {
         lock(&self.names).reserve(new)
     }
@@ -129,8 +130,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchName`] if there is none, [`Misuse::OtherTypes`] if it is of another type.
-    pub(crate) fn find<T: Any>(&self, name: &str) -> Result<&T, Misuse> {
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName) if there is none, [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if it is of another type.
+    pub(crate) fn find<T: Any>(&self, name: &str) -> Result<&T, TableMisuse> {
         self.find_with_id(name).map(|(_, part)| part)
     }
 
@@ -139,11 +140,11 @@ impl Catalog {
     /// # Errors
     ///
     /// As [`find`](Self::find).
-    pub(crate) fn find_with_id<T: Any>(&self, name: &str) -> Result<(PartId, &T), Misuse> {
+    pub(crate) fn find_with_id<T: Any>(&self, name: &str) -> Result<(PartId, &T), TableMisuse> {
         let number = lock(&self.names).by_name.get(name).copied().flatten();
-        let number = number.ok_or_else(|| Misuse::NoSuchName { name: name.to_owned() })?;
+        let number = number.ok_or_else(|| TableMisuse::NoSuchName { name: name.to_owned() })?;
         let part = self.slot(number).expect("named after it was added");
-        let value = part.value.downcast_ref::<T>().ok_or_else(|| Misuse::OtherTypes {
+        let value = part.value.downcast_ref::<T>().ok_or_else(|| TableMisuse::OtherTypes {
             name: name.to_owned(),
             made_as: part.type_name.to_owned(),
             wanted: type_name::<T>().to_owned(),
@@ -215,7 +216,7 @@ mod tests {
         let part = |number: u64| Part::new(&format!("part {number}"), number);
         let add = |parts: Vec<Part>| {
             catalog.reserve(&parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>())?;
-            Ok(catalog.fill(parts))
+            Ok::<_, Misuse>(catalog.fill(parts))
         };
         let mut ids = add(vec![part(0), part(1), part(2)]).unwrap();
         ids.extend(add(vec![part(3), part(4)]).unwrap());
@@ -224,13 +225,19 @@ mod tests {
             assert_eq!(unsafe { catalog.part::<u64>(*id) }, &(number as u64));
         }
         assert_eq!(catalog.find::<u64>("part 3"), Ok(&3));
-        assert!(matches!(catalog.find::<u64>("part 5"), Err(Misuse::NoSuchName { .. })));
-        assert!(matches!(catalog.find::<u32>("part 3"), Err(Misuse::OtherTypes { .. })));
-        assert!(matches!(add(vec![part(5), part(3)]), Err(Misuse::NameTaken { .. })));
-        assert!(matches!(add(vec![part(5), part(5)]), Err(Misuse::NameTaken { .. })));
+        assert!(matches!(catalog.find::<u64>("part 5"), Err(TableMisuse::NoSuchName { .. })));
+        assert!(matches!(catalog.find::<u32>("part 3"), Err(TableMisuse::OtherTypes { .. })));
+        assert!(matches!(
+            add(vec![part(5), part(3)]).unwrap_err().downcast_ref(),
+            Some(TableMisuse::NameTaken { .. })
+        ));
+        assert!(matches!(
+            add(vec![part(5), part(5)]).unwrap_err().downcast_ref(),
+            Some(TableMisuse::NameTaken { .. })
+        ));
         assert_eq!(catalog.names().len(), 5);
         catalog.forget(["part 1"]);
-        assert!(matches!(catalog.find::<u64>("part 1"), Err(Misuse::NoSuchName { .. })));
+        assert!(matches!(catalog.find::<u64>("part 1"), Err(TableMisuse::NoSuchName { .. })));
         let again = add(vec![Part::new("part 1", 7_u64)]).unwrap();
         // SAFETY: added as this type.
         assert_eq!(unsafe { (catalog.part::<u64>(again[0]), catalog.part::<u64>(ids[1])) }, (&7, &1));

@@ -322,9 +322,9 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`].
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes).
     pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
-        self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()
+        Ok(self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()?)
     }
 
     /// Returns the unique index of this name, as [`index`](Self::index) does.
@@ -336,7 +336,7 @@ impl<P: Protocol> Database<P> {
         &self,
         name: &str,
     ) -> Result<UniqueIndex<S, K, R, P>, Misuse> {
-        self.catalog().find::<UniqueIndex<S, K, R, P>>(name).cloned()
+        Ok(self.catalog().find::<UniqueIndex<S, K, R, P>>(name).cloned()?)
     }
 
     /// The names of all tables and secondary indexes.

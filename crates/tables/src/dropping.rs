@@ -46,17 +46,17 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if the program has made it ([`drop_table`](Self::drop_table) drops such a table); [`Misuse::NoSuchName`];
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if the program has made it ([`drop_table`](Self::drop_table) drops such a table); [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName);
     /// [`Misuse::Unsupported`] if the log has failed.
     #[cfg(all(feature = "durable", not(loom)))]
     pub fn drop_recovered(&self, name: &str) -> Result<(), Misuse> {
-        let none = || Misuse::NoSuchName { name: name.to_owned() };
+        let none = || crate::TableMisuse::NoSuchName { name: name.to_owned() };
         let durable = self.durable().ok_or_else(none)?;
         let _paused = durable.pause_checkpoints();
         let reserved = crate::loading::ReservedNames::reserve(self, vec![name.to_owned()])?;
         let is_known = durable.forget_name(name)?;
         drop(reserved);
-        if is_known { Ok(()) } else { Err(none()) }
+        if is_known { Ok(()) } else { Err(none().into()) }
     }
 
     /// Has the log forget a table, closes it, and frees its names.

@@ -35,7 +35,7 @@ pub(crate) struct ReservedNames<P: Protocol> {
 impl<P: Protocol> ReservedNames<P> {
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if one is taken.
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if one is taken.
     pub(crate) fn reserve(database: &Database<P>, names: Vec<String>) -> Result<Self, Misuse> {
         database.catalog().reserve(&names)?;
         Ok(Self { database: database.clone(), names })

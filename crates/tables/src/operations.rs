@@ -2,10 +2,11 @@
 
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, Key};
+use crate::misuse::TableMisuse;
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Columns, CommitTimeChanges, ItemId, Misuse, ObjectAccess, Observed, Protocol, ReadValue,
+    Abort, Cell, Columns, CommitTimeChanges, ItemId, ObjectAccess, Observed, Protocol, ReadValue,
     StructureChange, Transaction, Value,
 };
 use std::mem::MaybeUninit;
@@ -270,7 +271,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     fn enter_guarded(&self, tx: &mut ObjectAccess<'_, P>) -> Result<(), Abort> {
         if self.immutable {
-            return Err(tx.misuse(Misuse::ImmutableTable { table: self.meta.name().to_owned() }));
+            return Err(tx.misuse(TableMisuse::ImmutableTable { table: self.meta.name().to_owned() }.into()));
         }
         tx.want_check();
         Ok(())

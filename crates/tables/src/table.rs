@@ -7,6 +7,7 @@ use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::logging::Migration;
+use crate::misuse::TableMisuse;
 use crate::queue::GroupOf;
 use crate::record::{GroupsOf, Record};
 use crate::reference::TableRef;
@@ -129,7 +130,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     }
 
     /// Declares that rows never change after [loading](Self::load). Every protocol then reads them without tracking, and a
-    /// transaction that tries to change them ends with [`Misuse::ImmutableTable`](hotrow_core::Misuse::ImmutableTable).
+    /// transaction that tries to change them ends with [`TableMisuse::ImmutableTable`](crate::TableMisuse::ImmutableTable).
     #[must_use]
     pub fn immutable(mut self) -> Self {
         self.immutable = true;
@@ -236,7 +237,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// As [`secondary`](Self::secondary), for an index whose entries never change after the table is loaded: no row
     /// is inserted or deleted any more, and no row's secondary key changes. Every protocol reads it without tracking.
     /// A transaction that tries to change an entry ends with
-    /// [`Misuse::ImmutableTable`](hotrow_core::Misuse::ImmutableTable).
+    /// [`TableMisuse::ImmutableTable`](crate::TableMisuse::ImmutableTable).
     pub fn immutable_secondary<S: Key>(
         &mut self,
         name: &str,
@@ -321,9 +322,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes. For a durable table whose database has
-    /// recovered rows of it: [`Misuse::OtherSchema`] if they have other types; [`Misuse::Malformed`] if one cannot be read or migrated, or
-    /// is refused by a constraint or an index. [`Misuse::NotStored`] if a type of a durable table cannot be stored.
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if the database has a table of this name, or one of its indexes. For a durable table whose database has
+    /// recovered rows of it: [`TableMisuse::OtherSchema`](crate::TableMisuse::OtherSchema) if they have other types; [`TableMisuse::Malformed`](crate::TableMisuse::Malformed) if one cannot be read or migrated, or
+    /// is refused by a constraint or an index. [`TableMisuse::NotStored`](crate::TableMisuse::NotStored) if a type of a durable table cannot be stored.
     pub fn create(self) -> Result<Table<K, R, P>, Misuse> {
         self.begin()?.publish().map_err(|error| match error {
             Error::Misuse(misuse) => misuse,
@@ -395,12 +396,14 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         let (database, name) = (self.database.clone(), self.name.clone());
         let find = || database.catalog().find::<Table<K, R, P>>(&name).cloned();
         match find() {
-            Err(Misuse::NoSuchName { .. }) => {}
-            found => return found,
+            Err(TableMisuse::NoSuchName { .. }) => {}
+            found => return Ok(found?),
         }
         match self.create() {
             // Another thread was faster.
-            Err(Misuse::NameTaken { .. }) => find(),
+            Err(misuse) if matches!(misuse.downcast_ref(), Some(TableMisuse::NameTaken { .. })) => {
+                Ok(find()?)
+            }
             created => created,
         }
     }
@@ -409,9 +412,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`] if its keys or rows are of other types.
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if its keys or rows are of other types.
     pub fn open(self) -> Result<Table<K, R, P>, Misuse> {
-        self.database.catalog().find::<Table<K, R, P>>(&self.name).cloned()
+        Ok(self.database.catalog().find::<Table<K, R, P>>(&self.name).cloned()?)
     }
 }
 

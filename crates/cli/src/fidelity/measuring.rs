@@ -1,11 +1,10 @@
-//! Measuring the error: the same runs on the machine and on its profile.
+//! Measuring the error: the same runs on the machine and on its model.
 
 use super::stated::{Fidelity, MeasuredPoint};
-use crate::arguments::{Format, Refusal, parse_measured, parse_warmup, protocols, shortened};
+use crate::arguments::{Format, Refusal, machine_called, parse_measured, parse_warmup, protocols, shortened};
 use crate::error::{CommandError, verdict};
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::sim::machine_called;
 use crate::text;
 use crate::text::print;
 use crate::whole_file::WholeFile;
@@ -31,10 +30,10 @@ const MEASURED: [(&str, &[(&str, &str)]); 5] = [
     ("tables32", &[]),
 ];
 
-/// The measured numbers of threads; the machine and the profile may have fewer.
+/// The measured numbers of threads; the machine and the model may have fewer.
 const THREADS: [usize; 2] = [1, 2];
 
-/// The points to measure on the machine and on a profile.
+/// The points to measure on the machine and on a model.
 #[derive(Debug)]
 pub(crate) struct FidelityPlan {
     points: Vec<PlannedPoint>,
@@ -62,7 +61,7 @@ struct FidelityArguments {
     /// The workload: array (10 and 50 operations), tpcc (1 warehouse), ycsb (preset a), tables32, or all
     #[arg(long, value_name = "W", default_value = "all", value_parser = ["array", "tpcc", "ycsb", "tables32", "all"], hide_possible_values = true)]
     workload: String,
-    /// The profile to compare with this machine: a name from `hotrow list`, or a file
+    /// The model to compare with this machine: a name from `hotrow list`, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "this")]
     machine: String,
     /// Number of real runs of each point; their median counts, or what --quantile says
@@ -102,7 +101,7 @@ pub(crate) fn command() -> Command {
     FidelityArguments::augment_args(Command::new("fidelity"))
         .about("Compares simulated runs with real ones on this machine and prints the error of each")
         .after_help(
-            "Each protocol runs at 1 and 2 threads, on this machine and on as many virtual cores of its profile. \
+            "Each protocol runs at 1 and 2 threads, on this machine and on as many virtual cores of its model. \
              Real runs are interleaved round by round. The machine should be idle otherwise. Every table of `hotrow \
              sim` repeats the last saved results, which are in crates/cli/fidelity.toml.\n\n\
              Example:\n  hotrow fidelity --save crates/cli/fidelity.toml",
@@ -165,7 +164,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
     let FidelityPlan { points, machine, command, arguments } = plan;
     let target = arguments.save.as_deref().map(WholeFile::open).transpose()?;
     // Simulated runs come first, so that the state of the allocator before them is always the same.
-    let simulated = points.iter().map(|point| one(point, host, &plan.on_profile(point)));
+    let simulated = points.iter().map(|point| one(point, host, &plan.on_model(point)));
     let simulated: Vec<RunReport> = simulated.collect::<Result<_, _>>()?;
     let mut real: Vec<Vec<f64>> = points.iter().map(|_| Vec::new()).collect();
     for round in 0..arguments.repeat {
@@ -175,7 +174,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
     }
     let found = Fidelity {
         machine: host.machine().cpu,
-        profile: machine.name.clone(),
+        model: machine.name.clone(),
         revision: host.revision().to_owned(),
         command: command.clone(),
         points: points
@@ -217,7 +216,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
 }
 
 impl FidelityPlan {
-    fn on_profile(&self, point: &PlannedPoint) -> On {
+    fn on_model(&self, point: &PlannedPoint) -> On {
         let FidelityArguments { virtual_ms, warmup_ms, seed, .. } = self.arguments;
         On::Cores(Box::new(VirtualSettings {
             machine: self.machine.clone(),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Fidelity {
     /// The processor of the real runs.
     pub(crate) machine: String,
-    /// The profile of the simulated runs.
-    pub(crate) profile: String,
+    /// The model of the simulated runs.
+    pub(crate) model: String,
     /// The source revision of both.
     pub(crate) revision: String,
     /// The command that repeats the measurement.
@@ -31,11 +31,11 @@ pub(crate) struct MeasuredPoint {
     pub(crate) options: String,
     /// The protocol's name.
     pub(crate) protocol: String,
-    /// Threads of the machine, and cores of the profile.
+    /// Threads of the machine, and cores of the model.
     pub(crate) threads: usize,
     /// Commits per second on the machine: the median of its runs, or the quantile that the command names.
     pub(crate) real_per_s: f64,
-    /// Commits per virtual second on the profile.
+    /// Commits per virtual second on the model.
     pub(crate) simulated_per_s: f64,
     /// The excess of the simulated throughput over the real one, in percent.
     pub(crate) error_percent: f64,
@@ -89,7 +89,7 @@ impl Fidelity {
         format!(
             "{} against virtual cores of {}\n\n{}\n{}\n",
             self.machine,
-            self.profile,
+            self.model,
             text::table(2, &header, rows),
             self.in_words()
         )
@@ -155,9 +155,9 @@ mod tests {
     }
 
     fn fidelity(points: Vec<MeasuredPoint>) -> Fidelity {
-        let [machine, profile, revision, command] =
+        let [machine, model, revision, command] =
             ["Abacus 9", "this", "abc", "hotrow fidelity"].map(str::to_owned);
-        Fidelity { machine, profile, revision, command, points }
+        Fidelity { machine, model, revision, command, points }
     }
 
     #[test]

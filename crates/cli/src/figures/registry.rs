@@ -255,7 +255,7 @@ impl Figure {
 mod tests {
     use super::super::claims::{Value, parse};
     use super::*;
-    use crate::arguments::command;
+    use crate::request::command;
     use hotrow::protocols::find;
     use hotrow_sim::Machine;
     use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
 //! One chart of a plot.
 
 use super::axis::Axis;
-use super::style::Style;
-use super::{Area, DrawResult};
+use super::style::{Area, DrawResult, Style};
 use plotters::prelude::{ChartBuilder, IntoFont as _, PathElement, RGBColor, Text};
 
 /// A chart: lines over two axes. The index of a line decides its style.

@@ -1,8 +1,18 @@
 //! The styles of a plot's lines (colour, stroke and mark), and the legend.
 
-use super::{Area, DrawResult};
-use plotters::prelude::{Circle, Color as _, IntoFont as _, PathElement, Polygon, RGBColor, Text, WHITE};
+use plotters::coord::Shift;
+use plotters::prelude::{
+    Circle, Color as _, DrawingArea, DrawingAreaErrorKind, IntoFont as _, PathElement, Polygon, RGBColor,
+    SVGBackend, Text, WHITE,
+};
 use plotters::style::{BLACK, ShapeStyle};
+use std::io;
+
+/// The area, or a part of the area, that a plot is drawn on.
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The result of drawing on it.
+pub(super) type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// The colours. They differ in lightness too, so that they are distinguishable without their hue; the first seven
 /// are after Okabe and Ito.

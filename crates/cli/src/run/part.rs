@@ -8,10 +8,9 @@
 //! The first process keeps the other one's standard input open, without writing to it. When it has come to its end, however
 //! that was, the other one reads the end of its input and ends as well.
 
-use super::{in_json, run_here};
-use crate::FAILURE;
-use crate::arguments::{BenchPlan, Part};
-use crate::error::CommandError;
+use super::one::{in_json, run_here};
+use super::plan::{BenchPlan, Part};
+use crate::error::{CommandError, FAILURE};
 use crate::host::ThisHost;
 use crate::text::print;
 use hotrow::sync::thread;

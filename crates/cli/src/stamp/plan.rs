@@ -1,11 +1,13 @@
 //! The arguments of `hotrow bench stamp`, and the runs that they ask for.
 
-use super::NAME;
 use crate::arguments::{Format, Refusal, parse_threads, shortened};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_stamp::OptionError;
 use hotrow_stamp::registry::{APPLICATIONS, ApplicationInfo, ApplicationOptions};
 use std::fmt;
+
+/// The name of the workload.
+pub(crate) const NAME: &str = "stamp";
 
 /// The protocols under which the applications are compiled. More of them would take minutes to build.
 pub(super) const PROTOCOLS: [&str; 4] = ["occ", "tl2", "drp", "wait-die"];
@@ -171,7 +173,7 @@ impl From<OptionError> for Refusal {
 }
 
 /// Reads the arguments.
-pub(super) fn plan(matches: &ArgMatches) -> Result<StampPlan, Refusal> {
+pub(crate) fn plan(matches: &ArgMatches) -> Result<StampPlan, Refusal> {
     let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
     let arguments = StampArguments::from_arg_matches(matches).map_err(shortened)?;
     let applications = arguments.stores.applications()?;

@@ -1,6 +1,6 @@
 //! The results of `hotrow bench stamp`, for people and as JSON.
 
-use super::plan::{SEQUENTIAL, Setup, StampPlan};
+use super::plan::{NAME, SEQUENTIAL, Setup, StampPlan};
 use crate::arguments::Format;
 use crate::host::ThisHost;
 use crate::text;
@@ -109,7 +109,7 @@ pub(super) fn json_line(
 ) -> String {
     let (variant, protocol, threads) = names(plan.setups[run.setup]);
     let line = json!({
-        "workload": super::NAME,
+        "workload": NAME,
         "application": application.name(),
         "variant": variant,
         "protocol": protocol,

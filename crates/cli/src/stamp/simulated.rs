@@ -4,16 +4,14 @@
 //! input is generated, and its result verified, outside of virtual time. Of what an application computes between its accesses to a store
 //! only the most is charged, so there is no sequential version to compare with: variants are compared with each other.
 
-use super::NAME;
 use super::measuring::run_with_transactions;
-use super::plan::{StoreArguments, Variant, options_help, protocols, variants};
+use super::plan::{NAME, StoreArguments, Variant, options_help, protocols, variants};
 use super::report::{self, StampRun};
-use crate::arguments::{Format, Refusal, shortened};
+use crate::arguments::{Format, Refusal, machine_called, shortened};
 use crate::error::CommandError;
 use crate::fidelity::Fidelity;
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::sim::machine_called;
 use crate::text::{self, print};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_sim::{Config, Machine, Simulation};
@@ -47,7 +45,7 @@ struct VirtualStampArguments {
     /// Virtual cores, one worker each; several numbers, separated by commas, are several runs
     #[arg(long, value_name = "N[,N...]", default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     cores: Vec<u32>,
-    /// The machine: a name from `hotrow list`, or a profile's file
+    /// The machine: a name from `hotrow list`, or a model's file
     #[arg(long, value_name = "NAME|FILE", default_value = "server-128")]
     machine: String,
     /// Virtual time after which a run that has not ended is given up, in milliseconds
@@ -69,7 +67,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Reads the arguments.
-pub(super) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
+pub(crate) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
     let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
     let VirtualStampArguments { stores, cores, machine, virtual_ms_max } =
         VirtualStampArguments::from_arg_matches(matches).map_err(shortened)?;

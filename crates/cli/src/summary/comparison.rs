@@ -4,8 +4,7 @@
 //! Runs with the same number of threads stand together and are compared with each other.
 
 use super::counters;
-use crate::arguments::BenchPlan;
-use crate::run::{Reports, rounds};
+use crate::run::{BenchPlan, Reports, rounds};
 use crate::text;
 use hotrow_workloads::{KindReport, LatencySummary, RunReport};
 use std::fmt::Write as _;

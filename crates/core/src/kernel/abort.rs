@@ -4,6 +4,7 @@ use crate::kernel::loss::Origin;
 use crate::kernel::worker;
 use crate::memory::retained::MemoryLimit;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The reason for which an attempt was aborted.
@@ -290,12 +291,6 @@ pub enum Misuse {
         /// The object's name.
         object: String,
     },
-    /// An immutable table was about to be changed.
-    #[error("table {table} is immutable: fill it before use, do not change it")]
-    ImmutableTable {
-        /// The table's name.
-        table: String,
-    },
     /// An index beyond the end of an array.
     #[error("index {index} is beyond the end of {object}, which has {length} elements")]
     OutOfBounds {
@@ -318,54 +313,6 @@ pub enum Misuse {
         "the body has kept to itself an error that was to roll it back: pass it up with `?`, or catch it behind a savepoint"
     )]
     CaughtError,
-    /// A table or index was to be made under a name that another one has.
-    #[error("there is a table or an index named {name} already: open it, or choose another name")]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
-    /// No table or index has the name.
-    #[error("there is no table or index named {name}")]
-    NoSuchName {
-        /// The name.
-        name: String,
-    },
-    /// The table or index of this name has other types of keys or rows.
-    #[error("{name} was made as {made_as}, and is wanted as {wanted}")]
-    OtherTypes {
-        /// The name.
-        name: String,
-        /// The type as which it was made.
-        made_as: String,
-        /// The type as which it is wanted.
-        wanted: String,
-    },
-    /// A durable table or object has rows of other types, which are no safe change of those wanted.
-    #[error(
-        "the rows of {name} were written with other types, {difference}: change the type back, or migrate them"
-    )]
-    OtherSchema {
-        /// The name.
-        name: String,
-        /// The place of the first difference, and what is there.
-        difference: String,
-    },
-    /// A table of a durable database has keys or rows that cannot be stored.
-    #[error(
-        "{name} cannot be durable, because {of} has no stored form: derive `Stored` for it, or say `in_memory()`"
-    )]
-    NotStored {
-        /// The table's name.
-        name: String,
-        /// The type.
-        of: &'static str,
-    },
-    /// A durable object was asked for in a database that lives in memory.
-    #[error("{name} cannot be durable in a database without a directory: open the database by `open_at`")]
-    NoDirectory {
-        /// The object's name.
-        name: String,
-    },
     /// The protocol that was asked for has no variant of this name, or none has it.
     #[error("there is no protocol named {name}; there are: {}", known.join(", "))]
     NoSuchVariant {
@@ -377,14 +324,9 @@ pub enum Misuse {
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
-    /// Keys and rows that a log or a checkpoint has recovered of a table cannot be read as its types.
-    #[error("{table}: {reason}")]
-    Malformed {
-        /// The table's name.
-        table: String,
-        /// The part that cannot be read, and the reason.
-        reason: String,
-    },
+    /// A misuse of a kind that the datatype's own crate knows, as that of a table is. [`Misuse::downcast_ref`] has it.
+    #[error("{0}")]
+    Datatype(DatatypeMisuse),
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.
     #[error("the session has no such mark any more")]
     UnknownMark,
@@ -399,6 +341,41 @@ pub enum Misuse {
         reason: String,
     },
 }
+
+impl Misuse {
+    /// A misuse of a kind that a datatype's own crate knows.
+    #[cold]
+    pub fn of(kind: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Datatype(DatatypeMisuse(Arc::new(kind)))
+    }
+
+    /// The misuse that a datatype's own crate knows, if it is of this type.
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        match self {
+            Self::Datatype(misuse) => misuse.0.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// The content of a [`Misuse::Datatype`].
+#[derive(Debug, Clone)]
+pub struct DatatypeMisuse(Arc<dyn std::error::Error + Send + Sync>);
+
+impl fmt::Display for DatatypeMisuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Two are equal if they have the same text.
+impl PartialEq for DatatypeMisuse {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for DatatypeMisuse {}
 
 /// A transaction that was ended from outside: the session that it belonged to, and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,6 @@
 //! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `undo`, `save` and
 //!   `restore` serve them.
 
-use crate::features::operations::{Deferred, Input};
 use crate::features::snapshot::Keeper;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::engine::Engine;
@@ -20,7 +19,7 @@ use crate::kernel::object::{Object, ObjectMeta};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::{ObjectAccess, Transaction};
-use crate::kit::commit_time::{Addend, CommitTimeChange, OutOfRange};
+use crate::kit::commit_time::OutOfRange;
 use crate::kit::segment::Segment;
 use crate::memory::cell::Value;
 use crate::memory::pin::{EpochBox, Pin};
@@ -28,6 +27,8 @@ use crate::memory::users_code::contained;
 use hotrow_sync::OnceLock;
 use std::fmt;
 use std::ptr::NonNull;
+
+mod at_commit;
 
 /// An object that consists of segments: of one ([`SingleSegment`]), of a fixed number ([`SegmentArray`]), or of a changing
 /// one ([`SegmentSlots`](crate::SegmentSlots)).
@@ -297,74 +298,6 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     pub fn update<R>(self, change: impl FnOnce(&mut S::Value) -> R) -> Result<R, Abort> {
         // SAFETY: as in `read`.
         unsafe { self.segment.update(self.tx, self.object, change) }
-    }
-
-    /// Changes the value when the transaction commits, without reading it: a [commit-time change](CommitTimeChange). Two
-    /// transactions that only make such changes never abort each other. What the transaction reads later is what they make
-    /// of the value.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn change_at_commit(self, change: impl CommitTimeChange<S::Value>) -> Result<(), Abort> {
-        // SAFETY: as in `read`.
-        unsafe { self.segment.change_at_commit(self.tx, self.object, change) }
-    }
-
-    /// Subtracts an amount when the transaction commits, if there is enough, and depends on that alone. False if there is not:
-    /// then the transaction depends on the value.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn subtract_if_enough(self, amount: S::Value) -> Result<bool, Abort>
-    where
-        S::Value: Addend,
-    {
-        // SAFETY: as in `read`.
-        unsafe { self.segment.subtract_if_enough(self.tx, self.object, amount) }
-    }
-
-    /// Reads the value when the transaction commits. The result may be an input of operations deferred later.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn defer_read<R: 'static>(
-        self,
-        look: impl FnOnce(&S::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: as in `read`.
-        unsafe { self.segment.defer_read(self.tx, self.object, (), |value, ()| look(value)) }
-    }
-
-    /// Changes the value when the transaction commits. The inputs may become known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn defer_update<I: Input, R: 'static>(
-        self,
-        inputs: I,
-        change: impl FnOnce(&mut S::Value, I::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: as in `read`.
-        unsafe { self.segment.defer_update(self.tx, self.object, inputs, change) }
-    }
-
-    /// Replaces the value when the transaction commits. The new value may become known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn defer_write(self, value: impl Input<Value = S::Value>) -> Result<(), Abort> {
-        // SAFETY: as in `read`.
-        unsafe { self.segment.defer_write(self.tx, self.object, value) }
     }
 }
 

@@ -165,7 +165,7 @@
 //! groups can be added at any time; an array can become longer. What the program does not make is kept, unread.
 //!
 //! `TableBuilder::create` makes a table, or finds the rows of one that an earlier run has made; a second one of the same name in one run is
-//! `Misuse::NameTaken`. `create_or_open` is for places of a program that do not know which of them comes first.
+//! `TableMisuse::NameTaken`. `create_or_open` is for places of a program that do not know which of them comes first.
 //!
 //! `Database::drop_table` drops a table, durable or not: a crash leaves it whole or gone, its name is free, and handles that are left get
 //! `Misuse::Dropped`. `Database::drop_recovered` drops a table or an object that the program does not make any more.

@@ -21,7 +21,7 @@
 //! | [`Error::Panicked`] | a deferred operation panicked, or the condition of a constraint, or an earlier statement of the session | no |
 //! | [`Error::Cancelled`] | a session was cancelled, or idled for longer than its limit | if it idled |
 //! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
-//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction (of whatever database), an object of another database, an index out of bounds, an error caught without a savepoint, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
+//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction (of whatever database), an object of another database, an index out of bounds, an error caught without a savepoint, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction; what tables refuse is a [`TableMisuse`], which [`Misuse::downcast_ref`] finds | no |
 //!
 //! A body may end with an error of any type: `?` passes it up, everything is rolled back, and the error comes back inside
 //! [`Error::Rollback`], with its whole chain of sources. [`ensure`](Transaction::ensure) does so unless a condition holds. For

@@ -198,7 +198,7 @@
 //! ```
 //!
 //! A table declared [immutable](TableBuilder::immutable) is loaded once and then read without any tracking. A transaction
-//! that tries to change it ends with [`Misuse::ImmutableTable`].
+//! that tries to change it ends with [`TableMisuse::ImmutableTable`].
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -6,7 +6,7 @@ use hotrow::durable::Mode;
 use hotrow::durable::storage::{Fault, Faulty};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Direction, Error, Misuse, Occ, Table, Value};
+use hotrow::{Database, Direction, Error, Misuse, Occ, Table, TableMisuse, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,10 +182,16 @@ fn the_name_of_a_durable_table_is_free_for_one_of_another_type_before_and_after_
     db.transact(|tx| rows.insert(tx, "one".into(), "1".into())).unwrap();
     drop((rows, db));
     let db = opened(storage.clone());
-    assert!(matches!(db.drop_recovered("nothing"), Err(Misuse::NoSuchName { .. })));
+    assert!(
+        db.drop_recovered("nothing")
+            .is_err_and(|refused| matches!(refused.downcast_ref(), Some(TableMisuse::NoSuchName { .. })))
+    );
     let rows = db.table::<String, String>("rows").create().unwrap();
     assert_eq!(db.transact(|tx| rows.get(tx, "one")), Ok(Some("1".into())));
-    assert!(matches!(db.drop_recovered("rows"), Err(Misuse::NameTaken { .. })));
+    assert!(
+        db.drop_recovered("rows")
+            .is_err_and(|refused| matches!(refused.downcast_ref(), Some(TableMisuse::NameTaken { .. })))
+    );
     drop((rows, db));
     let db = opened(storage.clone());
     db.drop_recovered("rows").unwrap();

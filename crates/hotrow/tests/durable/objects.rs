@@ -5,7 +5,7 @@ use crate::support::{choose, for_each_protocol};
 use hotrow::durable::Mode;
 use hotrow::durable::storage::Faulty;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
-use hotrow::{Column, Database, Error, Misuse, Occ, Overflow};
+use hotrow::{Column, Database, Error, Occ, Overflow, TableMisuse};
 use std::sync::Arc;
 
 fn reopened(storage: &Arc<Faulty>) -> Database<Occ> {
@@ -50,7 +50,10 @@ fn an_array_may_become_longer_and_never_shorter() {
         let all = db.transact(|tx| (0..length).map(|at| array.get(tx, at)).collect::<Result<Vec<_>, _>>());
         let expected = [&[0, 1][..], &[0, 1, 20, 30, 40], &[0, 1, 20, 30, 40]][factor.ilog10() as usize];
         assert_eq!(all.unwrap(), expected);
-        assert!(matches!(db.durable_array("array", 9, |_| 0u64), Err(Misuse::OtherTypes { .. })));
+        assert!(
+            db.durable_array("array", 9, |_| 0u64)
+                .is_err_and(|refused| matches!(refused.downcast_ref(), Some(TableMisuse::OtherTypes { .. })))
+        );
     }
     let db = reopened(&storage);
     let refused = db.durable_array("array", 4, |_| 0u64).unwrap_err();
@@ -88,15 +91,15 @@ fn objects_of_other_kinds_and_types_are_refused() {
         ];
         for refused in refused {
             let is_refused = match again {
-                false => matches!(refused, Misuse::OtherTypes { .. }),
-                true => matches!(refused, Misuse::OtherSchema { .. }),
+                false => matches!(refused.downcast_ref(), Some(TableMisuse::OtherTypes { .. })),
+                true => matches!(refused.downcast_ref(), Some(TableMisuse::OtherSchema { .. })),
             };
             assert!(is_refused, "{refused}, again: {again}");
         }
     };
     refuse(&db, false);
     let taken = db.table::<u64, u64>("box").create().unwrap_err();
-    assert!(matches!(taken, Misuse::NameTaken { .. }), "{taken}");
+    assert!(matches!(taken.downcast_ref(), Some(TableMisuse::NameTaken { .. })), "{taken}");
     drop(db);
     let db = reopened(&storage);
     refuse(&db, true);

@@ -5,8 +5,8 @@ use crate::support;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol, steps, whatever_time_it_takes};
 use hotrow::operations::Constant;
 use hotrow::{
-    Abort, Counter, Database, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction,
-    Value,
+    Abort, Counter, Database, Direction, Engine, Error, Protocol, SecondaryIndex, Table, TableMisuse,
+    Transaction, Value,
 };
 use std::ops::ControlFlow;
 
@@ -419,7 +419,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
             });
             assert_eq!(
                 result,
-                Err(Error::Misuse(Misuse::ImmutableTable { table: "people.by_age".to_owned() }))
+                Err(Error::Misuse(TableMisuse::ImmutableTable { table: "people.by_age".to_owned() }.into()))
             );
         }
         let keys = |tx: &mut Transaction<'_, P>| {

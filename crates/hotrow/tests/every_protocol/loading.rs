@@ -4,7 +4,7 @@ use crate::support::{
     self, for_each_concurrent_protocol, for_each_protocol, on_threads, panic_of, whatever_time_it_takes,
 };
 use hotrow::sync::thread;
-use hotrow::{Database, Direction, Error, LoadError, Misuse, Snapshot};
+use hotrow::{Database, Direction, Error, LoadError, Misuse, Snapshot, TableMisuse};
 
 #[test]
 fn a_table_is_seen_when_its_loading_is_finished() {
@@ -16,8 +16,11 @@ fn a_table_is_seen_when_its_loading_is_finished() {
             let by_row = builder.unique("by_row", |_, row| *row);
             let loading = builder.load().unwrap();
             let taken = db.table::<u64, u64>("rows").create().unwrap_err();
-            assert_eq!(taken, Misuse::NameTaken { name: "rows".into() });
-            assert!(matches!(db.table::<u64, u64>("rows").open(), Err(Misuse::NoSuchName { .. })));
+            assert_eq!(taken, TableMisuse::NameTaken { name: "rows".into() }.into());
+            assert!(db.table::<u64, u64>("rows").open().is_err_and(|refused| matches!(
+                refused.downcast_ref(),
+                Some(TableMisuse::NoSuchName { .. })
+            )));
             assert_eq!((db.names(), loading.name(), loading.is_new()), (vec![], "rows", true));
             thread::scope(|scope| {
                 for part in 0..3 {

@@ -2,7 +2,9 @@
 
 use crate::support;
 use crate::support::for_each_protocol;
-use hotrow::{Abort, Database, Direction, Engine, Error, Misuse, Protocol, Table, Transaction, Value};
+use hotrow::{
+    Abort, Database, Direction, Engine, Error, Misuse, Protocol, Table, TableMisuse, Transaction, Value,
+};
 use std::ops::{Bound, ControlFlow};
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -352,7 +354,7 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
         for builder in immutable {
             let table = support::loaded(builder, (0..100).map(|key| (key, format!("price {key}"))));
             assert!(table.is_immutable());
-            let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
+            let refused = || Error::Misuse(TableMisuse::ImmutableTable { table: "prices".to_owned() }.into());
             assert_eq!(table.bulk_insert([(200, String::new())]), Err(refused()));
             assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
             assert_eq!(engine.transact(|tx| table.upsert(tx, 1, String::new())), Err(refused()));

@@ -3,6 +3,7 @@
 use super::clock_block::ClockBlock;
 use super::order::Planned;
 use super::progress::{RANK_MAX, WorkerProgress};
+use super::stage::Stage;
 use super::ticket_lock::{Ticket, TicketLock};
 use super::{Drp, DrpLocal};
 use crate::host::Host;
@@ -77,14 +78,14 @@ impl Drp {
         below: Option<u64>,
     ) -> Result<(), ConflictCause> {
         label("line up");
-        let goes_on = H::local(&attempt.local).has_begun;
+        let goes_on = H::local(&attempt.local).stage.has_begun();
         if goes_on {
             Self::sort_plan(attempt);
         } else {
-            H::local_mut(&mut attempt.local).is_at_commit = true;
+            H::local_mut(&mut attempt.local).stage = Stage::BodyEnded;
             Self::look_before(attempt)?;
             Self::plan(attempt);
-            H::local_mut(&mut attempt.local).has_begun = true;
+            H::local_mut(&mut attempt.local).stage = Stage::InLine;
         }
         self.join_planned(attempt, goes_on, below)
     }
@@ -156,7 +157,7 @@ impl Drp {
         let Attempt { items, local, .. } = attempt;
         let local = H::local_mut(local);
         local.forget_lines();
-        local.has_begun = true;
+        local.stage = Stage::InLine;
         self.progress.begin(worker, Some(0));
         // Those first whose line is to be left last: lines are left in the reverse of this order.
         for is_left_late in [true, false] {
@@ -184,8 +185,8 @@ impl Drp {
         let Attempt { items, local, .. } = &*attempt;
         let local = H::local(local);
         let rank = rank_of(items.get(id));
-        let goes_on = local.reads_in_line;
-        let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
+        let goes_on = local.stage == Stage::ReadsInLine;
+        let is_in_body = local.stage.has_begun() == goes_on && local.plan.is_empty();
         let ranks_highest =
             !goes_on || local.tickets.last().is_some_and(|held| rank_of(items.get(held.item)) < rank);
         // A session may idle between two reads, and others would wait behind it.
@@ -207,8 +208,7 @@ impl Drp {
             self.progress.of(worker)
         } else {
             Self::plan(attempt);
-            H::local_mut(&mut attempt.local).has_begun = true;
-            H::local_mut(&mut attempt.local).reads_in_line = true;
+            H::local_mut(&mut attempt.local).stage = Stage::ReadsInLine;
             self.progress.begin(worker, Some(rank))
         };
         if !H::local(&attempt.local).behind.is_empty() || !H::local(&attempt.local).behind_readers.is_empty()
@@ -364,7 +364,8 @@ impl Drp {
     pub(super) fn finish_in_order<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         self.wait_for_predecessors(attempt);
         attempt.draw_stamp();
-        H::local_mut(&mut attempt.local).has_finished = true;
+        let stage = &mut H::local_mut(&mut attempt.local).stage;
+        *stage = stage.finished();
         self.progress.finish(attempt.worker().number());
     }
 
@@ -462,7 +463,7 @@ impl Drp {
         let item = attempt.items.get(attempt.items.at(read.segment().address())?);
         let ticket = (H::mark(item.mark).ticket as usize)
             .checked_sub(1)
-            .filter(|_| H::local(&attempt.local).has_begun)?;
+            .filter(|_| H::local(&attempt.local).stage.has_begun())?;
         Some(TicketLock::version_at(H::local(&attempt.local).tickets[ticket].ticket))
     }
 
@@ -477,7 +478,7 @@ impl Drp {
         attempt: &Attempt<H>,
         count: usize,
     ) -> Result<(), ConflictCause> {
-        let has_begun = H::local(&attempt.local).has_begun;
+        let has_begun = H::local(&attempt.local).stage.has_begun();
         for (id, item) in attempt.items.first_entries(count) {
             if !item.is(Flags::READ) {
                 continue;

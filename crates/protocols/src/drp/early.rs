@@ -40,27 +40,35 @@
 //! line that it joins alone adds nobody before it. A scout holds no place but the one in which it waits. A transaction that
 //! waits for another one in its own body, however, may wait for one that is behind it in a line.
 
+use super::Drp;
 use super::commit::{HeldTicket, rank_of};
 use super::order::Planned;
+use super::stage::Stage;
 use super::ticket_lock::TicketLock;
-use super::{Drp, DrpLocal};
 use crate::host::Host;
 use hotrow_core::{Access, Attempt, ConflictCause, ConflictTarget, Flags, Item, ItemId, Reason};
 use hotrow_sync::thread::label;
 
-/// The facts that an attempt must know in order to be tamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taming {
-    /// True if it is going to insert rows.
-    inserts: bool,
+/// The taming of a transaction's next attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Taming {
+    /// It is not tamed.
+    #[default]
+    Not,
+    /// It can be tamed.
+    Next {
+        /// True if it is going to insert rows.
+        inserts: bool,
+    },
+    /// No further one is tamed: one that was has lost.
+    Never,
 }
 
 impl Drp {
     /// True if an attempt that meets a writer in the line of `id` may go on as a scout.
     fn may_scout<H: Host<Self>>(&self, attempt: &Attempt<H>, id: ItemId) -> bool {
-        let DrpLocal { has_begun, .. } = *H::local(&attempt.local);
         self.options.early
-            && !has_begun
+            && !H::local(&attempt.local).stage.has_begun()
             // It sees states of different moments.
             && !self.options.opaque
             && !attempt.is_last()
@@ -120,22 +128,23 @@ impl Drp {
             let (rank, writes) = (rank_of(items.get(*id)), *access == Access::Write);
             local.plan.add(Planned { rank, item: *id, writes });
         }
-        local.has_begun = true;
-        local.is_early = true;
+        local.stage = Stage::Early;
         local.calm.meet();
         Self::sort_plan(attempt);
         let joined = self.join_planned(attempt, false, None);
         debug_assert!(joined.is_ok(), "nothing was read before");
         H::local_mut(&mut attempt.local).plan.clear();
-        match H::local_mut(&mut attempt.local).taming.take() {
-            Some(taming) => self.tame(attempt, taming),
-            None => self.let_all_pass(attempt),
+        let taming = &mut H::local_mut(&mut attempt.local).taming;
+        if let Taming::Next { inserts } = *taming {
+            *taming = Taming::Not;
+            self.tame(attempt, inserts);
+        } else {
+            self.let_all_pass(attempt);
         }
     }
 
     /// Finishes an attempt before its body runs.
-    fn tame<H: Host<Self>>(&self, attempt: &mut Attempt<H>, Taming { inserts }: Taming) {
-        H::local_mut(&mut attempt.local).is_tamed = true;
+    fn tame<H: Host<Self>>(&self, attempt: &mut Attempt<H>, inserts: bool) {
         if inserts && !self.options.two_phase {
             // Before it finishes, as in `finish_tame`.
             self.wait_for_predecessors(attempt);
@@ -143,6 +152,7 @@ impl Drp {
             self.progress.toggle_restructuring(attempt.worker().number());
         }
         self.finish_in_order(attempt);
+        H::local_mut(&mut attempt.local).stage = Stage::Tamed;
     }
 
     /// Waits for the turn at a segment that the body reads.
@@ -158,7 +168,7 @@ impl Drp {
             return Err(ConflictCause::item(Reason::ReadLocked, id));
         }
         self.take_turn(attempt, id, true);
-        H::local_mut(&mut attempt.local).has_read |= !H::local(&attempt.local).is_tamed;
+        H::local_mut(&mut attempt.local).has_read |= H::local(&attempt.local).stage != Stage::Tamed;
         Ok(())
     }
 
@@ -172,7 +182,7 @@ impl Drp {
         let item = items.get(id);
         let may = match (H::mark(item.mark).ticket as usize).checked_sub(1) {
             Some(held) => local.tickets[held].writes,
-            None => !local.is_tamed || item.is(Flags::INSERTED),
+            None => local.stage != Stage::Tamed || item.is(Flags::INSERTED),
         };
         if may {
             return Ok(());
@@ -185,7 +195,7 @@ impl Drp {
     /// A tamed attempt must have none.
     pub(super) fn join_rest<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let worker = attempt.worker().number();
-        if H::local(&attempt.local).is_tamed
+        if H::local(&attempt.local).stage == Stage::Tamed
             && (attempt.has_hooks()
                 || attempt.will_remove()
                 || attempt.may_insert()
@@ -210,7 +220,11 @@ impl Drp {
                 }
                 continue;
             }
-            let ticket = if local.is_tamed { None } else { H::header(item.header()).try_join_alone(worker) };
+            let ticket = if local.stage == Stage::Tamed {
+                None
+            } else {
+                H::header(item.header()).try_join_alone(worker)
+            };
             let Some(ticket) = ticket else {
                 return Err(ConflictCause::item(Reason::WriteLocked, id));
             };
@@ -234,9 +248,8 @@ impl Drp {
         keep: &mut dyn FnMut(&Item<H>, Access),
     ) {
         let local = H::local_mut(&mut attempt.local);
-        let was_tamed = local.is_tamed || local.cannot_be_tamed;
-        local.cannot_be_tamed = was_tamed;
-        local.taming = None;
+        let was_tamed = local.stage == Stage::Tamed || local.taming == Taming::Never;
+        local.taming = if was_tamed { Taming::Never } else { Taming::Not };
         let local = H::local(&attempt.local);
         // One that had to touch more than it had said runs at once the next time, and touches what it needs. It knows too little
         // of that now to line up for it.
@@ -245,9 +258,9 @@ impl Drp {
         // A transaction that ran at once because it was calm may be tame, and one that is tame has places of its own.
         let is_wild = Self::is_wild(attempt) || lost.reason == Reason::ReadLocked;
         // The body has been executed to its end, as far as is known.
-        let is_whole = attempt.is_end_of_scout(lost) || local.is_at_commit && !local.is_early;
+        let is_whole = attempt.is_end_of_scout(lost) || local.stage.is_after_body();
         // An attempt that ends in its body, and could not become a scout, has seen too little.
-        let is_enough = is_whole || local.is_early || self.options.opaque;
+        let is_enough = is_whole || local.stage.is_early() || self.options.opaque;
         if !self.options.early
             || !is_conflict_over_values
             || local.calm.is_at_once()
@@ -279,7 +292,8 @@ impl Drp {
             {
                 continue;
             }
-            let held = (H::mark(item.mark).ticket as usize).checked_sub(1).filter(|_| local.has_begun);
+            let held =
+                (H::mark(item.mark).ticket as usize).checked_sub(1).filter(|_| local.stage.has_begun());
             let held_to_write =
                 held.is_some_and(|held| local.tickets[held].writes) && !self.options.exclusive;
             let wanted =
@@ -297,7 +311,8 @@ impl Drp {
                 keep(item, Access::Read);
             }
         }
-        H::local_mut(&mut attempt.local).taming =
-            can_be_tamed.then_some(Taming { inserts: attempt.may_insert() });
+        if can_be_tamed {
+            H::local_mut(&mut attempt.local).taming = Taming::Next { inserts: attempt.may_insert() };
+        }
     }
 }

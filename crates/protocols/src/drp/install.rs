@@ -109,11 +109,11 @@ impl Drp {
     /// recorded operations are nullified (drp §5.2).
     pub(super) fn leave_all<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         Self::leave_inserted(attempt);
-        if !H::local(&attempt.local).has_begun {
+        if !H::local(&attempt.local).stage.has_begun() {
             return;
         }
         self.end_restructuring(attempt);
-        if !H::local(&attempt.local).has_finished {
+        if !H::local(&attempt.local).stage.has_finished() {
             // Attempts behind this one must not overtake those before it.
             self.finish_in_order(attempt);
         }

@@ -87,6 +87,7 @@ mod install;
 mod options;
 mod order;
 pub(crate) mod progress;
+mod stage;
 mod ticket_lock;
 
 use crate::host::{Algorithm, Host};
@@ -106,6 +107,7 @@ use hotrow_sync::atomic::{AtomicU64, Ordering};
 use options::DrpOptions;
 use order::{Plan, Planned};
 use progress::{Predecessor, Progress, RANK_MAX};
+use stage::Stage;
 use ticket_lock::TicketLock;
 
 /// Deferred runtime pipelining (drp §4–6), and its baseline without a pipeline.
@@ -140,22 +142,11 @@ pub struct DrpLocal {
     behind_readers: Vec<u32>,
     /// True if any segment was read without being in line.
     has_read: bool,
-    has_begun: bool,
-    has_finished: bool,
-    /// True if its body has joined the line of a segment that it only reads.
-    reads_in_line: bool,
-    /// True if its body has run to its end.
-    is_at_commit: bool,
+    stage: Stage,
     /// The rank from which on intentions have no turns yet, if it lines up in stages although it has early places.
     turns_below: Option<u64>,
-    /// True if it joined the lines of a footprint before its body ran.
-    is_early: bool,
-    /// True if it has also finished before its body ran.
-    is_tamed: bool,
-    /// Taming of the next attempt, if that is possible.
-    taming: Option<Taming>,
-    /// True if an attempt of the transaction that was tamed has lost.
-    cannot_be_tamed: bool,
+    /// The taming of the transaction's next attempt.
+    taming: Taming,
     /// Segments of which a read has met a writer in line; true if they were read in order to be written.
     wanted: Vec<(ItemId, bool)>,
     /// True if the attempt has published that it is going to change an index.
@@ -239,9 +230,9 @@ impl Drp {
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, id, load);
         }
-        let DrpLocal { has_begun, has_finished, is_early, .. } = *H::local(&attempt.local);
-        if has_begun && (H::mark(item.mark).ticket != 0 || has_finished) {
-            if is_early {
+        let stage = H::local(&attempt.local).stage;
+        if stage.has_begun() && (H::mark(item.mark).ticket != 0 || stage.has_finished()) {
+            if stage.is_early() {
                 self.take_early_turn(attempt, id, writes)?;
                 return self.load_at_turn(attempt, id, load);
             }
@@ -369,16 +360,13 @@ unsafe impl Algorithm for Drp {
         let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
         let is_first = attempt.number() == 0;
         let local = H::local_mut(&mut attempt.local);
-        local.cannot_be_tamed &= !is_first;
+        if is_first {
+            local.taming = Taming::Not;
+        }
         local.plan.clear();
         local.has_read = false;
-        local.has_begun = false;
-        local.has_finished = false;
-        local.reads_in_line = false;
-        local.is_at_commit = false;
+        local.stage = Stage::Body;
         local.turns_below = None;
-        local.is_early = false;
-        local.is_tamed = false;
         local.wanted.clear();
         local.is_restructuring = false;
         if self.options.opaque {
@@ -415,11 +403,11 @@ unsafe impl Algorithm for Drp {
     #[inline]
     fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
-        let DrpLocal { has_begun, is_early, .. } = *H::local(&attempt.local);
-        if is_early {
+        let stage = H::local(&attempt.local).stage;
+        if stage.is_early() {
             return Self::may_write_early(attempt, id);
         }
-        if has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
+        if stage.has_begun() && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
@@ -438,8 +426,9 @@ unsafe impl Algorithm for Drp {
                 return self.load_at_turn(attempt, id, load);
             }
             let keeps_reads = attempt.keeps_reads();
-            let waits = H::mark(item.mark).ticket != 0 || H::local(&attempt.local).is_tamed && keeps_reads;
-            if H::local(&attempt.local).is_early && waits {
+            let stage = H::local(&attempt.local).stage;
+            let waits = H::mark(item.mark).ticket != 0 || stage == Stage::Tamed && keeps_reads;
+            if stage.is_early() && waits {
                 self.take_early_turn(attempt, id, false)?;
                 continue;
             }
@@ -465,7 +454,7 @@ unsafe impl Algorithm for Drp {
         attempt: &mut Attempt<H>,
         object: Option<&ObjectMeta>,
     ) -> Result<(), ConflictCause> {
-        if H::local(&attempt.local).has_finished && attempt.has_structures() {
+        if H::local(&attempt.local).stage.has_finished() && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
         if self.may_have_changed(attempt) && self.removals.any_after(H::local(&attempt.local).clock, object) {
@@ -475,7 +464,7 @@ unsafe impl Algorithm for Drp {
     }
 
     fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
-        if !H::local(&attempt.local).has_begun {
+        if !H::local(&attempt.local).stage.has_begun() {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
             }
@@ -484,10 +473,10 @@ unsafe impl Algorithm for Drp {
             } else {
                 self.join_all(attempt, None)?;
             }
-        } else if H::local(&attempt.local).is_early {
+        } else if H::local(&attempt.local).stage.is_early() {
             self.join_rest(attempt)?;
         }
-        if !H::local(&attempt.local).has_finished {
+        if !H::local(&attempt.local).stage.has_finished() {
             self.certify(attempt)?;
             self.finish_in_order(attempt);
         } else if Self::is_wild(attempt) {
@@ -501,15 +490,15 @@ unsafe impl Algorithm for Drp {
     fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
         H::local_mut(&mut prepared.attempt().local).calm.end();
         // An attempt that only reads may have joined no line.
-        if H::local(&prepared.attempt().local).has_begun {
+        if H::local(&prepared.attempt().local).stage.has_begun() {
             self.install(prepared);
         }
     }
 
     fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
-        let DrpLocal { has_begun, has_finished, .. } = *H::local(&attempt.local);
-        match (has_finished, Self::is_wild(attempt)) {
-            (false, _) if has_begun => self.certify(attempt)?,
+        let stage = H::local(&attempt.local).stage;
+        match (stage.has_finished(), Self::is_wild(attempt)) {
+            (false, _) if stage.has_begun() => self.certify(attempt)?,
             (false, _) => self.check_all(attempt)?,
             (true, false) => {}
             (true, true) => return Err(Self::undeclared(attempt)),
@@ -553,7 +542,7 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
     fn deferred(&self, attempt: &mut Attempt<H>, id: ItemId, rank: u64) {
         let item = attempt.items.get(id);
         // A segment with a pending write was planned when the attempt began to line up.
-        let is_planned = H::local(&attempt.local).has_begun && item.is(Flags::WRITE);
+        let is_planned = H::local(&attempt.local).stage.has_begun() && item.is(Flags::WRITE);
         if !item.is(Flags::INSERTED) && !is_planned {
             H::local_mut(&mut attempt.local).plan.add(Planned {
                 rank: rank.min(RANK_MAX),
@@ -564,20 +553,20 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
     }
 
     fn line_up(&self, attempt: &mut Attempt<H>, below: Option<u64>) -> Result<(), ConflictCause> {
-        if H::local(&attempt.local).reads_in_line
+        if H::local(&attempt.local).stage == Stage::ReadsInLine
             && let Some(held) = H::local(&attempt.local).tickets.last()
         {
             // Deferred operations may rank lower.
             return Err(ConflictCause::item(Reason::Undeclared, held.item));
         }
-        if H::local(&attempt.local).is_early {
+        if H::local(&attempt.local).stage.is_early() {
             // As where no line of these ranks is joined yet: the operations of this stage come before others on their segments.
             H::local_mut(&mut attempt.local).turns_below = below;
             self.join_rest(attempt)?;
         } else {
             self.join_all(attempt, below)?;
         }
-        if below.is_some() || H::local(&attempt.local).is_tamed {
+        if below.is_some() || H::local(&attempt.local).stage == Stage::Tamed {
             // The attempt calls again when it knows more, or has finished before its body ran.
         } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
@@ -608,7 +597,7 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
         // An opaque attempt would have to look for others' pending insertions at each read, not only at the end. So
         // with opacity no attempt leaves a line early.
         let DrpOptions { two_phase, opaque, .. } = self.options;
-        let may_leave = H::local(&attempt.local).has_finished && !two_phase && !opaque;
+        let may_leave = H::local(&attempt.local).stage.has_finished() && !two_phase && !opaque;
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }

@@ -3,6 +3,7 @@
 use super::error::OpenError;
 use super::storage::Faulty;
 use crate::database::Database;
+use crate::misuse::TableMisuse;
 use hotrow_core::{Misuse, Value};
 use hotrow_log::{Epochs, Log, Options, Stamp, entry};
 use hotrow_protocols::Occ;
@@ -49,7 +50,7 @@ fn make(db: &Database<Occ>) -> usize {
     let boxed = db.durable_box("box", vec![1u8, 2]).map(drop);
     let is_read = |result: &Result<(), Misuse>| match result {
         Ok(()) => true,
-        Err(Misuse::Malformed { .. }) => false,
+        Err(misuse) if matches!(misuse.downcast_ref(), Some(TableMisuse::Malformed { .. })) => false,
         Err(other) => panic!("{other}"),
     };
     [words, pairs, boxed].iter().filter(|made| is_read(made)).count()

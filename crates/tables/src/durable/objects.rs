@@ -8,6 +8,7 @@ use super::table::fits;
 use crate::catalog::Part;
 use crate::database::Database;
 use crate::loading::ReservedNames;
+use crate::misuse::TableMisuse;
 use hotrow_core::{
     Abort, Engine, LogSegment, Misuse, Protocol, Snapshot, SnapshotReader, Transaction, Value,
 };
@@ -125,8 +126,8 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoDirectory`] if the database lives in memory; [`Misuse::OtherTypes`] if the name has a table, or an object of another kind or
-    /// type of value, in this run, [`Misuse::OtherSchema`] if it had one in an earlier one; [`Misuse::Malformed`] if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
+    /// [`TableMisuse::NoDirectory`](crate::TableMisuse::NoDirectory) if the database lives in memory; [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if the name has a table, or an object of another kind or
+    /// type of value, in this run, [`TableMisuse::OtherSchema`](crate::TableMisuse::OtherSchema) if it had one in an earlier one; [`TableMisuse::Malformed`](crate::TableMisuse::Malformed) if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
     /// value cannot be written.
     pub fn durable_box<T: Value + Stored>(&self, name: &str, value: T) -> Result<Arc<TBox<T, P>>, Misuse> {
         self.durable_object(name, codec(), vec![value])
@@ -146,7 +147,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// As [`durable_box`](Self::durable_box); [`Misuse::OtherTypes`] if the recovered array is longer, or if this run has made one of
+    /// As [`durable_box`](Self::durable_box); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if the recovered array is longer, or if this run has made one of
     /// another length.
     pub fn durable_array<T: Value + Stored>(
         &self,
@@ -164,11 +165,11 @@ impl<P: Protocol> Database<P> {
         values: Vec<O::Value>,
     ) -> Result<Arc<O>, Misuse> {
         let length = values.len();
-        let durable = self.durable().ok_or_else(|| Misuse::NoDirectory { name: name.to_owned() })?;
+        let durable = self.durable().ok_or_else(|| TableMisuse::NoDirectory { name: name.to_owned() })?;
         // An object that two threads make at once is made once.
         let _one_at_a_time = lock(&durable.objects);
         match self.catalog().find::<Arc<O>>(name) {
-            Err(Misuse::NoSuchName { .. }) => {}
+            Err(TableMisuse::NoSuchName { .. }) => {}
             found => return of_length(name, found?.clone(), length),
         }
         let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
@@ -187,7 +188,7 @@ impl<P: Protocol> Database<P> {
     ) -> Result<Arc<O>, Misuse> {
         let registered = durable.register(name, codec.shape(O::KIND), &[])?;
         let (structure, is_rewritten) = (registered.structure, registered.is_rewritten());
-        let malformed = |reason| Misuse::Malformed { table: name.to_owned(), reason };
+        let malformed = |reason| TableMisuse::Malformed { table: name.to_owned(), reason };
         let recovered = registered.recovered.as_deref();
         let before = recovered.map_or(Ok(Vec::new()), |rows| values_of(rows, codec, &registered.found));
         let before = before.map_err(malformed)?;
@@ -266,7 +267,8 @@ fn of_length<P: Protocol, O: Named<P>>(name: &str, object: Arc<O>, length: usize
 
 fn other_length(name: &str, made: usize, wanted: usize) -> Misuse {
     let elements = |count| format!("{count} elements");
-    Misuse::OtherTypes { name: name.to_owned(), made_as: elements(made), wanted: elements(wanted) }
+    TableMisuse::OtherTypes { name: name.to_owned(), made_as: elements(made), wanted: elements(wanted) }
+        .into()
 }
 
 /// The values of an object, for checkpoints.

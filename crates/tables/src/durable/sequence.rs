@@ -7,6 +7,7 @@ use super::state::{Durable, RecoveredRows};
 use crate::catalog::Part;
 use crate::database::Database;
 use crate::loading::ReservedNames;
+use crate::misuse::TableMisuse;
 use hotrow_core::{Misuse, Protocol, Snapshot, SnapshotReader};
 use hotrow_log::entry;
 use hotrow_objects::Sequence;
@@ -28,11 +29,11 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     pub fn durable_sequence(&self, name: &str, first: u64) -> Result<Arc<Sequence>, Misuse> {
-        let durable = self.durable().ok_or_else(|| Misuse::NoDirectory { name: name.to_owned() })?;
+        let durable = self.durable().ok_or_else(|| TableMisuse::NoDirectory { name: name.to_owned() })?;
         let _one_at_a_time = lock(&durable.objects);
         match self.catalog().find::<Arc<Sequence>>(name) {
-            Err(Misuse::NoSuchName { .. }) => {}
-            found => return found.cloned(),
+            Err(TableMisuse::NoSuchName { .. }) => {}
+            found => return Ok(found?.clone()),
         }
         let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
         let sequence = self.sequence_with_log(durable, name, first)?;
@@ -50,7 +51,8 @@ impl<P: Protocol> Database<P> {
         let registered = durable.register(name, codec.shape(KIND), &[])?;
         let structure = registered.structure;
         let reserved = registered.recovered.as_deref().map_or(Ok(None), |rows| reserved_in(rows, codec));
-        let reserved = reserved.map_err(|reason| Misuse::Malformed { table: name.to_owned(), reason })?;
+        let reserved =
+            reserved.map_err(|reason| TableMisuse::Malformed { table: name.to_owned(), reason })?;
         let mut commits = self.outside_commits().expect("the engine has a log");
         let reserve = move |limit: u64| {
             let mut entries = Vec::new();

@@ -4,6 +4,7 @@ use super::checkpoint::PutRows;
 use super::codec::with_newer;
 use super::error::{CheckpointError, OpenError};
 use super::shape::{Conversion, Converted, Shape};
+use crate::misuse::TableMisuse;
 use hotrow_core::{Misuse, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
 use hotrow_stored::Plan;
@@ -124,7 +125,7 @@ impl<P: Protocol> Durable<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::OtherSchema`], if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
+    /// [`TableMisuse::OtherSchema`](crate::TableMisuse::OtherSchema), if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
     pub(super) fn register(
         &self,
         table: &str,
@@ -156,7 +157,7 @@ impl<P: Protocol> Durable<P> {
                     Some(Way::Migration(number, conversion))
                 });
                 let (name, difference) = (table.to_owned(), difference.to_string());
-                way.ok_or(Misuse::OtherSchema { name, difference })?
+                way.ok_or(TableMisuse::OtherSchema { name, difference })?
             }
         };
         let found = Found::Earlier(Earlier { structure: earlier, way });

@@ -10,6 +10,7 @@ use crate::database::Database;
 use crate::errors::LoadError;
 use crate::key::Key;
 use crate::logging::{FoundTable, MakeDurable, Migration, RowLog};
+use crate::misuse::TableMisuse;
 use crate::record::GroupsOf;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::column_groups::ColumnGroups;
@@ -23,7 +24,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NotStored`] if its keys or rows cannot be stored.
+    /// [`TableMisuse::NotStored`](crate::TableMisuse::NotStored) if its keys or rows cannot be stored.
     pub(crate) fn plan_of(
         database: &Database<P>,
         table: &str,
@@ -32,7 +33,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         if database.durable().is_none() {
             return Ok(None);
         }
-        let missing = |of: &'static str| Misuse::NotStored { name: table.to_owned(), of };
+        let missing = |of: &'static str| TableMisuse::NotStored { name: table.to_owned(), of };
         let key = K::stored().ok_or_else(|| missing(type_name::<K>()))?;
         let row = R::stored().ok_or_else(|| missing(type_name::<R>()))?;
         Ok(Some(Box::new(Plan::<K, R, P> { codec: Codec::new(key, row), migrations, begun: None })))
@@ -162,7 +163,7 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
     ) -> Result<(), Misuse> {
         let Some(Begun { log, registered, .. }) = &self.begun else { return Ok(()) };
         let Some(rows) = &registered.recovered else { return Ok(()) };
-        let malformed = |reason| Misuse::Malformed { table: table.to_owned(), reason };
+        let malformed = |reason| TableMisuse::Malformed { table: table.to_owned(), reason };
         let read = |key: &[u8], row: &[u8]| match &registered.found {
             Found::New | Found::Same(_) => log.read(key, row),
             Found::Earlier(Earlier { way: Way::Conversion(conversion), .. }) => {
@@ -177,7 +178,7 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
             log.any_row.get_or_init(|| row.clone());
             insert(key, row).map_err(|refused| refused.to_string())
         };
-        rows.for_each_on_threads(&insert).map_err(malformed)
+        Ok(rows.for_each_on_threads(&insert).map_err(malformed)?)
     }
 
     fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use crate::catalog::{Part, PartId};
 use crate::database::Database;
 use crate::index::Direction;
 use crate::loading::ReservedNames;
+use crate::misuse::TableMisuse;
 use crate::table as typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
@@ -306,7 +307,7 @@ impl<P: Protocol> Backend for Database<P> {
     fn open(&self, name: String) -> Result<Table, Misuse> {
         match self.table::<WordKey, Row>(name.as_str()).open() {
             Ok(table) => Ok(Table { part: table.reference().part, keys: KeyKind::Word }),
-            Err(Misuse::OtherTypes { .. }) => {
+            Err(misuse) if matches!(misuse.downcast_ref(), Some(TableMisuse::OtherTypes { .. })) => {
                 let table = self.table::<BytesKey, Row>(name).open()?;
                 Ok(Table { part: table.reference().part, keys: KeyKind::Bytes })
             }

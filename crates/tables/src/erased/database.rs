@@ -115,7 +115,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if the database has a table, index or array of this name.
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if the database has a table, index or array of this name.
     pub fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse> {
         self.backend.create_array(name, length)
     }
@@ -124,7 +124,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`] if it is a table.
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if it is a table.
     pub fn open_array(&self, name: &str) -> Result<Array, Misuse> {
         self.backend.open_array(name)
     }

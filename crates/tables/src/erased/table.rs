@@ -95,7 +95,7 @@ impl<'d> TableBuilder<'d> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NameTaken`] if the database has a table or index of this name.
+    /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if the database has a table or index of this name.
     pub fn create(self) -> Result<Table, Misuse> {
         self.database.backend().create(self.name, self.properties)
     }
@@ -104,7 +104,7 @@ impl<'d> TableBuilder<'d> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`] if it is a typed table.
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if it is a typed table.
     pub fn open(self) -> Result<Table, Misuse> {
         self.database.backend().open(self.name)
     }

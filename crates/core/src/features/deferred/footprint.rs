@@ -7,7 +7,7 @@
 //! # Scouts
 //!
 //! An attempt that meets another transaction at its first read has a footprint of one segment. So the protocol may let it go on
-//! although it has lost ([`Attempt::become_scout`]). Such a *scout* reads on and records its writes, but it cannot commit, and
+//! although it has lost ([`Attempt::become_scout`]). Such a *scout* reads on and buffers its writes, but it cannot commit, and
 //! its insertions do not enter the index, because they would be in the way of others. At its end it loses over the
 //! conflict that made it a scout.
 //!

@@ -1,18 +1,18 @@
-//! An attempt's intentions: operations that have been recorded and have not run yet.
+//! An attempt's intentions: operations that have been deferred and have not run yet.
 
 use crate::features::operations::Operation;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
 
-/// A recorded operation, and the segment that it works on.
+/// A deferred operation, and the segment that it works on.
 pub(super) struct Intention<P: Protocol> {
     pub(super) operation: Operation<P>,
     /// The segment's item; none for a computation.
     pub(super) item: Option<ItemId>,
-    /// Its place among the attempt's: that of the operation for which it was recorded, or its own.
+    /// Its place among the attempt's: that of the operation for which it was deferred, or its own.
     pub(super) order: u32,
-    /// True if its inputs were known when it was recorded. Most have none.
+    /// True if its inputs were known when it was deferred. Most have none.
     pub(super) was_ready: bool,
     /// The number of the object of which it finds a segment, or makes one, only when it runs ([`order`](super::order));
     /// [`NO_OBJECT`] for others.
@@ -24,7 +24,7 @@ pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// An operation whose segment is known only when others have run.
 pub(super) struct Late<P: Protocol> {
-    /// Finds the segment and records the operation on it.
+    /// Finds the segment and defers the operation to it.
     pub(super) intention: Intention<P>,
     /// The number of the object of which it finds a segment.
     pub(super) object: u32,
@@ -50,7 +50,7 @@ impl<P: Protocol> Copy for Intention<P> {}
 
 /// The intentions of an attempt.
 pub(crate) struct Intentions<P: Protocol> {
-    /// Intentions recorded since all earlier ones ran, in that order. Those recorded late come last until they are [put
+    /// Intentions deferred since all earlier ones ran, in that order. Those deferred late come last until they are [put
     /// in order](Self::put_in_order).
     pub(super) waiting: Vec<Intention<P>>,
     pub(super) is_out_of_order: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Intentions<P: Protocol> {
     pub(super) held_back: Vec<u32>,
     /// Late operations, whose segments are not known yet.
     pub(super) late: Vec<Late<P>>,
-    /// The late operation for which intentions are being recorded; they take its place.
+    /// The late operation for which intentions are being deferred; they take its place.
     pub(super) resolving: Option<Late<P>>,
     /// The objects, by number, to whose indexes a waiting intention may add, or from which it may remove.
     pub(super) restructured: Vec<u32>,
@@ -87,20 +87,20 @@ impl<P: Protocol> Intentions<P> {
         self.late.iter().find(|late| holds(late)).copied()
     }
 
-    /// Sorts the list: an intention that was recorded late has the place of the operation for which it was recorded.
+    /// Sorts the list: an intention that was deferred late has the place of the operation for which it was deferred.
     pub(super) fn put_in_order(&mut self) {
         if std::mem::take(&mut self.is_out_of_order) {
             self.waiting.sort_by_key(|intention| intention.order);
         }
     }
 
-    /// True if any recorded intention may add to an index or remove from it.
+    /// True if any deferred intention may add to an index or remove from it.
     #[inline]
     pub(crate) fn will_restructure(&self) -> bool {
         !self.restructured.is_empty()
     }
 
-    /// True if any recorded intention may remove from an index.
+    /// True if any deferred intention may remove from an index.
     #[inline]
     pub(crate) fn will_remove(&self) -> bool {
         self.removes

@@ -15,7 +15,7 @@ use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
 
-/// The result of an operation that another one has recorded.
+/// The result of an operation that another one has deferred.
 struct Inner<O>(Deferred<Deferred<O>>);
 
 impl<O: Clone + 'static> Input for Inner<O> {
@@ -36,12 +36,12 @@ impl<O: Clone + 'static> Input for Inner<O> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Defers an operation until its inputs are known, and records it then. Records it at once if the protocol defers
+    /// Defers an operation until its inputs are known, and makes its intention then. Makes it at once if the protocol defers
     /// nothing.
     ///
-    /// `record` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
+    /// `make` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
     /// or a higher one. Its inputs must come from operations on segments of lower ranks; otherwise the attempt starts
-    /// over and defers nothing. `record` must not call this again.
+    /// over and defers nothing. `make` must not call this again.
     ///
     /// # Errors
     ///
@@ -51,10 +51,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         meta: &ObjectMeta,
         rank: u64,
         inputs: I,
-        record: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+        make: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        let record = |tx: &mut ObjectAccess<'_, P>, values| {
-            let deferred = record(tx, values)?;
+        let make = |tx: &mut ObjectAccess<'_, P>, values| {
+            let deferred = make(tx, values)?;
             // Otherwise its value would never be known.
             tx.own(deferred)?;
             Ok(deferred)
@@ -63,12 +63,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.is_carrying_out() {
                 return Err(self.start_over(None));
             }
-            let (intention, resolved) = self.intention(None, inputs, record)?;
+            let (intention, resolved) = self.intention(None, inputs, make)?;
             self.attempt.features.intentions.late.push(Late { intention, object: meta.number(), rank });
             self.leave_unsettled(meta);
             resolved
         } else {
-            self.intend(inputs, record)?
+            self.intend(inputs, make)?
         };
         self.intend(Inner(resolved), |_, value| Ok(value))
     }
@@ -173,7 +173,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         Ok(has_run)
     }
 
-    /// True if a segment that is recorded now ranks too low to be queued for in order.
+    /// True if a segment that is deferred now ranks too low to be queued for in order.
     pub(super) fn comes_too_late(&self, rank: u64) -> bool {
         self.attempt.features.intentions.resolving.is_some_and(|late| rank < late.rank)
     }

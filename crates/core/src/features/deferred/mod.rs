@@ -1,7 +1,7 @@
 //! Deferred operations: work on values that are not known yet (drp §5.1).
 //!
 //! A transaction that adds one to a counter need not know the counter now. Under a protocol that [defers](Deferral) it
-//! records the work as an *intention*: a closure, with the segment that it touches and the earlier results that it
+//! keeps the work as an *intention*: a closure, with the segment that it touches and the earlier results that it
 //! needs. The commit first queues for the turns on all these segments (it *lines up*), and runs the intentions
 //! afterwards, when nothing can go wrong any more. The result of an intention is a [`Deferred`](crate::Deferred) value, which may be an
 //! input of other intentions and is read when the transaction has committed.
@@ -12,11 +12,11 @@
 //! # Rules
 //!
 //! - An intention runs at most once in an attempt, after those whose results it needs.
-//! - Operations on one key take effect in the order in which they were recorded, whatever they wait for (`order.rs`).
+//! - Operations on one key take effect in the order in which they were deferred, whatever they wait for (`order.rs`).
 //!   Others run in any order.
-//! - An operation whose segment is found by earlier ones is recorded [late](crate::ObjectAccess::defer_late): the
+//! - An operation whose segment is found by earlier ones is deferred [late](crate::ObjectAccess::defer_late): the
 //!   attempt lines up in stages.
-//! - All operations recorded so far run at once on [`Transaction::force`](crate::Transaction::force), on an operation
+//! - All operations deferred so far run at once on [`Transaction::force`](crate::Transaction::force), on an operation
 //!   that is not deferred on a segment with intentions, and on one that looks at an index that an intention will add
 //!   to. The attempt then depends on its reads: it is *wild* (drp §4).
 //! - An intention that panics ends its transaction with [`Error::Panicked`](crate::Error::Panicked), under every
@@ -26,11 +26,11 @@
 
 mod counters;
 mod footprint;
+mod intending;
 mod intention;
 mod late;
 mod order;
 mod reading;
-mod recording;
 mod running;
 
 pub(crate) use counters::COUNTERS;

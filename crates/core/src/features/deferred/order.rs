@@ -1,16 +1,16 @@
 //! The order of a transaction's own operations on one key.
 //!
 //! An intention runs as soon as it can, so those of one transaction do not run in the order in which they were
-//! recorded. Two on one key do. Let E be the earlier one and F the later one, and neither has run:
+//! deferred. Two on one key do. Let E be the earlier one and F the later one, and neither has run:
 //!
-//! 1. *Both are recorded for the key's segment*, at once or [late](super::late). The segment's item holds F back with
-//!    E. A late operation has the place at which it was recorded, and finds its segment before any queue of its object
+//! 1. *Both are deferred for the key's segment*, at once or [late](super::late). The segment's item holds F back with
+//!    E. A late operation has the place at which it was deferred, and finds its segment before any queue of its object
 //!    is joined: F has no turn before that.
-//! 2. *E finds its segment only when it runs* (an insertion), *F is recorded for the segment or is late.* This does not
-//!    happen: E is going to change the index, so the operation that records F makes E run first
+//! 2. *E finds its segment only when it runs* (an insertion), *F is deferred for the segment or is late.* This does not
+//!    happen: E is going to change the index, so the operation that defers F makes E run first
 //!    ([`settle_structure`](ObjectAccess::settle_structure)).
 //! 3. *F has no queue that could keep it back*: it finds its segment, or makes it, when it runs, or it works on a
-//!    segment that the attempt has made. It waits for each operation on the same object that was recorded earlier and
+//!    segment that the attempt has made. It waits for each operation on the same object that was deferred earlier and
 //!    has not run, unless both keys are known and differ. The key of a late one is not known before that has found its
 //!    segment.
 //!
@@ -29,8 +29,8 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Notes that the last recorded intention finds its segment of this object, or makes it, only when it runs, and may
-    /// change the object's index. It runs after all operations on this object that were recorded earlier, except those
+    /// Notes that the last deferred intention finds its segment of this object, or makes it, only when it runs, and may
+    /// change the object's index. It runs after all operations on this object that were deferred earlier, except those
     /// whose [keys](crate::Input::key_hash) are known to differ from its own.
     pub fn finds_segment(&mut self, meta: &ObjectMeta) {
         self.will_change_structure(meta);
@@ -41,7 +41,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// True if an intention whose inputs are known has to wait for one that was recorded earlier, because no queue
+    /// True if an intention whose inputs are known has to wait for one that was deferred earlier, because no queue
     /// keeps it behind that. `waiting` is the list in which [`held_back`](Intentions::held_back) names positions before
     /// its own.
     #[inline]
@@ -74,7 +74,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         })
     }
 
-    /// Returns the item for which an intention was recorded, unless it works on another segment.
+    /// Returns the item for which an intention was deferred, unless it works on another segment.
     fn own_item(&self, intention: &Intention<P>) -> Option<&Item<P>> {
         let id = intention.item.filter(|_| intention.finds_segment_of == NO_OBJECT);
         id.map(|id| self.attempt.items.get(id))

@@ -76,7 +76,7 @@ impl<P: Protocol> Transaction<'_, P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs all intentions that have been recorded and have not run yet. A datatype calls it before an operation that
+    /// Runs all intentions that have been deferred and have not run yet. A datatype calls it before an operation that
     /// could see their effect.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// The place of the running operation in the attempt's program: places ascend in the program, and an intention has
-    /// the place at which it was recorded.
+    /// the place at which it was deferred.
     pub(crate) fn place(&self) -> u32 {
         match self.attempt.features.execution.phase {
             Phase::Settling | Phase::CarryingOut => self.attempt.features.execution.running_place,
@@ -200,7 +200,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
     }
 
-    /// Notes that an intention recorded now may add to the index of this object or remove from it: see
+    /// Notes that an intention deferred now may add to the index of this object or remove from it: see
     /// [`settle_structure`](Self::settle_structure).
     pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
         if self.defers() && !self.attempt.features.intentions.restructured.contains(&meta.number()) {
@@ -208,7 +208,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// Notes that an intention recorded now may remove from an index.
+    /// Notes that an intention deferred now may remove from an index.
     pub fn will_remove(&mut self) {
         self.attempt.features.intentions.removes = true;
     }
@@ -245,7 +245,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let _ = lined_up.and_then(|()| self.carry_out());
     }
 
-    /// Runs all recorded intentions, each when its segment's turn has come. Called after the protocol has lined up.
+    /// Runs all deferred intentions, each when its segment's turn has come. Called after the protocol has lined up.
     pub(crate) fn carry_out(&mut self) -> Result<(), Abort> {
         self.attempt.features.execution.phase = Phase::CarryingOut;
         self.catching(|tx| {

@@ -1,4 +1,4 @@
-//! Recording intentions: a transaction announces its operations.
+//! Making intentions: a transaction announces its operations.
 
 use super::intention::{Intention, NO_OBJECT};
 use super::running::Phase;
@@ -26,7 +26,7 @@ impl<P: Protocol> Transaction<'_, P> {
         inputs: I,
         compute: impl FnOnce(I::Value) -> O + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        self.0.record(None, inputs, move |_, values| Ok(compute(values)))
+        self.0.add_intention(None, inputs, move |_, values| Ok(compute(values)))
     }
 
     /// Rolls back unless the condition holds. It is tested before the transaction has any effect.
@@ -36,13 +36,13 @@ impl<P: Protocol> Transaction<'_, P> {
     /// As [`compute`](Self::compute), and a rollback if the condition is known not to hold.
     pub fn require<I: Input<Value = bool>>(&mut self, condition: I) -> Result<(), Abort> {
         let test = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
-        self.0.record(None, condition, move |_, holds| test(holds))?;
+        self.0.add_intention(None, condition, move |_, holds| test(holds))?;
         Ok(())
     }
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Records work on a segment, or runs it at once if the protocol defers nothing.
+    /// Defers work on a segment, or runs it at once if the protocol defers nothing.
     ///
     /// The work does the same as the operation that is not deferred. It touches no other segment than this one and
     /// those that the attempt makes; otherwise the attempt starts over, and the next one defers nothing.
@@ -65,7 +65,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         if !self.defers() {
-            return self.record(None, inputs, work);
+            return self.add_intention(None, inputs, work);
         }
         if access == Access::Write {
             self.may_write(object.meta())?;
@@ -93,10 +93,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 }
             }
         }
-        self.record(Some(id), inputs, work)
+        self.add_intention(Some(id), inputs, work)
     }
 
-    /// Records work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
+    /// Defers work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
     /// [`defer`](Self::defer).
     ///
     /// # Errors
@@ -108,11 +108,11 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         inputs: I,
         work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        self.record(None, inputs, work)
+        self.add_intention(None, inputs, work)
     }
 
     #[inline]
-    fn record<I: Input, O: 'static, W>(
+    fn add_intention<I: Input, O: 'static, W>(
         &mut self,
         item: Option<ItemId>,
         inputs: I,
@@ -134,14 +134,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         Ok(deferred)
     }
 
-    /// True if an intention runs that may not record others, because the attempt has lined up for everything recorded.
+    /// True if an intention runs that may not defer others, because the attempt has lined up for everything deferred.
     #[inline(always)]
     pub(super) fn is_carrying_out(&self) -> bool {
         self.attempt.features.execution.phase == Phase::CarryingOut
             && self.attempt.features.intentions.resolving.is_none()
     }
 
-    /// Runs an operation that an intention has recorded, at once, as a part of that intention.
+    /// Runs an operation that an intention has deferred, at once, as a part of that intention.
     #[cold]
     fn run_inside(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         if intention.item.is_some() || !intention.was_ready {
@@ -164,7 +164,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// Makes an intention; the caller records or runs it.
+    /// Makes an intention; the caller adds or runs it.
     #[inline]
     pub(super) fn intention<I: Input, O: 'static, W>(
         &mut self,

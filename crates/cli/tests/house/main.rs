@@ -1,5 +1,8 @@
 //! The project's rules that no compiler enforces, checked on the sources of all crates.
 
+mod imports;
+mod rooms;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -74,8 +77,16 @@ fn code(text: &str) -> String {
                 }
                 code.push_str("\"\"");
             }
-            // A literal quotation mark, which would look like the start of a string.
-            '\'' if characters.peek() == Some(&'"') => drop(characters.next()),
+            // A literal character, which could look like a bracket or the start of a string; `'a` alone is a lifetime.
+            '\'' => {
+                let mut ahead = characters.clone();
+                let is_escaped = ahead.next() == Some('\\');
+                if is_escaped || ahead.next() == Some('\'') {
+                    characters.nth(usize::from(is_escaped));
+                    while characters.next_if(|next| *next != '\'').is_some() {}
+                    characters.next();
+                }
+            }
             _ if character.is_whitespace() => {
                 let word = |character: &char| character.is_alphanumeric() || *character == '_';
                 while characters.next_if(|next| next.is_whitespace()).is_some() {}

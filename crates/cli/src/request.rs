@@ -1,0 +1,126 @@
+//! The command line as a whole: its definition from all subcommands, and the request that it parses into.
+
+use crate::arguments::{Refusal, shortened};
+#[cfg(not(feature = "sim"))]
+use crate::arguments::{no_simulator, without_simulator};
+use crate::host::ThisHost;
+use clap::Command;
+
+/// A parsed command line.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Measures a workload.
+    Bench(crate::run::BenchPlan),
+    /// Measures STAMP applications.
+    #[cfg(feature = "stamp")]
+    Stamp(crate::stamp::StampPlan),
+    /// Measures several protocols in turn.
+    Compare(crate::run::BenchPlan),
+    /// Chops a workload's procedures.
+    Chop(crate::chop::ChopPlan),
+    /// Looks at the log of a durable database.
+    Log(crate::log::LogPlan),
+    /// Lists protocols, workloads and machines, or the options of a workload.
+    List(crate::list::ListPlan),
+    /// Prints shell completions, or writes manual pages.
+    Shell(crate::shell::ShellPlan),
+    /// Checks a recorded history.
+    Check(crate::history::CheckArguments),
+    /// Measures on virtual cores.
+    #[cfg(feature = "sim")]
+    Sim(crate::sim::VirtualPlan),
+    /// Runs STAMP applications on virtual cores.
+    #[cfg(all(feature = "sim", feature = "stamp"))]
+    VirtualStamp(crate::stamp::VirtualStampPlan),
+    /// Checks many schedules.
+    #[cfg(feature = "sim")]
+    Explore(crate::explore::Exploration),
+    /// Compares simulated runs with real ones.
+    #[cfg(feature = "sim")]
+    Fidelity(crate::fidelity::FidelityPlan),
+    /// Reruns the papers' figures.
+    #[cfg(feature = "sim")]
+    Figures(crate::figures::FiguresPlan),
+}
+
+/// The command's definition.
+pub(crate) fn command() -> Command {
+    Command::new("hotrow")
+        .about("Measures transactions on shared memory, under every protocol of Hotrow")
+        .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("HOTROW_REVISION"), ")"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        // So that the error for an unknown command can list the known ones.
+        .allow_external_subcommands(true)
+        .subcommand(crate::run::bench_command().subcommand(crate::stamp::command()))
+        .subcommand(crate::run::compare_command())
+        .subcommand(crate::history::command())
+        .subcommand(crate::chop::command())
+        .subcommand(crate::log::command())
+        .subcommand(crate::list::command())
+        .subcommand(crate::sim::command())
+        .subcommand(crate::explore::command())
+        .subcommand(crate::fidelity::command())
+        .subcommand(figures())
+        .subcommand(crate::shell::completions_command())
+        .subcommand(crate::shell::manual_command())
+        .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
+}
+
+/// The subcommand of the papers' figures, which most need the simulator.
+fn figures() -> Command {
+    #[cfg(feature = "sim")]
+    return crate::figures::command();
+    #[cfg(not(feature = "sim"))]
+    without_simulator("figures", "Reruns the papers' figures, and sets ours beside theirs on one page")
+}
+
+/// Reads the command line.
+pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
+    let matches = command().try_get_matches().map_err(shortened)?;
+    let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
+    let is_stamp = matches.subcommand_name() == Some(crate::stamp::NAME);
+    match name {
+        #[cfg(feature = "stamp")]
+        "bench" if is_stamp => Ok(Request::Stamp(crate::stamp::plan(matches)?)),
+        #[cfg(not(feature = "stamp"))]
+        "bench" if is_stamp => Err(crate::stamp::missing("stamp -- bench stamp")),
+        "bench" => Ok(Request::Bench(crate::run::plan(matches, host, false)?)),
+        "compare" => Ok(Request::Compare(crate::run::plan(matches, host, true)?)),
+        #[cfg(all(feature = "sim", feature = "stamp"))]
+        "sim" if is_stamp => Ok(Request::VirtualStamp(crate::stamp::virtual_plan(matches)?)),
+        #[cfg(all(feature = "sim", not(feature = "stamp")))]
+        "sim" if is_stamp => Err(crate::stamp::missing("sim,stamp -- sim stamp")),
+        #[cfg(feature = "sim")]
+        "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "explore" => Ok(Request::Explore(crate::explore::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "fidelity" => Ok(Request::Fidelity(crate::fidelity::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "figures" => Ok(Request::Figures(crate::figures::plan(matches)?)),
+        #[cfg(not(feature = "sim"))]
+        "sim" | "explore" | "fidelity" | "figures" => Err(no_simulator(name)),
+        "check" => Ok(Request::Check(crate::history::plan(matches)?)),
+        "log" => Ok(Request::Log(crate::log::plan(matches))),
+        "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),
+        "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
+        "list" => Ok(Request::List(crate::list::plan(matches)?)),
+        _ => {
+            let known: Vec<String> =
+                command().get_subcommands().map(|known| known.get_name().to_owned()).collect();
+            Err(Refusal::Message(format!("unknown command {name:?}; there are: {}", known.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_accepts_the_command_definition() {
+        command().debug_assert();
+    }
+}

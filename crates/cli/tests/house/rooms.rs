@@ -1,0 +1,147 @@
+//! The rooms of each crate: how many files may import each other in a circle, and the directions of the core's parts.
+
+use super::crates;
+use super::imports::{imports, largest_circle};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// For each crate, the most files that may import each other, directly or through others. Lower these.
+const CIRCLE_MAX: [(&str, usize); 15] = [
+    ("check", 4),
+    ("cli", 2),
+    ("core", 70),
+    ("derive", 0),
+    ("driver", 5),
+    ("hotrow", 0),
+    ("log", 5),
+    ("objects", 2),
+    ("protocols", 13),
+    ("sim", 11),
+    ("stamp", 23),
+    ("stored", 2),
+    ("sync", 4),
+    ("tables", 27),
+    ("workloads", 10),
+];
+
+/// The parts of the core. Each may import itself and those before it.
+const PARTS: [&str; 4] = ["memory", "kernel", "features", "kit"];
+
+/// Files of the core, and the rooms in later parts that they import nevertheless. Take out what is not needed any more.
+const AGAINST_THE_DIRECTION: [(&str, &[&str]); 22] = [
+    ("kernel/abort.rs", &["features/conflicts", "features/durability"]),
+    (
+        "kernel/attempt.rs",
+        &[
+            "features/deferred",
+            "features/durability",
+            "features/end_hooks",
+            "features/graph",
+            "features/history",
+            "features/operations",
+            "features/pieces",
+            "features/region",
+            "features/savepoint",
+            "features/snapshot",
+            "features/waiting",
+        ],
+    ),
+    ("kernel/attempt/recording.rs", &["features/history", "features/pieces"]),
+    ("kernel/commit.rs", &["features/durability"]),
+    ("kernel/counter.rs", &["features/deferred", "features/graph", "features/pieces", "features/region"]),
+    (
+        "kernel/engine.rs",
+        &[
+            "features/conflicts",
+            "features/deferred",
+            "features/graph",
+            "features/history",
+            "features/operations",
+            "features/pieces",
+            "features/snapshot",
+            "features/waiting",
+        ],
+    ),
+    ("kernel/object.rs", &["features/history", "features/savepoint", "features/snapshot", "kit/commit_time"]),
+    ("kernel/profile.rs", &["features/durability"]),
+    (
+        "kernel/protocol.rs",
+        &["features/conflicts", "features/deferred", "features/graph", "features/pieces", "features/region"],
+    ),
+    ("kernel/range.rs", &["features/conflicts"]),
+    (
+        "kernel/transaction.rs",
+        &[
+            "features/conflicts",
+            "features/deferred",
+            "features/durability",
+            "features/recorded",
+            "features/waiting",
+        ],
+    ),
+    ("kernel/transaction/ending.rs", &["features/conflicts", "features/durability", "features/history"]),
+    ("kernel/transaction/handle.rs", &["features/operations"]),
+    ("kernel/transaction/losing.rs", &["features/conflicts"]),
+    (
+        "kernel/worker.rs",
+        &[
+            "features/conflicts",
+            "features/events",
+            "features/operations",
+            "features/pieces",
+            "features/snapshot",
+        ],
+    ),
+    ("kernel/worker/open_transaction.rs", &["features/pieces"]),
+    ("kernel/worker/retries.rs", &["features/events", "features/waiting"]),
+    ("memory/cell.rs", &["features/region", "kit/column_groups"]),
+    ("memory/pin.rs", &["features/region", "kernel/object"]),
+    ("memory/retained/holders.rs", &["kernel/abort", "kernel/engine"]),
+    ("memory/retained/limit.rs", &["kernel/engine", "kernel/profile"]),
+    ("memory/retained/mod.rs", &["kernel/attempt", "kernel/engine"]),
+];
+
+#[test]
+fn no_circle_of_imports_is_larger_than_its_crate_may_have() {
+    let bounded: BTreeSet<String> = CIRCLE_MAX.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let all = fs::read_dir(crates()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(bounded, all.collect(), "the crates of the workspace");
+    for (name, files_max) in CIRCLE_MAX {
+        let imports = imports(name);
+        let circle = largest_circle(&imports);
+        let shown: Vec<String> = circle
+            .iter()
+            .map(|file| {
+                let inside = imports[*file].iter().map(String::as_str).filter(|other| circle.contains(other));
+                format!("{file}: {}", inside.collect::<Vec<_>>().join(" "))
+            })
+            .collect();
+        assert!(
+            circle.len() <= files_max,
+            "{name}: {} files, not {files_max}:\n{}",
+            circle.len(),
+            shown.join("\n")
+        );
+    }
+}
+
+#[test]
+fn the_parts_of_the_core_import_only_those_before_them() {
+    let part = |file: &str| PARTS.iter().position(|part| file.split('/').next() == Some(part));
+    let mut found = BTreeSet::new();
+    for (file, imported) in &imports("core") {
+        let Some(own) = part(file) else { continue };
+        for other in imported.iter().filter(|other| part(other).is_none_or(|part| part > own)) {
+            let room: Vec<&str> = other.trim_end_matches(".rs").split('/').take(2).collect();
+            found.insert((file.clone(), room.join("/")));
+        }
+    }
+    let stated = AGAINST_THE_DIRECTION
+        .iter()
+        .flat_map(|(file, rooms)| rooms.iter().map(|room| ((*file).to_owned(), (*room).to_owned())));
+    let stated: BTreeSet<_> = stated.collect();
+    let new: Vec<_> = found.difference(&stated).collect();
+    assert!(new.is_empty(), "imports against the direction of the parts: {new:#?}");
+    let past: Vec<_> = stated.difference(&found).collect();
+    assert!(past.is_empty(), "exceptions that nothing needs any more: {past:#?}");
+}
