@@ -71,6 +71,9 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
 
     /// Description of the workload.
     const INFO: WorkloadInfo;
+    /// True if runs without concurrency control are the limit against which its protocols are measured: then `none` is compiled for it as
+    /// a type of its own ([`with_measured_protocol`](hotrow::protocols::with_measured_protocol)).
+    const MEASURES_LIMIT: bool = false;
 
     /// Reads the options from their values; an option that was not given has its default.
     ///

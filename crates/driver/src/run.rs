@@ -15,7 +15,7 @@ use crate::report::{
 use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
-use hotrow::protocols::{Visitor, with_measured_protocol};
+use hotrow::protocols::{Visitor, with_measured_protocol, with_protocol};
 use hotrow::{Database, Engine, Occ, Protocol};
 use std::time::Duration;
 
@@ -139,7 +139,8 @@ pub(crate) fn run_defined<W: WorkloadDefinition>(
     let run = Run { info: &W::INFO, spec, host, observer };
     match options.run_baseline(&spec.protocol, BaselineRun(run)) {
         Some(ran) => ran,
-        None => with_measured_protocol(&spec.protocol, Runner { options, run })?,
+        None if W::MEASURES_LIMIT => with_measured_protocol(&spec.protocol, Runner { options, run })?,
+        None => with_protocol(&spec.protocol, Runner { options, run })?,
     }
 }
 

@@ -87,6 +87,7 @@ impl WorkloadDefinition for ArrayOptions {
         baselines: &[ORDERED_MUTEXES],
         example: "--size 1000 --increment-share 0.2",
     };
+    const MEASURES_LIMIT: bool = true;
 
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
         Ok(Self {

@@ -69,6 +69,7 @@ impl WorkloadDefinition for TicketsOptions {
         baselines: &[ONE_MUTEX],
         example: "--report-share 0",
     };
+    const MEASURES_LIMIT: bool = true;
 
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
         Ok(Self {

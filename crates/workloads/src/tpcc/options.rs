@@ -198,6 +198,7 @@ impl WorkloadDefinition for TpccOptions {
         baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
     };
+    const MEASURES_LIMIT: bool = true;
 
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
         Ok(Self {

@@ -200,6 +200,7 @@ impl WorkloadDefinition for YcsbOptions {
         baselines: &[],
         example: "--preset b --theta 0.99 --value-bytes 10",
     };
+    const MEASURES_LIMIT: bool = true;
 
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
         let preset = values.one_of("preset", &Preset::NAMES)?;
