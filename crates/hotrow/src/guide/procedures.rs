@@ -13,7 +13,7 @@
 //! for that ([`Deferring`](context::Deferring), [`Graph`](context::Graph)).
 //!
 //! ```
-//! use hotrow::{Context, Database, Procedure, TableRef};
+//! use hotrow::{Context, Database, Operations, Procedure, TableRef};
 //!
 //! /// Moves money; says whether there was enough of it.
 //! struct Transfer {
