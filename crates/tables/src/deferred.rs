@@ -22,6 +22,7 @@ use hotrow_core::{
     Abort, Access, Columns, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value,
 };
 use std::cell::Cell;
+use std::ops::RangeBounds;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -570,8 +571,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         group: u64,
-        range: impl Into<KeyRange<K>>,
+        range: impl RangeBounds<K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
-        self.shared.defer(tx, TakeFirst { group }, range.into(), Later::Known(()), ())
+        let range = KeyRange { low: range.start_bound().cloned(), high: range.end_bound().cloned() };
+        self.shared.defer(tx, TakeFirst { group }, range, Later::Known(()), ())
     }
 }
