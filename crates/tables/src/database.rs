@@ -385,7 +385,7 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     ///
     /// As [`Worker::transact`]; [`Error::Rollback`] if the procedure requested a rollback
-    /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require));
+    /// ([`Operations::rollback`](crate::Operations::rollback), [`Context::require`](crate::Context::require));
     /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
     pub fn execute_on<T: Procedure>(
