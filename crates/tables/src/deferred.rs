@@ -13,7 +13,7 @@ use crate::procedure::KeyRange;
 use crate::record::{Record, State, WordsOf};
 use crate::rows::RowView;
 use crate::secondary::MaintainedIndex;
-use crate::split::{PartOf, Place, SplitRows};
+use crate::split::Place;
 use crate::storage::{Shared, key_hash};
 use crate::table::Table;
 use hotrow_core::column_groups::Part;
@@ -21,10 +21,8 @@ use hotrow_core::operations::Results;
 use hotrow_core::{
     Abort, Access, Columns, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value,
 };
-use std::cell::Cell;
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
-use std::rc::Rc;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Finds the record of a key to line up for; `None` after the key's absence was observed.
@@ -125,39 +123,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<Option<O>>, Abort> {
         let access = tx.enter(&self.meta)?;
         access.settle_structure(&self.meta)?;
-        match place {
-            Place::Main => {
-                let Some(record) = self.find_to_line_up(access, key)? else { return Ok(tx.known(None)) };
-                self.defer_at(access, record, Access::Read, (), move |table, tx, record, ()| {
-                    match table.read_record(tx, record)? {
-                        // SAFETY: stable and present, loaded while the attempt was pinned.
-                        RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                        RowView::Changed(row) => Ok(Some(look(&row))),
-                        RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
-                        RowView::Dead => Err(table.died(tx, record)),
-                    }
-                })
-            }
-            Place::Several(split) => {
-                let Some(record) = self.find_parts_to_line_up(access, key)? else {
-                    return Ok(tx.known(None));
-                };
-                let row = self.defer_row(access, split, record, Access::Read)?;
-                tx.compute(row, |row: Option<R>| row.map(|row| look(&row)))
-            }
-            Place::Part(split, group, columns) => {
-                let Some(record) = self.find_parts_to_line_up(access, key)? else {
-                    return Ok(tx.known(None));
-                };
-                let read =
-                    move |_: &Self, tx: &mut ObjectAccess<'_, P>, split: &_, part: &PartOf<R, P>, ()| {
-                        // SAFETY: as in `read_columns`.
-                        let read = unsafe { part.read_part(tx, split, |part| look_at_part(part, columns)) };
-                        Ok(read?.unless_absent())
-                    };
-                self.defer_part(access, split, record, group, Access::Read, (), read)
-            }
+        if const { Self::HAS_GROUPS } {
+            return self.line_up_to_read_place(access, key, place, look, look_at_part);
         }
+        let Some(record) = self.find_to_line_up(access, key)? else { return Ok(tx.known(None)) };
+        self.defer_read(access, record, look)
+    }
+
+    /// Defers a look at the row of a record.
+    pub(crate) fn defer_read<O: 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        look: impl FnOnce(&R) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.defer_at(tx, record, Access::Read, (), move |table, tx, record, ()| {
+            match table.read_record(tx, record)? {
+                // SAFETY: stable and present, loaded while the attempt was pinned.
+                RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Changed(row) => Ok(Some(look(&row))),
+                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
+                RowView::Dead => Err(table.died(tx, record)),
+            }
+        })
     }
 
     /// Lines up to change the row of a key.
@@ -171,59 +159,37 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<C::Output>, Abort> {
         let access = self.enter_to_change(tx)?;
         access.settle_structure(&self.meta)?;
-        let place = change.place(self);
-        let found = match place {
-            Place::Main => self.find_to_line_up(access, key)?,
-            Place::Several(_) | Place::Part(..) => self.find_parts_to_line_up(access, key)?,
-        };
-        let Some(record) = found else {
-            return match passed {
-                Later::Known(passed) => Ok(tx.known(C::output(passed, None))),
-                Later::Deferred(passed) => tx.compute(passed, |passed| C::output(passed, None)),
-            };
-        };
-        match place {
-            Place::Main => {
-                let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| {
-                    match table.update_at(tx, record, |row| change.change(row, &mut passed, input))? {
-                        Ok(changed) => Ok(C::output(passed, changed)),
-                        Err(_) => Err(table.died(tx, record)),
-                    }
-                };
-                let deferred = self.defer_at(access, record, Access::Write, (passed, input), work)?;
-                self.will_move_entries(access);
-                if self.moving_secondaries().next().is_some() {
-                    // The entry of the old row.
-                    access.will_remove();
-                }
-                Ok(deferred)
-            }
-            Place::Several(split) => {
-                let inputs = (passed.clone(), input);
-                let changed =
-                    self.defer_change(access, split, record, inputs, |row, (mut passed, input)| {
-                        let changed = change.change(row, &mut passed, input);
-                        Rc::new(Cell::new(Some(C::output(passed, Some(changed)))))
-                    })?;
-                tx.compute((changed, passed), |(changed, passed)| {
-                    let output = changed.and_then(|changed| changed.output.take());
-                    output.unwrap_or_else(|| C::output(passed, None))
-                })
-            }
-            Place::Part(split, group, columns) => {
-                let work = move |_: &Self,
-                                 tx: &mut ObjectAccess<'_, P>,
-                                 split: &SplitRows<K, R, P>,
-                                 segment: &PartOf<R, P>,
-                                 (mut passed, input)| {
-                    let changed = Self::update_part(tx, split, segment, |part| {
-                        change.change_part(columns, part, &mut passed, input)
-                    })?;
-                    Ok(changed.unless_absent().map(|changed| C::output(passed, changed)))
-                };
-                self.defer_part(access, split, record, group, Access::Write, (passed, input), work)
-            }
+        if const { Self::HAS_GROUPS } {
+            return self.line_up_to_change_place(access, key, change, passed, input);
         }
+        match self.find_to_line_up(access, key)? {
+            Some(record) => self.defer_change(access, record, change, passed, input),
+            None => missing::<_, R, I, A, C>(access, passed),
+        }
+    }
+
+    /// Defers a change of the row of a record.
+    pub(crate) fn defer_change<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        change: C,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| match table
+            .update_at(tx, record, |row| change.change(row, &mut passed, input))?
+        {
+            Ok(changed) => Ok(C::output(passed, changed)),
+            Err(_) => Err(table.died(tx, record)),
+        };
+        let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
+        self.will_move_entries(tx);
+        if self.moving_secondaries().next().is_some() {
+            // The entry of the old row.
+            tx.will_remove();
+        }
+        Ok(deferred)
     }
 
     /// Defers work on the row of a record.
@@ -268,17 +234,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
-        let found = match self.split() {
-            Some(split) if const { Self::HAS_GROUPS } => {
-                let found = self.find_parts_to_line_up(tx, key)?;
-                if let Some(record) = found {
-                    self.defer_deletions_of_parts(tx, split, record)?;
-                }
-                found
-            }
-            _ => self.find_to_line_up(tx, key)?,
-        };
-        let Some(record) = found else { return Ok(tx.known(false)) };
+        if const { Self::HAS_GROUPS }
+            && let Some(split) = self.split()
+            && let Some(record) = self.find_parts_to_line_up(tx, key)?
+        {
+            self.defer_deletions_of_parts(tx, split, record)?;
+        }
+        let Some(record) = self.find_to_line_up(tx, key)? else { return Ok(tx.known(false)) };
         let deferred = self.defer_at(tx, record, Access::Write, (), |table, tx, record, ()| {
             table.delete_at_turn(tx, record)
         })?;
@@ -409,6 +371,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.finds_segment(&self.meta);
         self.will_move_entries(tx);
         Ok(deferred)
+    }
+}
+
+/// The output of a change of a row that is missing.
+pub(crate) fn missing<P: Protocol, R: Value, I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+    tx: &mut Transaction<'_, P>,
+    passed: Later<A>,
+) -> Result<Deferred<C::Output>, Abort> {
+    match passed {
+        Later::Known(passed) => Ok(tx.known(C::output(passed, None))),
+        Later::Deferred(passed) => tx.compute(passed, |passed| C::output(passed, None)),
     }
 }
 

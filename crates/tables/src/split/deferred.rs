@@ -5,23 +5,112 @@
 //! operations on one segment take effect in the order in which they were recorded, so do operations on rows.
 
 use super::rows::put;
-use super::{PartOf, SplitRows};
+use super::{PartOf, Place, SplitRows};
+use crate::deferred::missing;
 use crate::key::{AsKey, Key};
-use crate::record::Record;
+use crate::operations::{Later, RowChange};
+use crate::record::{Record, WordsOf};
 use crate::rows::RowView;
 use crate::storage::Shared;
+use hotrow_core::column_groups::Part;
 use hotrow_core::{Abort, Access, Deferred, Input, ObjectAccess, Presence, Protocol, Value};
+use std::cell::Cell;
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// A row before and after a change, and what the change has returned.
 #[derive(Clone)]
-pub(crate) struct ChangedRow<R, O> {
+struct ChangedRow<R, O> {
     before: R,
     after: R,
-    pub(crate) output: O,
+    output: O,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Lines up to read a row, or columns that are in this place.
+    pub(crate) fn line_up_to_read_place<C: 'static, O: 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+        place: Place<'_, K, R, P, C>,
+        look: impl FnOnce(&R) -> O + 'static,
+        look_at_part: impl FnOnce(&Part<WordsOf<R>>, C) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else { return Ok(tx.known(None)) };
+        match place {
+            Place::Main => self.defer_read(tx, record, look),
+            Place::Several(split) => {
+                let row = self.defer_row(tx, split, record, Access::Read)?;
+                tx.compute(row, |row: Option<R>| row.map(|row| look(&row)))
+            }
+            Place::Part(split, group, columns) => {
+                let work =
+                    move |_: &Self, tx: &mut ObjectAccess<'_, P>, split: &_, part: &PartOf<R, P>, ()| {
+                        // SAFETY: as in `read_columns`.
+                        let read = unsafe { part.read_part(tx, split, |part| look_at_part(part, columns)) };
+                        Ok(read?.unless_absent())
+                    };
+                self.defer_part(tx, split, record, group, Access::Read, (), work)
+            }
+        }
+    }
+
+    /// Lines up to change a row, or columns of it.
+    pub(crate) fn line_up_to_change_place<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+        change: C,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let place = change.place(self);
+        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else {
+            return missing::<_, R, I, A, C>(tx, passed);
+        };
+        match place {
+            Place::Main => self.defer_change(tx, record, change, passed, input),
+            Place::Several(split) => {
+                let inputs = (passed.clone(), input);
+                let changed =
+                    self.defer_whole_change(tx, split, record, inputs, |row, (mut passed, input)| {
+                        let changed = change.change(row, &mut passed, input);
+                        Rc::new(Cell::new(Some(C::output(passed, Some(changed)))))
+                    })?;
+                tx.compute((changed, passed), |(changed, passed)| {
+                    let output = changed.and_then(|changed| changed.output.take());
+                    output.unwrap_or_else(|| C::output(passed, None))
+                })
+            }
+            Place::Part(split, group, columns) => {
+                let work = move |_: &Self,
+                                 tx: &mut ObjectAccess<'_, P>,
+                                 split: &SplitRows<K, R, P>,
+                                 segment: &PartOf<R, P>,
+                                 (mut passed, input)| {
+                    let changed = Self::update_part(tx, split, segment, |part| {
+                        change.change_part(columns, part, &mut passed, input)
+                    })?;
+                    Ok(changed.unless_absent().map(|changed| C::output(passed, changed)))
+                };
+                self.defer_part(tx, split, record, group, Access::Write, (passed, input), work)
+            }
+        }
+    }
+
+    /// Finds the record of a key to line up for it or its parts.
+    fn find_place_to_line_up<C>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+        place: &Place<'_, K, R, P, C>,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+        match place {
+            Place::Main => self.find_to_line_up(tx, key),
+            Place::Several(_) | Place::Part(..) => self.find_parts_to_line_up(tx, key),
+        }
+    }
+
     /// As [`find_to_line_up`](Self::find_to_line_up), for a split row.
     ///
     /// Nobody lines up for a row that the attempt has made itself, so nothing keeps operations on its parts behind earlier ones whose keys
@@ -39,7 +128,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Defers the reads of a row's segments, of which the row is made; `None` if the attempt has deleted it.
-    pub(crate) fn defer_row(
+    fn defer_row(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
@@ -82,7 +171,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Defers a change of a row; `None` if the attempt has deleted it.
-    pub(crate) fn defer_change<I: Input, O: Clone + 'static>(
+    fn defer_whole_change<I: Input, O: Clone + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
@@ -149,7 +238,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Defers work on a part, which returns `None` if the part is not there.
     #[expect(clippy::too_many_arguments, reason = "what is deferred, and where")]
-    pub(crate) fn defer_part<I: Input, O: 'static>(
+    fn defer_part<I: Input, O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
