@@ -417,7 +417,6 @@ impl<A: Input<Value: Key>, B: Input> Input for NewRow<A, B> {
 /// # Errors
 ///
 /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Applies an operation when the transaction commits. Its target and its input may become known only then. The result may be an input of
     /// operations deferred later.

@@ -20,7 +20,6 @@ use std::ops::ControlFlow;
 /// # Errors
 ///
 /// All methods that return a [`Result`]: the context's [`Stop`](Context::Stop), when the procedure cannot go on. Pass it up with `?`.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait Operations: Context {
     /// Wraps a value that is known now.
     #[inline(always)]
