@@ -103,9 +103,9 @@ pub use hotrow_stored::Stored;
 #[doc(inline)]
 pub use hotrow_tables::{
     ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key,
-    KeyExists, KeyRange, LoadError, Loading, MissingRow, Operation, OperationId, OperationKind, Procedure,
-    ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
-    TableMisuse, TableRef, Text, TextError, UniqueIndex,
+    KeyExists, KeyRange, LoadError, Loading, MissingRow, Operation, OperationId, OperationKind, Operations,
+    Procedure, ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
+    TableMisuse, TableRef, Text, TextError, TracedOperation, UniqueIndex,
 };
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].
@@ -134,9 +134,10 @@ pub type Session<P = Occ> = hotrow_core::Session<P>;
 /// ```
 pub mod prelude {
     pub use crate::{
-        Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
-        Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet, TOrderedMap,
-        TPriorityQueue, TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
+        Abort, Context, Database, Deferred, Direction, Key, Misuse, Operations, Procedure, Protocol,
+        SecondaryIndex, Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet,
+        TOrderedMap, TPriorityQueue, TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction,
+        UniqueIndex, Value,
     };
 }
 

@@ -6,7 +6,9 @@ use gate::{Gate, until};
 use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
-use hotrow::{Abort, Any, Context, Counter, Database, Error, Procedure, Table, TableRef, Transaction};
+use hotrow::{
+    Abort, Any, Context, Counter, Database, Error, Operations, Procedure, Table, TableRef, Transaction,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a [`Both`] does besides.

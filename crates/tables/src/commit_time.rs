@@ -11,8 +11,8 @@
 //! boxed row would be looked at through users' `Clone`, under the lock, and for no gain.
 
 use crate::key::{AsKey, Key};
-use crate::operations::RowView;
 use crate::record::{Pending, Record, Snapshot, State};
+use crate::rows::RowView;
 use crate::snapshot::Version;
 use crate::storage::{Shared, tag};
 use crate::table::Table;

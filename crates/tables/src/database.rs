@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::chopping::publishing::Marks;
 use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
-use crate::context::{Deferring, Eager, Graph, Tracing};
+use crate::context::{Eager, Recording, Tracing};
 #[cfg(all(feature = "durable", not(loom)))]
 use crate::durable::{Durable, LogSettings};
 use crate::key::Key;
@@ -385,7 +385,7 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     ///
     /// As [`Worker::transact`]; [`Error::Rollback`] if the procedure requested a rollback
-    /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require));
+    /// ([`Operations::rollback`](crate::Operations::rollback), [`Context::require`](crate::Context::require));
     /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
     pub fn execute_on<T: Procedure>(
@@ -394,21 +394,16 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         let worker = &mut *worker.named(procedure.name());
-        if P::DEFERS && self.allows_deferral() && !procedure.profile().only_reads() {
+        // The constants come first, so that other protocols do not compile the procedure for this context.
+        let defers = P::DEFERS && self.allows_deferral();
+        let steals = P::ALLOWS_STEALING && self.allows_stealing();
+        if (defers || steals) && !procedure.profile().only_reads() {
             return worker.try_transact_deferred(procedure.profile(), |tx| {
-                if !tx.defers() {
+                if defers && !tx.defers() {
                     let output = procedure.run(&mut Eager::new(self, tx))?;
                     return Ok(tx.known(output));
                 }
-                let mut context = Deferring::new(self, tx);
-                let output = procedure.run(&mut context)?;
-                Ok(context.defer(output))
-            });
-        }
-        // The constant comes first, so that other protocols do not compile the procedure for this context.
-        if P::ALLOWS_STEALING && self.allows_stealing() && !procedure.profile().only_reads() {
-            return worker.try_transact_deferred(procedure.profile(), |tx| {
-                let mut context = Graph::sole_user(self, tx);
+                let mut context = Recording::sole_user(self, tx);
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))
             });

@@ -4,15 +4,24 @@
 //! record is dead when its turn comes, the attempt ends, because the key may have another record by then. (This
 //! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
-use crate::index::Keyed;
 use crate::key::{AsKey, Key};
-use crate::operations::RowView;
-use crate::record::{Record, State};
+use crate::operations::{
+    Change, Delete, Fold, Insert, Later, Operation, Read, ReadColumns, Replace, RowChange, TakeFirst, Update,
+    UpdateColumns, are_empty,
+};
+use crate::procedure::KeyRange;
+use crate::record::{Record, State, WordsOf};
+use crate::rows::RowView;
 use crate::secondary::MaintainedIndex;
+use crate::split::Place;
 use crate::storage::{Shared, key_hash};
 use crate::table::Table;
+use hotrow_core::column_groups::Part;
 use hotrow_core::operations::Results;
-use hotrow_core::{Abort, Access, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value};
+use hotrow_core::{
+    Abort, Access, Columns, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value,
+};
+use std::ops::RangeBounds;
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -43,22 +52,144 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Defers work on the row of a key. Its result is `absent` if there is no such row.
-    fn defer<I: Input, O: 'static>(
+    /// Defers an operation on a target that is known. Runs it at once if the attempt defers nothing.
+    pub(crate) fn defer<I: 'static, A: Clone + 'static, O: Operation<K, R, I, A>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        operation: O,
+        target: O::Target,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<O::Output>, Abort> {
+        if tx.enter(&self.meta)?.defers() {
+            return operation.line_up(self, tx, target, passed, input);
+        }
+        let table = NonNull::from(self);
+        tx.enter(&self.meta)?.intend((passed, input), move |tx, (passed, input)| {
+            // SAFETY: the table is freed through the epoch.
+            O::run_recorded((operation, input), unsafe { table.as_ref() }, tx, target, passed)
+        })
+    }
+
+    /// As [`defer`](Self::defer), to a key.
+    pub(crate) fn defer_to_key<I: 'static, O: Operation<K, R, I, Target = K>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        operation: O,
+        key: &(impl AsKey<K> + ?Sized),
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<O::Output>, Abort> {
+        self.defer(tx, operation, key.to_key(), Later::Known(()), input)
+    }
+
+    /// Defers the same operation on several keys. Each passes a value on to the next.
+    pub(crate) fn defer_each<I: 'static, A: Clone + 'static, O, Keys>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        operation: O,
+        keys: impl Input<Value = Keys>,
+        input: impl Input<Value = I> + Clone,
+        initial: A,
+    ) -> Result<Deferred<A>, Abort>
+    where
+        O: Operation<K, R, I, A, Target = K, Output = A> + Clone,
+        Keys: IntoIterator<Item = K>,
+    {
+        self.when_known(tx, keys, move |table, tx, keys| {
+            let mut passed = Later::Known(initial);
+            for key in keys {
+                let next = table.defer(tx, operation.clone(), key, passed.clone(), input.clone())?;
+                if const { !are_empty::<A>() } {
+                    passed = Later::Deferred(next);
+                }
+            }
+            Ok(passed.into_deferred(tx))
+        })
+    }
+
+    /// True if a row is read at once, even in an attempt that defers: nobody changes it.
+    pub(crate) fn reads_at_once(&self, tx: &mut Transaction<'_, P>) -> Result<bool, Abort> {
+        Ok(self.immutable || tx.enter(&self.meta)?.is_on_snapshot())
+    }
+
+    /// Lines up to read the row of a key: all of it, or columns that are in this place.
+    pub(crate) fn line_up_to_read<C: 'static, O: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        place: Place<'_, K, R, P, C>,
+        look: impl FnOnce(&R) -> O + 'static,
+        look_at_part: impl FnOnce(&Part<WordsOf<R>>, C) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        let access = tx.enter(&self.meta)?;
+        access.settle_structure(&self.meta)?;
+        if const { Self::HAS_GROUPS } {
+            return self.line_up_to_read_place(access, key, place, look, look_at_part);
+        }
+        let Some(record) = self.find_to_line_up(access, key)? else { return Ok(tx.known(None)) };
+        self.defer_read(access, record, look)
+    }
+
+    /// Defers a look at the row of a record.
+    pub(crate) fn defer_read<O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        access: Access,
-        inputs: I,
-        absent: O,
-        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort>
-        + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        tx.settle_structure(&self.meta)?;
-        match self.find_to_line_up(tx, key)? {
-            Some(record) => self.defer_at(tx, record, access, inputs, work),
-            None => Ok(tx.known(absent)),
+        record: NonNull<Record<K, R, P>>,
+        look: impl FnOnce(&R) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.defer_at(tx, record, Access::Read, (), move |table, tx, record, ()| {
+            match table.read_record(tx, record)? {
+                // SAFETY: stable and present, loaded while the attempt was pinned.
+                RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Changed(row) => Ok(Some(look(&row))),
+                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
+                RowView::Dead => Err(table.died(tx, record)),
+            }
+        })
+    }
+
+    /// Lines up to change the row of a key.
+    pub(crate) fn line_up_to_change<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        change: C,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let access = self.enter_to_change(tx)?;
+        access.settle_structure(&self.meta)?;
+        if const { Self::HAS_GROUPS } {
+            return self.line_up_to_change_place(access, key, change, passed, input);
         }
+        match self.find_to_line_up(access, key)? {
+            Some(record) => self.defer_change(access, record, change, passed, input),
+            None => missing::<_, R, I, A, C>(access, passed),
+        }
+    }
+
+    /// Defers a change of the row of a record.
+    pub(crate) fn defer_change<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        change: C,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| match table
+            .update_at(tx, record, |row| change.change(row, &mut passed, input))?
+        {
+            Ok(changed) => Ok(C::output(passed, changed)),
+            Err(_) => Err(table.died(tx, record)),
+        };
+        let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
+        self.will_move_entries(tx);
+        if self.moving_secondaries().next().is_some() {
+            // The entry of the old row.
+            tx.will_remove();
+        }
+        Ok(deferred)
     }
 
     /// Defers work on the row of a record.
@@ -89,95 +220,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.conflict(Reason::ReadChanged, id)
     }
 
-    pub(crate) fn defer_read_main<O: 'static>(
+    /// Lines up to delete the row of a key.
+    pub(crate) fn line_up_to_delete(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        let tx = tx.enter(&self.meta)?;
-        if self.immutable || tx.is_on_snapshot() {
-            let output = self.read_main(tx, key, look)?;
-            return Ok(tx.known(output));
-        }
-        self.defer(tx, key, Access::Read, (), None, move |table, tx, record, ()| {
-            match table.read_record(tx, record)? {
-                // SAFETY: stable and present, loaded while the attempt was pinned.
-                RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                RowView::Changed(row) => Ok(Some(look(&row))),
-                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
-                RowView::Dead => Err(table.died(tx, record)),
-            }
-        })
-    }
-
-    pub(crate) fn defer_update_main<I: Input, O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        inputs: I,
-        change: impl FnOnce(&mut R, I::Value) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        let tx = self.enter_to_change(tx)?;
-        let deferred =
-            self.defer(tx, key, Access::Write, inputs, None, move |table, tx, record, inputs| {
-                match table.update_at(tx, record, |row| change(row, inputs))? {
-                    Ok(output) => Ok(output),
-                    Err(_) => Err(table.died(tx, record)),
-                }
-            })?;
-        self.will_move_entries(tx);
-        if self.moving_secondaries().next().is_some() {
-            // The entry of the old row.
-            tx.will_remove();
-        }
-        Ok(deferred)
-    }
-
-    pub(crate) fn defer_replace(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        row: impl Input<Value = R>,
-    ) -> Result<Deferred<bool>, Abort> {
-        let replaced = self.defer_update(tx, key, row, |old, row| *old = row)?;
-        tx.compute(replaced, |replaced| replaced.is_some())
-    }
-
-    pub(crate) fn defer_delete(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
+        key: &K,
     ) -> Result<Deferred<bool>, Abort> {
         let tx = self.enter_to_change(tx)?;
-        let in_line = tx.defers();
-        if let Some(group_of) = &self.group_of
-            && in_line
-        {
-            // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
-            tx.settle_structure(&self.meta)?;
-            let head = self.groups.head(group_of(&key.to_key()));
+        // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
+        tx.settle_structure(&self.meta)?;
+        if let Some(group_of) = &self.group_of {
+            let head = self.groups.head(group_of(key));
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
         if const { Self::HAS_GROUPS }
             && let Some(split) = self.split()
-            && in_line
+            && let Some(record) = self.find_parts_to_line_up(tx, key)?
         {
-            // Settle first, as above.
-            tx.settle_structure(&self.meta)?;
-            if let Some(record) = self.find_parts_to_line_up(tx, key)? {
-                self.defer_deletions_of_parts(tx, split, record)?;
-            }
+            self.defer_deletions_of_parts(tx, split, record)?;
         }
-        let deferred = self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
-            let deleted = table.delete_at_turn(tx, record)?;
-            if deleted && !in_line {
-                // The deletion runs at once after all: the attempt defers nothing, or the key became known too late.
-                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-                table.leave_queue(tx, unsafe { record.as_ref() }.key())?;
-            }
-            Ok(deleted)
+        let Some(record) = self.find_to_line_up(tx, key)? else { return Ok(tx.known(false)) };
+        let deferred = self.defer_at(tx, record, Access::Write, (), |table, tx, record, ()| {
+            table.delete_at_turn(tx, record)
         })?;
         self.will_change_structure(tx);
         tx.will_remove();
@@ -221,39 +286,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Some(deleted) => Ok(deleted),
             None => Err(self.died(tx, record)),
         }
-    }
-
-    /// Defers the same change of several rows. The change also updates a value that each row passes on to the next.
-    fn defer_update_each<I: Input + Clone, A: Clone + 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        keys: impl IntoIterator<Item = K>,
-        input: I,
-        initial: A,
-        change: impl Fn(&mut A, &mut R, I::Value) + Clone + 'static,
-    ) -> Result<Deferred<A>, Abort> {
-        let tx = self.enter_to_change(tx)?;
-        let mut sum = tx.known(initial);
-        for key in keys {
-            if const { Self::HAS_GROUPS }
-                && let Some(split) = self.split()
-            {
-                sum = self.defer_fold(tx, split, &key, sum, input.clone(), change.clone())?;
-                continue;
-            }
-            tx.settle_structure(&self.meta)?;
-            let Some(record) = self.find_to_line_up(tx, &key)? else { continue };
-            let change = change.clone();
-            let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut sum, input)| match table
-                .update_at(tx, record, |row| change(&mut sum, row, input))?
-            {
-                Ok(_) => Ok(sum),
-                Err(_) => Err(table.died(tx, record)),
-            };
-            sum = self.defer_at(tx, record, Access::Write, (sum, input.clone()), work)?;
-        }
-        self.will_move_entries(tx);
-        Ok(sum)
     }
 
     /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
@@ -342,6 +374,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 }
 
+/// The output of a change of a row that is missing.
+pub(crate) fn missing<P: Protocol, R: Value, I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+    tx: &mut Transaction<'_, P>,
+    passed: Later<A>,
+) -> Result<Deferred<C::Output>, Abort> {
+    match passed {
+        Later::Known(passed) => Ok(tx.known(C::output(passed, None))),
+        Later::Deferred(passed) => tx.compute(passed, |passed| C::output(passed, None)),
+    }
+}
+
 /// The key and row of an insertion.
 struct NewRow<A, B> {
     key: A,
@@ -369,29 +412,48 @@ impl<A: Input<Value: Key>, B: Input> Input for NewRow<A, B> {
     }
 }
 
+/// Deferred operations, by name. All are [`defer`](Self::defer) of an [operation](crate::operations).
+///
+/// # Errors
+///
+/// [`Abort`] when the attempt cannot go on; pass it up with `?`.
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Reads a row when the transaction commits. The result, `None` if there is no such row, may be an input of
+    /// Applies an operation when the transaction commits. Its target and its input may become known only then. The result may be an input of
     /// operations deferred later.
     ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
+    /// A target that is unknown now must come from operations on segments of a lower [rank](crate::TableBuilder::rank).
+    pub fn defer<I: 'static, O: Operation<K, R, I, Output: Clone>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        operation: O,
+        target: impl Input<Value = O::Target>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<O::Output>, Abort> {
+        operation.defer(&self.shared, tx, target, Later::Known(()), input)
+    }
+
+    /// Reads a row when the transaction commits; the result is `None` if there is no such row.
     pub fn defer_read<O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_read(tx, key, look)
+        self.shared.defer_to_key(tx, Read(look), key, ())
     }
 
-    /// Changes a row when the transaction commits. The inputs may become known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
+    /// Reads some columns of a row when the transaction commits: of one [group](trait@hotrow_core::Value), beside those that change
+    /// others.
+    pub fn defer_read_columns<C: Columns<R, Values: 'static> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+    ) -> Result<Deferred<Option<C::Values>>, Abort> {
+        self.shared.defer_to_key(tx, ReadColumns(columns), key, ())
+    }
+
+    /// Changes a row when the transaction commits.
     pub fn defer_update<I: Input, O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -399,20 +461,24 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         inputs: I,
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_update(tx, key, inputs, change)
+        self.shared.defer_to_key(tx, Change(Update(change)), key, inputs)
+    }
+
+    /// Changes some columns of a row when the transaction commits: of one group, beside those that touch others.
+    pub fn defer_update_columns<C: Columns<R> + 'static, I: Input, O: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+        inputs: I,
+        change: impl FnOnce(&mut C::Values, I::Value) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.shared.defer_to_key(tx, Change(UpdateColumns(columns, change)), key, inputs)
     }
 
     /// Makes the same change to several rows, one after the other, when the transaction commits. The change also
     /// updates a value that each row passes on to the next, beginning with `initial`; its last state is the result.
-    /// Keys without a row are skipped.
-    ///
-    /// The keys and the input may become known only then. Keys that are unknown now (no key or one, as an [`Option`];
-    /// the keys of an order's lines) must come from operations on segments of a lower
-    /// [rank](crate::TableBuilder::rank).
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
+    /// Keys without a row are skipped. (No key or one, as an [`Option`]; the keys of an order's lines.)
     pub fn defer_update_each<Keys, I, A>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -426,44 +492,31 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         I: Input + Clone,
         A: Clone + 'static,
     {
-        self.shared
-            .when_known(tx, keys, |table, tx, keys| table.defer_update_each(tx, keys, input, initial, change))
+        self.shared.defer_each(tx, Change(Fold(change)), keys, input, initial)
     }
 
     /// Replaces a row when the transaction commits; false if there is none with this key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
     pub fn defer_replace(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
-        self.shared.defer_replace(tx, key, row)
+        self.shared.defer_to_key(tx, Change(Replace), key, row)
     }
 
-    /// Inserts a row when the transaction commits; false if its key exists. Key and row may become known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
+    /// Inserts a row when the transaction commits; false if its key exists.
     pub fn defer_insert(
         &self,
         tx: &mut Transaction<'_, P>,
         key: impl Input<Value = K>,
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
-        self.shared.defer_insert(tx, None, key, row)
+        self.defer(tx, Insert { group: None }, key, row)
     }
 
     /// As [`defer_insert`](Self::defer_insert), into a group that is known now (an order belongs to its district).
     /// The transaction lines up for the group.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
     pub fn defer_insert_grouped(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -471,19 +524,28 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: impl Input<Value = K>,
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
-        self.shared.defer_insert(tx, Some(group), key, row)
+        self.defer(tx, Insert { group: Some(group) }, key, row)
     }
 
     /// Deletes a row when the transaction commits; false if there is none with this key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
     pub fn defer_delete(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Deferred<bool>, Abort> {
-        self.shared.defer_delete(tx, key)
+        self.shared.defer_to_key(tx, Delete, key, ())
+    }
+
+    /// Deletes the first row of a range when the transaction commits. The range lies within a group. If the table has
+    /// [queues](crate::TableBuilder::queues), the transaction lines up for the group; otherwise the operation runs at
+    /// once.
+    pub fn defer_take_first(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        group: u64,
+        range: impl RangeBounds<K>,
+    ) -> Result<Deferred<Option<K>>, Abort> {
+        let range = KeyRange { low: range.start_bound().cloned(), high: range.end_bound().cloned() };
+        self.shared.defer(tx, TakeFirst { group }, range, Later::Known(()), ())
     }
 }

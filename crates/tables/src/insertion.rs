@@ -3,8 +3,8 @@
 use crate::errors::LoadError;
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
-use crate::operations::{Changes, RowView, end_joint_changes};
 use crate::record::{Record, State};
+use crate::rows::{Changes, RowView, end_joint_changes};
 use crate::storage::{Shared, tag};
 use hotrow_core::region::made_in_region;
 use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value, contained};

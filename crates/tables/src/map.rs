@@ -7,6 +7,7 @@
 
 use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
+use crate::operations::{Change, Delete, Insert, Later, Operation, Read, Update};
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
@@ -338,7 +339,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&V) -> R + 'static,
     ) -> Result<Deferred<Option<R>>, Abort> {
-        self.entries.defer_read(tx, key, look)
+        self.entries.defer_to_key(tx, Read(look), key, ())
     }
 
     /// Changes the value of a key when the transaction commits. The inputs may become known only then.
@@ -353,7 +354,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         inputs: I,
         change: impl FnOnce(&mut V, I::Value) -> R + 'static,
     ) -> Result<Deferred<Option<R>>, Abort> {
-        self.entries.defer_update(tx, key, inputs, change)
+        self.entries.defer_to_key(tx, Change(Update(change)), key, inputs)
     }
 
     /// Inserts a value when the transaction commits; false if the map has the key. Both may become known only then.
@@ -367,7 +368,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         key: impl Input<Value = K>,
         value: impl Input<Value = V>,
     ) -> Result<Deferred<bool>, Abort> {
-        self.entries.defer_insert(tx, None, key, value)
+        Insert { group: None }.defer(&self.entries, tx, key, Later::Known(()), value)
     }
 
     /// Removes a key when the transaction commits; false if the map has no such key.
@@ -380,7 +381,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Deferred<bool>, Abort> {
-        self.entries.defer_delete(tx, key)
+        self.entries.defer_to_key(tx, Delete, key, ())
     }
 }
 

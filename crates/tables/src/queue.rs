@@ -18,7 +18,9 @@ use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Abort, Access, Deferred, Misuse, ObjectAccess, Protocol, Reason, Transaction, Value};
+use hotrow_core::{
+    Abort, Access, ContextAccess, Deferred, Misuse, ObjectAccess, Protocol, Reason, Transaction, Value,
+};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::ops::{Bound, ControlFlow};
@@ -174,12 +176,28 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Takes the first row of a range at once: finds and deletes it.
-    fn take_first(&self, tx: &mut Transaction<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
+    pub(crate) fn take_first(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, K>,
+    ) -> Result<Option<K>, Abort> {
+        self.check_has_first(tx)?;
         let first = self.scan_for_first(tx, range)?;
         if let Some(key) = &first {
             self.delete(tx, key)?;
         }
         Ok(first)
+    }
+
+    /// Ends the attempt if the table's keys are in no order.
+    fn check_has_first(&self, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        if self.index.is_ordered() {
+            return Ok(());
+        }
+        let table = self.meta.name();
+        Err(tx.misuse(Misuse::Unsupported(format!(
+            "table {table} has a hash index, which has no first row: make it without `hash`"
+        ))))
     }
 
     /// Finds the key of the first row of a range, and makes the attempt depend on it.
@@ -207,25 +225,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
     }
 
-    fn defer_take_first(
+    /// Lines up to take the first row of a group.
+    pub(crate) fn line_up_to_take_first(
         &self,
         tx: &mut Transaction<'_, P>,
         group: u64,
         range: ImageRange<'_, K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
+        self.check_has_first(tx)?;
         let tx = self.enter_to_change(tx)?;
-        if !self.index.is_ordered() {
-            let table = self.meta.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!(
-                "table {table} has a hash index, which has no first row: make it without `hash`"
-            ))));
-        }
         tx.settle_structure(&self.groups.meta)?;
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));
-        let may_defer = tx.defers() && self.group_of.is_some();
         // The second row is known only after the first one has been taken, and a row that the attempt inserts itself
         // may be the first.
-        if !may_defer || tx.has_deferred(head) || tx.has_deferred(tail) {
+        if self.group_of.is_none() || tx.has_deferred(head) || tx.has_deferred(tail) {
             tx.settle()?;
             let taken = self.take_first(tx, range)?;
             return Ok(tx.known(taken));
@@ -338,23 +351,5 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         range: impl KeyBounds<K>,
     ) -> Result<Option<K>, Abort> {
         self.shared.take_first(tx, range.images())
-    }
-
-    /// Deletes the first row of a range when the transaction commits. The range lies within a group. If the table has
-    /// [queues](crate::TableBuilder::queues), the transaction lines up for the group; otherwise the operation runs at
-    /// once.
-    ///
-    /// The result may be an input of operations deferred on segments of a higher [rank](crate::TableBuilder::rank).
-    ///
-    /// # Errors
-    ///
-    /// As [`scan`](Self::scan).
-    pub fn defer_take_first(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        group: u64,
-        range: impl KeyBounds<K>,
-    ) -> Result<Deferred<Option<K>>, Abort> {
-        self.shared.defer_take_first(tx, group, range.images())
     }
 }

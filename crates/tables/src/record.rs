@@ -45,6 +45,14 @@ pub(crate) fn all_groups<R: Value>() -> u32 {
     u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
 }
 
+/// The end of the last of these columns in a row.
+#[inline(always)]
+pub(crate) fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
+    let mut last = 0;
+    columns.for_each(|bytes| last = last.max(bytes.end));
+    last
+}
+
 type PartsOf<R, P> = <GroupsOf<R> as ColumnGroups<R>>::Parts<P>;
 
 /// The key follows the header, so that a lookup that compares the key has already fetched the memory that a read
@@ -249,13 +257,10 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         unsafe { self.body.cell.load_bytes(bytes, row) };
     }
 
-    /// Returns the number of a record's bytes up to the last of these columns. Those of a row that is not in the record
-    /// count as if it were.
+    /// Returns the number of a record's bytes up to this byte of the row. Those of a row that is not in the record count as if it were.
     #[inline(always)]
-    pub(crate) fn bytes_up_to(columns: impl Columns<R>) -> usize {
-        let mut last = 0;
-        columns.for_each(|bytes| last = last.max(bytes.end));
-        offset_of!(Self, body.cell) + last
+    pub(crate) fn bytes_up_to(byte: usize) -> usize {
+        byte.saturating_add(offset_of!(Self, body.cell)).min(size_of::<Self>())
     }
 
     /// Loads the state, and the row to where a pending one will be.

@@ -2,8 +2,8 @@
 
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageOf, ImageRange, Key};
-use crate::operations::RowView;
 use crate::record::{Record, RecordKey};
+use crate::rows::RowView;
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};

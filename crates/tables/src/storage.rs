@@ -376,7 +376,7 @@ pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
 }
 
 /// The state that the handles of a table share; freed through the epoch.
-pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
+pub struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) meta: ObjectMeta,
     pub(crate) index: Index<K, R, P>,
     /// True if rows never change after loading. Every protocol then reads them in place, without tracking.
@@ -403,6 +403,11 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// True if a change may roll its transaction back: a constraint or a unique index judges it.
+    pub(crate) fn may_refuse_changes(&self) -> bool {
+        self.guards_changes || self.secondaries.iter().any(|secondary| secondary.may_refuse())
+    }
+
     /// An empty table without constraints, indexes and queues.
     pub(crate) fn new(engine: &Engine<P>, name: String, mut index: Index<K, R, P>, immutable: bool) -> Self {
         index.set_watched(engine.watched_nodes());

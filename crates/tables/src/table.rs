@@ -9,7 +9,7 @@ use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::logging::Migration;
 use crate::misuse::TableMisuse;
 use crate::queue::GroupOf;
-use crate::record::{GroupsOf, Record};
+use crate::record::{GroupsOf, Record, last_byte_of};
 use crate::reference::TableRef;
 use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
 use crate::split::SplitRows;
@@ -17,8 +17,7 @@ use crate::storage::{Index, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
-    Protocol, Transaction, Value, Worker,
+    Abort, Columns, ContextAccess, Engine, EpochBox, Error, Misuse, Pin, Protocol, Transaction, Value, Worker,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -452,45 +451,6 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.meta.name()
     }
 
-    /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
-    /// have run.
-    #[inline]
-    pub(crate) fn when_known<I: Input, O: Clone + 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        keys: I,
-        record: impl FnOnce(&Shared<K, R, P>, &mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort>
-        + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        self.shared.when_known(tx, keys, record)
-    }
-
-    /// The column groups of its rows that conflict apart, one bit each.
-    pub(crate) fn groups(&self) -> u32 {
-        self.shared.groups_apart()
-    }
-
-    /// The column groups of some columns.
-    #[inline]
-    pub(crate) fn groups_of(&self, columns: impl Columns<R>) -> u32 {
-        self.shared.groups_apart_of(columns)
-    }
-
-    /// True if [`apply`](Self::apply) is a change at the commit.
-    pub(crate) fn commutes(&self) -> bool {
-        self.shared.commutes()
-    }
-
-    /// True if [`apply_columns`](Self::apply_columns) is one.
-    pub(crate) fn commutes_on(&self, columns: impl Columns<R>) -> bool {
-        self.shared.commutes_on(columns)
-    }
-
-    /// True if a change may roll its transaction back: a constraint or a unique index judges it.
-    pub(crate) fn may_refuse_changes(&self) -> bool {
-        self.shared.guards_changes || self.shared.secondaries.iter().any(|secondary| secondary.may_refuse())
-    }
-
     /// True if the table was declared [immutable](TableBuilder::immutable).
     pub fn is_immutable(&self) -> bool {
         self.shared.immutable
@@ -546,7 +506,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// processor's cache. Tables with an ordered index ignore it.
     #[inline]
     pub fn prefetch(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone) {
-        self.shared.index.prefetch(keys, size_of::<Record<K, R, P>>(), tx.pin());
+        self.fetch_ahead(tx, keys, usize::MAX);
     }
 
     /// As [`prefetch`](Self::prefetch), for rows of which only these columns will be read.
@@ -557,7 +517,18 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         keys: impl Iterator<Item = K> + Clone,
         columns: impl Columns<R>,
     ) {
-        self.shared.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(columns), tx.pin());
+        self.fetch_ahead(tx, keys, last_byte_of(columns));
+    }
+
+    /// Asks the processor to fetch rows up to this byte.
+    #[inline]
+    pub(crate) fn fetch_ahead(
+        &self,
+        tx: &Transaction<'_, P>,
+        keys: impl Iterator<Item = K> + Clone,
+        byte: usize,
+    ) {
+        self.shared.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(byte), tx.pin());
     }
 
     /// Changes a row, and returns what the change returns.

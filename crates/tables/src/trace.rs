@@ -26,9 +26,16 @@ pub enum OperationKind {
     Commutative,
 }
 
+impl OperationKind {
+    /// True if an operation of this kind changes nothing.
+    pub(crate) fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::Scan)
+    }
+}
+
 /// One operation of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
+pub struct TracedOperation {
     /// The name of the table.
     pub table: String,
     /// The name of the secondary index through which the operation looks at the table, if it does.
@@ -61,7 +68,7 @@ pub struct Operation {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcedureTrace {
     /// The operations. An [`OperationId`] is a position here.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<TracedOperation>,
     /// The operations on which the procedure's output depends.
     pub output: Vec<OperationId>,
     /// The operations whose results the procedure has forced, or required to hold.
@@ -84,8 +91,9 @@ impl fmt::Display for ProcedureTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |ids: &[OperationId]| ids.iter().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
         for (number, operation) in self.operations.iter().enumerate() {
-            let Operation { table, index, key, kind, group_names, immutable, group, data, control, .. } =
-                operation;
+            let TracedOperation {
+                table, index, key, kind, group_names, immutable, group, data, control, ..
+            } = operation;
             write!(f, "{number:3} {kind:?} {}[{key}]", index.as_ref().unwrap_or(table))?;
             if group_names != &[MAIN_GROUP] {
                 write!(f, " of {}", group_names.join("+"))?;

@@ -4,16 +4,16 @@
 //! abstract [`Context`], so that other interpreters than direct execution can run it. It names tables by references
 //! from a [`Database`], which do not depend on the protocol. Values inside it belong to the context
 //! ([`Context::Val`]). Where a key or a branch depends on a value, [`force`](Context::force) turns it into a plain
-//! one.
+//! one. The operations are methods of [`Operations`], a trait to be brought into scope.
 //!
 //! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
-//! [`commute`](Context::commute) is a change [at the commit](crate::Table::apply) there. *Tracing* runs the procedure, rolls it back, and
+//! [`commute`](Operations::commute) is a change [at the commit](crate::Table::apply) there. *Tracing* runs the procedure, rolls it back, and
 //! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
 //! results it depends. Under a protocol that defers or shares operations, [`Database::execute`] uses a context made
-//! for that ([`Deferring`](context::Deferring), [`Graph`](context::Graph)).
+//! for that ([`Recording`](context::Recording)).
 //!
 //! ```
-//! use hotrow::{Context, Database, Procedure, TableRef};
+//! use hotrow::{Context, Database, Operations, Procedure, TableRef};
 //!
 //! /// Moves money; says whether there was enough of it.
 //! struct Transfer {

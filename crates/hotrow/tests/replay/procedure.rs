@@ -4,7 +4,7 @@ use super::model::row;
 use super::program::{GROUPS, MISSING, NUMBERS_IN_QUEUE, Program, Source, What, added, changed, holds, mix};
 use super::tables::Refs;
 use hotrow::sync::thread;
-use hotrow::{Context, Data, Procedure, TableRef};
+use hotrow::{Context, Data, Operations, Procedure, TableRef};
 use std::ops::ControlFlow;
 
 /// The payload with which programs panic. No message is printed for a panic that is resumed.

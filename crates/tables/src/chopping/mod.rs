@@ -34,7 +34,7 @@
 //! ```
 //! use hotrow_protocols::Any;
 //! use hotrow_tables::chopping::Chopping;
-//! use hotrow_tables::{Context, Database, Procedure, TableRef};
+//! use hotrow_tables::{Context, Database, Operations, Procedure, TableRef};
 //!
 //! /// Takes a ticket, and adds its price to the day's takings.
 //! struct Sell {

@@ -1,6 +1,6 @@
 //! Classes of operations: what the traces of a procedure say about it, without rows.
 
-use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
+use crate::trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct OperationClass {
 }
 
 impl OperationClass {
-    fn of(operation: &Operation) -> Self {
+    fn of(operation: &TracedOperation) -> Self {
         Self {
             table: operation.table.clone(),
             index: operation.index.clone(),
@@ -180,7 +180,7 @@ impl Shape {
     }
 
     /// Returns the number of the operation's class. Its keys come from the tables that all operations of the class name.
-    fn class_of(&mut self, operation: &Operation, taken_from: BTreeSet<String>) -> usize {
+    fn class_of(&mut self, operation: &TracedOperation, taken_from: BTreeSet<String>) -> usize {
         let class = OperationClass::of(operation);
         if let Some(at) = self.classes.iter().position(|shaped| shaped.class == class) {
             self.classes[at].taken_from.retain(|table| taken_from.contains(table));

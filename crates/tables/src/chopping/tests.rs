@@ -1,10 +1,10 @@
 use super::{Chopping, ChoppingError, ChoppingGraph};
-use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
+use crate::trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
 
 /// An operation on a table without column groups, with the operations from which its key and its input come.
-pub(super) fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> Operation {
+pub(super) fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> TracedOperation {
     let ids = |ids: &[u32]| ids.iter().map(|id| OperationId(*id)).collect::<Vec<_>>();
-    Operation {
+    TracedOperation {
         table: table.to_owned(),
         index: None,
         part: table.bytes().map(u32::from).sum(),
@@ -20,11 +20,11 @@ pub(super) fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: 
     }
 }
 
-pub(super) fn free(table: &str, kind: OperationKind) -> Operation {
+pub(super) fn free(table: &str, kind: OperationKind) -> TracedOperation {
     operation(table, kind, &[], &[])
 }
 
-pub(super) fn trace(operations: Vec<Operation>) -> [ProcedureTrace; 1] {
+pub(super) fn trace(operations: Vec<TracedOperation>) -> [ProcedureTrace; 1] {
     [ProcedureTrace { operations, ..ProcedureTrace::default() }]
 }
 
@@ -158,7 +158,7 @@ fn a_row_belongs_only_to_who_has_taken_its_parent_out() {
 #[test]
 fn published_changes_must_be_all_that_connects_their_procedures() {
     let publisher = || trace(vec![free("queue", Write), operation("account", Commutative, &[], &[0])]);
-    let subscriber = |more: Vec<Operation>| {
+    let subscriber = |more: Vec<TracedOperation>| {
         let mut operations = vec![free("account", Write)];
         operations.extend(more);
         trace(operations)

@@ -1,13 +1,11 @@
 //! The eager context: each operation runs at once.
 
 use crate::database::{Database, OperationHook};
-use crate::index::Direction;
 use crate::key::Key;
+use crate::operations::{Operation, Scan};
 use crate::procedure::{Context, Data, KeyRange};
-use crate::reference::{IndexRef, TableRef};
-use crate::trace::OperationKind;
-use hotrow_core::{Abort, Addend, Column, Columns, Protocol, Transaction, Value};
-use std::ops::ControlFlow;
+use crate::reference::TableRef;
+use hotrow_core::{Abort, Protocol, Transaction, Value};
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
 /// the same code as one written by hand.
@@ -22,10 +20,18 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
         Self { database, tx }
     }
 
-    /// Calls the database's [hook](Database::before_operations), and returns the database and the transaction. An
-    /// operation can reach its table in no other way, so the hook hears of every operation.
+    pub(super) fn database(&self) -> &'a Database<P> {
+        self.database
+    }
+
+    pub(super) fn transaction(&mut self) -> &mut Transaction<'w, P> {
+        self.tx
+    }
+
+    /// Calls the database's [hook](Database::before_operations), and returns the database and the transaction. Operations reach their
+    /// tables in no other way, so the hook hears of every operation.
     #[inline(always)]
-    pub(super) fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
+    pub(super) fn arrival(&mut self) -> (&'a Database<P>, &mut Transaction<'w, P>) {
         if let Some(hook) = self.database.hook() {
             call(hook);
         }
@@ -45,233 +51,53 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     type Stop = Abort;
 
     #[inline(always)]
-    fn value<T: Data>(&mut self, value: T) -> T {
-        value
+    fn apply<K: Key, R: Value, I: Data, O>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        target: O::Target,
+        input: I,
+    ) -> Result<O::Output, Abort>
+    where
+        O: Operation<K, R, I, Output: Data> + Send,
+    {
+        let (database, tx) = self.arrival();
+        O::run((operation, input), &database.table_of(table).shared, tx, target, ())
     }
 
     #[inline(always)]
-    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
-        self.database.table_of(table).prefetch(self.tx, keys);
+    fn each<K: Key, R: Value, I: Data, A: Data, O, Keys>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        keys: Keys,
+        input: I,
+        initial: A,
+    ) -> Result<A, Abort>
+    where
+        O: Operation<K, R, I, A, Target = K, Output = A> + Clone + Send,
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        keys.into_iter().try_fold(initial, |passed, key| {
+            let (database, tx) = self.arrival();
+            O::run((operation.clone(), input.clone()), &database.table_of(table).shared, tx, key, passed)
+        })
     }
 
     #[inline(always)]
-    fn prefetch_columns<K: Key, R: Value>(
+    fn visit<A: Data, S: Scan<A> + Send>(&mut self, scan: S, range: KeyRange<S::Key>) -> Result<A, Abort> {
+        let (database, tx) = self.arrival();
+        scan.run(database, tx, range)
+    }
+
+    #[inline(always)]
+    fn fetch_ahead<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
         keys: impl Iterator<Item = K> + Clone,
-        columns: impl Columns<R>,
+        bytes: usize,
     ) {
-        self.database.table_of(table).prefetch_columns(self.tx, keys, columns);
-    }
-
-    #[inline(always)]
-    fn read<K: Key, R: Value, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        look: impl FnOnce(&R) -> O + Send + 'static,
-    ) -> Result<Option<O>, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).read(tx, &key, look)
-    }
-
-    #[inline(always)]
-    fn read_columns<K: Key, R: Value, C>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        columns: C,
-    ) -> Result<Option<C::Values>, Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let (database, tx) = self.arrival();
-        database.table_of(table).read_columns(tx, &key, columns)
-    }
-
-    #[inline(always)]
-    fn update<K: Key, R: Value, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        input: I,
-        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
-    ) -> Result<Option<O>, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).update_if_present(tx, &key, |row| change(row, input))
-    }
-
-    #[inline(always)]
-    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        columns: C,
-        input: I,
-        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
-    ) -> Result<Option<O>, Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let (database, tx) = self.arrival();
-        database.table_of(table).update_columns_if_present(tx, &key, columns, |values| change(values, input))
-    }
-
-    #[inline(always)]
-    fn add<K: Key, R: Value, F: Addend + Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        column: Column<R, F>,
-        amount: F,
-    ) -> Result<(), Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).add_if_present(tx, &key, column, amount).map(drop)
-    }
-
-    #[inline(always)]
-    fn commute_columns<K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        columns: C,
-        input: I,
-        change: impl Fn(&mut C::Values, I) + Send + 'static,
-    ) -> Result<(), Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let (database, tx) = self.arrival();
-        let change = move |values: &mut C::Values| change(values, input.clone());
-        database.table_of(table).apply_columns_if_present(tx, &key, columns, change).map(drop)
-    }
-
-    #[inline(always)]
-    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Keys,
-        columns: C,
-        input: I,
-        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
-    ) -> Result<(), Abort>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        for key in keys {
-            self.commute_columns(table, key, columns, input.clone(), change.clone())?;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).replace_if_present(tx, &key, row)
-    }
-
-    #[inline(always)]
-    fn commute<K: Key, R: Value, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        input: I,
-        change: impl Fn(&mut R, I) + Send + 'static,
-    ) -> Result<(), Abort> {
-        let (database, tx) = self.arrival();
-        let change = move |row: &mut R| change(row, input.clone());
-        database.table_of(table).apply_if_present(tx, &key, change).map(drop)
-    }
-
-    #[inline(always)]
-    fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).insert_if_absent(tx, key, row)
-    }
-
-    #[inline(always)]
-    fn insert_grouped<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        _group: u64,
-        key: K,
-        row: R,
-    ) -> Result<bool, Abort> {
-        self.insert(table, key, row)
-    }
-
-    #[inline(always)]
-    fn delete<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K) -> Result<bool, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).delete(tx, &key)
-    }
-
-    #[inline(always)]
-    fn take_first<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        _group: u64,
-        range: KeyRange<K>,
-    ) -> Result<Option<K>, Abort> {
-        let (database, tx) = self.arrival();
-        database.table_of(table).take_first(tx, (range.low, range.high))
-    }
-
-    #[inline(always)]
-    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Keys,
-        input: I,
-        initial: A,
-        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
-    ) -> Result<A, Abort>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-    {
-        let mut sum = initial;
-        for key in keys {
-            let (database, tx) = self.arrival();
-            database
-                .table_of(table)
-                .update_if_present(tx, &key, |row| change(&mut sum, row, input.clone()))?;
-        }
-        Ok(sum)
-    }
-
-    #[inline(always)]
-    fn scan<K: Key, R: Value, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        range: KeyRange<K>,
-        direction: Direction,
-        initial: A,
-        mut fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<A, Abort> {
-        let (database, tx) = self.arrival();
-        let mut sum = initial;
-        let range = (range.low, range.high);
-        database.table_of(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
-        Ok(sum)
-    }
-
-    #[inline(always)]
-    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
-        &mut self,
-        index: IndexRef<S, K, R>,
-        range: KeyRange<S>,
-        direction: Direction,
-        initial: A,
-        mut fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<A, Abort> {
-        let (database, tx) = self.arrival();
-        let mut sum = initial;
-        let index = database.index_of(index);
-        index.scan_keys(tx, (range.low, range.high), direction, |secondary, key| {
-            fold(&mut sum, secondary, key)
-        })?;
-        Ok(sum)
+        self.database.table_of(table).fetch_ahead(self.tx, keys, bytes);
     }
 
     #[inline(always)]
@@ -293,84 +119,17 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     fn require(&mut self, holds: bool) -> Result<(), Abort> {
         if holds { Ok(()) } else { Err(Abort::rollback()) }
     }
-
-    #[inline(always)]
-    fn rollback(&mut self) -> Abort {
-        Abort::rollback()
-    }
-}
-
-impl<'w, P: Protocol> Eager<'_, 'w, P> {
-    pub(super) fn transaction(&mut self) -> &mut Transaction<'w, P> {
-        self.tx
-    }
-
-    pub(crate) fn table_name<K: Key, R: Value>(&self, table: TableRef<K, R>) -> String {
-        self.database.table_of(table).name().to_owned()
-    }
-
-    /// The table of an index, the index's name, and whether its entries never change.
-    pub(crate) fn index_place<S: Key, K: Key, R: Value>(
-        &self,
-        index: IndexRef<S, K, R>,
-    ) -> (String, String, bool) {
-        let index = self.database.index_of(index);
-        (index.table_name(), index.name().to_owned(), index.is_immutable())
-    }
-
-    /// The column groups of a table's rows, one bit each.
-    #[inline]
-    pub(crate) fn groups<K: Key, R: Value>(&self, table: TableRef<K, R>) -> u32 {
-        self.database.table_of(table).groups()
-    }
-
-    /// The column groups of some columns.
-    #[inline]
-    pub(crate) fn groups_of<K: Key, R: Value>(&self, table: TableRef<K, R>, columns: impl Columns<R>) -> u32 {
-        self.database.table_of(table).groups_of(columns)
-    }
-
-    /// Checks that nobody is about to publish changes to the keys of a mark.
-    pub(crate) fn check_mark(&mut self, place: usize) -> Result<(), Abort> {
-        self.database.marks().map_or(Ok(()), |marks| marks.check(self.tx, place))
-    }
-
-    /// The kind of [`commute`](Context::commute) on a table: a change at the commit, or an update.
-    #[inline]
-    pub(crate) fn kind_of_commuting<K: Key, R: Value>(&self, table: TableRef<K, R>) -> OperationKind {
-        kind_of(self.database.table_of(table).commutes())
-    }
-
-    /// The same of [`commute_columns`](Context::commute_columns).
-    #[inline]
-    pub(crate) fn kind_of_commuting_on<K: Key, R: Value>(
-        &self,
-        table: TableRef<K, R>,
-        columns: impl Columns<R>,
-    ) -> OperationKind {
-        kind_of(self.database.table_of(table).commutes_on(columns))
-    }
-
-    /// True if a change of the table may roll its transaction back.
-    pub(crate) fn may_refuse_changes<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
-        self.database.table_of(table).may_refuse_changes()
-    }
-
-    pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
-        self.database.table_of(table).is_immutable()
-    }
-}
-
-fn kind_of(commutes: bool) -> OperationKind {
-    if commutes { OperationKind::Commutative } else { OperationKind::Write }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::index::Direction;
+    use crate::operations::Operations;
     use hotrow_core::Engine;
     use hotrow_protocols::Occ;
     use std::cell::Cell;
+    use std::ops::ControlFlow;
 
     thread_local! {
         static CALLS: Cell<u32> = const { Cell::new(0) };

@@ -12,16 +12,14 @@ use super::Eager;
 use crate::chopping::ProcedurePlan;
 use crate::chopping::publishing::{Marks, SetMarks};
 use crate::database::Database;
-use crate::index::Direction;
 use crate::key::Key;
+use crate::operations::{Operation, Scan, Target};
 use crate::procedure::{Context, Data, KeyRange};
-use crate::record::all_groups;
-use crate::reference::{IndexRef, TableRef};
+use crate::reference::TableRef;
 use crate::storage::key_hash;
 use crate::trace::OperationKind;
-use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Protocol, Transaction, Value};
 use std::any::Any;
-use std::ops::ControlFlow;
 
 /// Executes the operations of one piece of a chopped procedure (dbx-tc §3).
 pub(crate) struct InPieces<'a, 'w, P: Protocol> {
@@ -67,12 +65,14 @@ impl From<Abort> for Stopped {
     }
 }
 
-impl<T> Known<T> {
+impl<T> From<T> for Known<T> {
     /// A value that is known in all pieces.
-    fn always(value: T) -> Self {
+    fn from(value: T) -> Self {
         Self { value: Some(value), known_in: PieceSet::MAX }
     }
+}
 
+impl<T> Known<T> {
     /// The value, at the end of the last piece.
     pub(crate) fn value(self) -> Result<T, Stopped> {
         self.value.ok_or(Stopped::Strayed)
@@ -130,11 +130,17 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
             let place = Marks::place(part, key_hash(&key));
             match self.marks {
                 Some(marks) if sets => marks.set(place),
-                _ if class.subscribes => self.eager.check_mark(place)?,
+                _ if class.subscribes => self.check_mark(place)?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Checks that nobody is about to publish changes to the keys of a mark.
+    fn check_mark(&mut self, place: usize) -> Result<(), Abort> {
+        let marks = self.eager.database().marks();
+        marks.map_or(Ok(()), |marks| marks.check(self.eager.transaction(), place))
     }
 
     /// True in the first run of the procedure, which goes through all of it.
@@ -156,7 +162,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         self.operations += 1;
         let Some(piece) = self.piece else {
             let output = run(&mut self.eager).ok_or(Stopped::Strayed)??;
-            return Ok(Known::always(output));
+            return Ok(output.into());
         };
         let own = 1 << class.piece;
         let known_after: PieceSet = if class.kept { !(own - 1) } else { own };
@@ -188,317 +194,87 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
     }
 }
 
-/// A commutative change, which is executed as such if the plan says so, and as an update otherwise.
-fn commute<P: Protocol, K: Key, R: Value, I: Data>(
-    eager: &mut Eager<'_, '_, P>,
-    commutes: bool,
-    table: TableRef<K, R>,
-    key: K,
-    input: I,
-    change: impl Fn(&mut R, I) + Send + 'static,
-) -> Result<(), Abort> {
-    if commutes {
-        eager.commute(table, key, input, change)
-    } else {
-        eager.update(table, key, input, change).map(drop)
-    }
-}
-
-/// As [`commute`], for columns.
-fn commute_columns<P: Protocol, K: Key, R: Value, C, I: Data>(
-    eager: &mut Eager<'_, '_, P>,
-    commutes: bool,
-    table: TableRef<K, R>,
-    key: K,
-    columns: C,
-    input: I,
-    change: impl Fn(&mut C::Values, I) + Send + 'static,
-) -> Result<(), Abort>
-where
-    C: Columns<R, Values: Data> + Send + 'static,
-{
-    if commutes {
-        eager.commute_columns(table, key, columns, input, change)
-    } else {
-        eager.update_columns(table, key, columns, input, change).map(drop)
-    }
-}
-
 impl<P: Protocol> Context for InPieces<'_, '_, P> {
     type Val<T: Data> = Known<T>;
     type Stop = Stopped;
 
-    #[inline(always)]
-    fn value<T: Data>(&mut self, value: T) -> Known<T> {
-        Known::always(value)
-    }
-
     #[inline]
-    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
-        if self.is_first() {
-            self.eager.prefetch(table, keys);
+    fn apply<K: Key, R: Value, I: Data, O>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        target: Known<O::Target>,
+        input: Known<I>,
+    ) -> Result<Known<O::Output>, Stopped>
+    where
+        O: Operation<K, R, I, Output: Data> + Send,
+    {
+        let shared = &self.eager.database().table_of(table).shared;
+        let class = (table.part.number(), operation.kind(shared), operation.groups(shared));
+        if const { !O::Target::IS_RANGE } {
+            self.mark(class, || target.value.as_ref().map(|target| target.key().cloned()))?;
         }
+        let commutes = self.plan.commutes;
+        // One that looks for its row first is one operation all the same, so the analysis has both in one piece.
+        let output = self.operation(class, target.known_in & input.known_in, |eager| {
+            let (target, input) = (target.value?, input.value?);
+            let (_, tx) = eager.arrival();
+            Some(O::run_in_piece(commutes, (operation, input), shared, tx, target, ()))
+        })?;
+        if const { O::Target::IS_RANGE }
+            && let Some(output) = &output.value
+        {
+            self.mark(class, || Some(O::found(output).cloned()))?;
+        }
+        Ok(output)
     }
 
     #[inline]
-    fn prefetch_columns<K: Key, R: Value>(
+    fn each<K: Key, R: Value, I: Data, A: Data, O, Keys>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        keys: Known<Keys>,
+        input: Known<I>,
+        initial: A,
+    ) -> Result<Known<A>, Stopped>
+    where
+        O: Operation<K, R, I, A, Target = K, Output = A> + Clone + Send,
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let shared = &self.eager.database().table_of(table).shared;
+        let class = (table.part.number(), operation.kind(shared), operation.groups(shared));
+        self.mark(class, || keys.value.clone())?;
+        let commutes = self.plan.commutes;
+        self.operation(class, keys.known_in & input.known_in, |eager| {
+            let (keys, input) = (keys.value?, input.value?);
+            Some(keys.into_iter().try_fold(initial, |passed, key| {
+                let (_, tx) = eager.arrival();
+                let held = (operation.clone(), input.clone());
+                O::run_in_piece(commutes, held, shared, tx, key, passed)
+            }))
+        })
+    }
+
+    fn visit<A: Data, S: Scan<A> + Send>(
+        &mut self,
+        scan: S,
+        range: Known<KeyRange<S::Key>>,
+    ) -> Result<Known<A>, Stopped> {
+        let class = (scan.part(), OperationKind::Scan, scan.groups(self.eager.database()));
+        self.operation(class, range.known_in, |eager| Some(eager.visit(scan, range.value?)))
+    }
+
+    #[inline]
+    fn fetch_ahead<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
         keys: impl Iterator<Item = K> + Clone,
-        columns: impl Columns<R>,
+        bytes: usize,
     ) {
         if self.is_first() {
-            self.eager.prefetch_columns(table, keys, columns);
+            self.eager.fetch_ahead(table, keys, bytes);
         }
-    }
-
-    fn read<K: Key, R: Value, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        look: impl FnOnce(&R) -> O + Send + 'static,
-    ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Read, self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |eager| Some(eager.read(table, key.value?, look)))
-    }
-
-    fn read_columns<K: Key, R: Value, C>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        columns: C,
-    ) -> Result<Known<Option<C::Values>>, Stopped>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let class = (table.part.number(), OperationKind::Read, self.eager.groups_of(table, columns));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |eager| Some(eager.read_columns(table, key.value?, columns)))
-    }
-
-    fn update<K: Key, R: Value, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        input: Known<I>,
-        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
-    ) -> Result<Known<Option<O>>, Stopped> {
-        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |eager| {
-            Some(eager.update(table, key.value?, input.value?, change))
-        })
-    }
-
-    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        columns: C,
-        input: Known<I>,
-        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
-    ) -> Result<Known<Option<O>>, Stopped>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let class = (table.part.number(), OperationKind::Write, self.eager.groups_of(table, columns));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |eager| {
-            Some(eager.update_columns(table, key.value?, columns, input.value?, change))
-        })
-    }
-
-    fn commute_columns<K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        columns: C,
-        input: Known<I>,
-        change: impl Fn(&mut C::Values, I) + Send + 'static,
-    ) -> Result<(), Stopped>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let commutes = self.plan.commutes;
-        let kind = self.eager.kind_of_commuting_on(table, columns);
-        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |eager| {
-            Some(commute_columns(eager, commutes, table, key.value?, columns, input.value?, change))
-        })?;
-        Ok(())
-    }
-
-    fn replace<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        row: Known<R>,
-    ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Replace, self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & row.known_in, |eager| {
-            Some(eager.replace(table, key.value?, row.value?))
-        })
-    }
-
-    fn commute<K: Key, R: Value, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        input: Known<I>,
-        change: impl Fn(&mut R, I) + Send + 'static,
-    ) -> Result<(), Stopped> {
-        let commutes = self.plan.commutes;
-        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & input.known_in, |eager| {
-            Some(commute(eager, commutes, table, key.value?, input.value?, change))
-        })?;
-        Ok(())
-    }
-
-    fn insert<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-        row: Known<R>,
-    ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Insert, self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in & row.known_in, |eager| {
-            Some(eager.insert(table, key.value?, row.value?))
-        })
-    }
-
-    fn insert_grouped<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        _group: u64,
-        key: Known<K>,
-        row: Known<R>,
-    ) -> Result<Known<bool>, Stopped> {
-        self.insert(table, key, row)
-    }
-
-    fn delete<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Known<K>,
-    ) -> Result<Known<bool>, Stopped> {
-        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
-        self.mark(class, || key.value.clone().map(Some))?;
-        self.operation(class, key.known_in, |eager| Some(eager.delete(table, key.value?)))
-    }
-
-    fn take_first<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        group: u64,
-        range: Known<KeyRange<K>>,
-    ) -> Result<Known<Option<K>>, Stopped> {
-        // The deletion and the scan before it are one operation, so the analysis has them in one piece.
-        let class = (table.part.number(), OperationKind::Delete, self.eager.groups(table));
-        let taken = self
-            .operation(class, range.known_in, |eager| Some(eager.take_first(table, group, range.value?)))?;
-        if let Some(taken) = &taken.value {
-            self.mark(class, || Some(taken.clone()))?;
-        }
-        Ok(taken)
-    }
-
-    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Known<Keys>,
-        input: Known<I>,
-        initial: A,
-        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
-    ) -> Result<Known<A>, Stopped>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-    {
-        let class = (table.part.number(), OperationKind::Write, self.eager.groups(table));
-        self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |eager| {
-            Some(eager.update_each(table, keys.value?, input.value?, initial, change))
-        })
-    }
-
-    fn commute_each<Keys, K: Key, R: Value, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Known<Keys>,
-        input: Known<I>,
-        change: impl Fn(&mut R, I) + Clone + Send + 'static,
-    ) -> Result<(), Stopped>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-    {
-        let commutes = self.plan.commutes;
-        let class = (table.part.number(), self.eager.kind_of_commuting(table), self.eager.groups(table));
-        self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |eager| {
-            let (keys, input) = (keys.value?, input.value?);
-            let mut each = keys.into_iter();
-            Some(each.try_for_each(|key| commute(eager, commutes, table, key, input.clone(), change.clone())))
-        })?;
-        Ok(())
-    }
-
-    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Known<Keys>,
-        columns: C,
-        input: Known<I>,
-        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
-    ) -> Result<(), Stopped>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        let commutes = self.plan.commutes;
-        let kind = self.eager.kind_of_commuting_on(table, columns);
-        let class = (table.part.number(), kind, self.eager.groups_of(table, columns));
-        self.mark(class, || keys.value.clone())?;
-        self.operation(class, keys.known_in & input.known_in, |eager| {
-            let (keys, input) = (keys.value?, input.value?);
-            let mut each = keys.into_iter();
-            Some(each.try_for_each(|key| {
-                commute_columns(eager, commutes, table, key, columns, input.clone(), change.clone())
-            }))
-        })?;
-        Ok(())
-    }
-
-    fn scan<K: Key, R: Value, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        range: Known<KeyRange<K>>,
-        direction: Direction,
-        initial: A,
-        fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<Known<A>, Stopped> {
-        let class = (table.part.number(), OperationKind::Scan, self.eager.groups(table));
-        self.operation(class, range.known_in, |eager| {
-            Some(eager.scan(table, range.value?, direction, initial, fold))
-        })
-    }
-
-    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
-        &mut self,
-        index: IndexRef<S, K, R>,
-        range: Known<KeyRange<S>>,
-        direction: Direction,
-        initial: A,
-        fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<Known<A>, Stopped> {
-        let class = (index.part.number(), OperationKind::Scan, all_groups::<R>());
-        self.operation(class, range.known_in, |eager| {
-            Some(eager.scan_index(index, range.value?, direction, initial, fold))
-        })
     }
 
     #[inline]
@@ -529,9 +305,5 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     fn require(&mut self, holds: Known<bool>) -> Result<(), Stopped> {
         let holds = self.force(holds)?;
         Ok(self.eager.require(holds)?)
-    }
-
-    fn rollback(&mut self) -> Stopped {
-        Stopped::Aborted(self.eager.rollback())
     }
 }

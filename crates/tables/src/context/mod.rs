@@ -1,22 +1,17 @@
-//! The contexts: interpreters of procedures.
+//! The contexts: interpreters of procedures. They know no [operation](crate::operations) by name.
 //!
 //! | context | runs operations |
 //! |---|---|
 //! | [`Eager`] | at once |
-//! | [`Recording`] with the executor [`InOrder`], called [`Deferring`] | when the transaction commits |
-//! | [`Recording`] with the executor [`Stealable`], called [`Graph`] | at once until the first conflict, then with the help of waiting workers |
+//! | [`Recording`] | when the transaction commits; or at once until the first conflict, and then with the help of waiting workers |
 //! | [`Tracing`] | at once, and traces them |
 
 mod eager;
-mod executor;
-mod in_order;
 pub(crate) mod in_pieces;
 mod recording;
-mod stealable;
 mod tracing;
 
+pub use crate::operations::Later;
 pub use eager::Eager;
-pub use in_order::InOrder;
-pub use recording::{Deferring, Graph, Later, Recording};
-pub use stealable::Stealable;
+pub use recording::Recording;
 pub use tracing::Tracing;

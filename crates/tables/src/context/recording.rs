@@ -1,328 +1,221 @@
-//! The recording contexts: values may be known later, and an executor decides when operations run.
+//! The recording context: values may be known later, and operations run later.
 
-use super::executor::Executor;
-use super::{Eager, InOrder, Stealable};
+use super::Eager;
 use crate::database::Database;
-use crate::index::Direction;
 use crate::key::Key;
+use crate::operations::{Later, ONCE, Operation, Scan, are_empty};
 use crate::procedure::{Context, Data, KeyRange};
-use crate::reference::{IndexRef, TableRef};
-use hotrow_core::operations::Results;
-use hotrow_core::{Abort, Columns, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
-use std::marker::PhantomData;
-use std::ops::ControlFlow;
+use crate::reference::TableRef;
+use hotrow_core::graph::By;
+use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 
-/// Records operations as a graph ([`hotrow_core::operations`]), which its executor runs: [`InOrder`] or [`Stealable`].
+/// Records operations as a graph ([`hotrow_core::operations`]), which runs in one of two ways. A value known now stays a plain value, so
+/// that computing with it records nothing.
 ///
-/// A value known now stays a plain value, so that computing with it records nothing.
-pub struct Recording<'a, 'w, P: Protocol, E> {
+/// # In order
+///
+/// Under a protocol that [defers](Protocol::Deferral), each operation whose row is known is deferred until the transaction commits (drp
+/// §5.1). One whose key is not known yet waits for it, and lines up later than the others. A scan and [`force`](Context::force) first run
+/// all operations recorded so far, which makes the transaction wild (drp §6.2).
+///
+/// # By whoever is free
+///
+/// Under a protocol that lets others [steal](Protocol::Stealing) operations, each runs at once until one meets a lock that is not free,
+/// or another transaction waits for this one. From then on operations are enqueued (stealdb §3). So workers share a transaction exactly
+/// where it conflicts; elsewhere it runs as in the [eager](Eager) context.
+///
+/// The dependencies are those of the procedure's own values. Some operations first run everything enqueued so far, and then run at once:
+/// one that anybody may run and whose key is not known yet, one on a range, and [`force`](Context::force). Operations after them are
+/// enqueued again.
+pub struct Recording<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
-    executor: PhantomData<E>,
+    in_order: bool,
 }
 
-/// The context of protocols that [defer](Protocol::Deferral) operations.
-pub type Deferring<'a, 'w, P> = Recording<'a, 'w, P, InOrder>;
-
-/// The context of protocols that let others [steal](Protocol::Stealing) operations.
-pub type Graph<'a, 'w, P> = Recording<'a, 'w, P, Stealable>;
-
-impl<'a, 'w, P: Protocol> Deferring<'a, 'w, P> {
-    /// A context for an attempt in progress.
+impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
+    /// A context for an attempt in progress, which runs operations in order.
     pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
-        Self::sole_user(database, tx)
+        Self { eager: Eager::new(database, tx), in_order: true }
     }
-}
 
-impl<'a, 'w, P: Protocol, E: Executor<P>> Recording<'a, 'w, P, E> {
-    /// A context for an attempt in progress. It must be the attempt's only user, if operations are stealable: they run
-    /// by the commit at the latest, and closures do not wait for them.
+    /// A context for an attempt in progress, of which it must be the only user: operations that others may run do so by the commit at the
+    /// latest, and closures do not wait for them.
     pub(crate) fn sole_user(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
-        Self { eager: Eager::new(database, tx), executor: PhantomData }
+        let in_order = !(P::ALLOWS_STEALING && database.allows_stealing());
+        Self { eager: Eager::new(database, tx), in_order }
     }
 
     /// Converts a value into a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
-        match value {
-            Later::Known(value) => self.eager.transaction().known(value),
-            Later::Deferred(deferred) => deferred,
+        value.into_deferred(self.eager.transaction())
+    }
+
+    /// Runs all operations that have been enqueued. (An operation that is not deferred runs the deferred ones that it could see, itself.)
+    fn settle(&mut self) -> Result<(), Abort> {
+        if self.in_order { Ok(()) } else { self.eager.transaction().run_graph() }
+    }
+
+    /// Applies an operation to a target that nobody changes, or to a range, as the eager context does.
+    fn at_once<K: Key, R: Value, I: Data, O>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        target: Later<O::Target>,
+        input: Later<I>,
+    ) -> Result<Later<O::Output>, Abort>
+    where
+        O: Operation<K, R, I, Output: Data> + Send,
+    {
+        let target = self.force(target)?;
+        let input = self.force(input)?;
+        self.eager.apply(table, operation, target, input).map(Later::Known)
+    }
+
+    /// Runs an operation at once, or enqueues it.
+    #[inline]
+    fn run_or_enqueue<K: Key, R: Value, I: Data, A: Data, O>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        target: Later<O::Target>,
+        passed: Later<A>,
+        input: Later<I>,
+    ) -> Result<Later<O::Output>, Abort>
+    where
+        O: Operation<K, R, I, A, Output: Data> + Send,
+    {
+        let is_shared = O::BY == Some(By::Anybody);
+        let target = if is_shared { Later::Known(self.force(target)?) } else { target };
+        let (database, tx) = self.eager.arrival();
+        let shared = &database.table_of(table).shared;
+        let (target, passed, input) = match (target, passed, input) {
+            (Later::Known(target), Later::Known(passed), Later::Known(input)) if !tx.is_enqueuing() => {
+                if !is_shared {
+                    return O::run((operation, input), shared, tx, target, passed).map(Later::Known);
+                }
+                let mut held = Some((operation, input));
+                let output = tx.try_at_once(|tx| {
+                    O::run_recorded(&mut held, shared, tx, target.clone(), passed.clone())
+                })?;
+                if let Some(output) = output {
+                    return Ok(Later::Known(output));
+                }
+                let (operation, input) = held.expect(ONCE);
+                let inputs = (Later::Known(target), Later::Known(passed), Later::Known(input));
+                return shared.enqueue(tx, operation, inputs).map(Later::Deferred);
+            }
+            inputs => inputs,
+        };
+        shared.enqueue(tx, operation, (target, passed, input)).map(Later::Deferred)
+    }
+
+    /// Records a computation, which may roll back.
+    #[cold]
+    #[inline(never)]
+    fn compute<N: Input<Value: Data> + Send, O: Data>(
+        &mut self,
+        inputs: N,
+        compute: impl FnOnce(N::Value) -> Result<O, Abort> + Send + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        let tx = self.eager.transaction();
+        if self.in_order {
+            return tx.try_compute(inputs, compute);
         }
+        // SAFETY: the captures of the computation and its inputs are `Send`, and its values are `Send` and `Sync`.
+        unsafe { tx.enqueue_computation(inputs, compute) }
     }
 
     /// Computes a value that is not known now. If the attempt cannot go on, it never is, and the next operation fails.
     #[inline]
-    fn compute_later<I: Input<Value: Data> + Send, O: Data>(
+    fn compute_later<N: Input<Value: Data> + Send, O: Data>(
         &mut self,
-        inputs: I,
-        compute: impl FnOnce(I::Value) -> O + Send + 'static,
+        inputs: N,
+        compute: impl FnOnce(N::Value) -> O + Send + 'static,
     ) -> Later<O> {
-        let tx = self.eager.transaction();
-        Later::Deferred(match E::compute(tx, inputs, move |values| Ok(compute(values))) {
+        Later::Deferred(match self.compute(inputs, move |values| Ok(compute(values))) {
             Ok(deferred) => deferred,
-            Err(_) => tx.unknown(),
+            Err(_) => self.eager.transaction().unknown(),
         })
     }
 }
 
-/// A value that is known now, or will be when the transaction commits.
-#[derive(Debug, Clone)]
-pub enum Later<T> {
-    /// Known now.
-    Known(T),
-    /// Known at the commit.
-    Deferred(Deferred<T>),
-}
-
-impl<T: Data> Later<T> {
-    /// Returns the value now, running recorded operations if necessary.
-    #[inline(always)]
-    pub(super) fn force<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
-        match self {
-            Later::Known(value) => Ok(value),
-            Later::Deferred(deferred) => tx.force(deferred),
-        }
-    }
-}
-
-impl<T: Data> Input for Later<T> {
-    type Value = T;
-
-    fn get(&self, results: &Results) -> Option<T> {
-        match self {
-            Later::Known(value) => Some(value.clone()),
-            Later::Deferred(deferred) => deferred.get(results),
-        }
-    }
-
-    fn is_known(&self, results: &Results) -> bool {
-        match self {
-            Later::Known(_) => true,
-            Later::Deferred(deferred) => deferred.is_known(results),
-        }
-    }
-
-    fn belongs_to(&self, results: &Results) -> bool {
-        match self {
-            Later::Known(_) => true,
-            Later::Deferred(deferred) => deferred.belongs_to(results),
-        }
-    }
-
-    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
-        if let Later::Deferred(deferred) = self {
-            deferred.each_slot(visit);
-        }
-    }
-}
-
-impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
+impl<P: Protocol> Context for Recording<'_, '_, P> {
     type Val<T: Data> = Later<T>;
     type Stop = Abort;
 
-    #[inline(always)]
-    fn value<T: Data>(&mut self, value: T) -> Later<T> {
-        Later::Known(value)
+    #[inline]
+    fn apply<K: Key, R: Value, I: Data, O>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        target: Later<O::Target>,
+        input: Later<I>,
+    ) -> Result<Later<O::Output>, Abort>
+    where
+        O: Operation<K, R, I, Output: Data> + Send,
+    {
+        let shared = &self.eager.database().table_of(table).shared;
+        if shared.immutable && operation.kind(shared).is_read() {
+            return self.at_once(table, operation, target, input);
+        }
+        let target = if const { O::BY.is_none() } { Later::Known(self.force(target)?) } else { target };
+        if self.in_order {
+            let (_, tx) = self.eager.arrival();
+            return operation.defer(shared, tx, target, Later::Known(()), input).map(Later::Deferred);
+        }
+        if const { O::BY.is_none() } {
+            self.settle()?;
+            return self.at_once(table, operation, target, input);
+        }
+        self.run_or_enqueue(table, operation, target, Later::Known(()), input)
     }
 
-    #[inline(always)]
-    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
-        self.eager.prefetch(table, keys);
+    fn each<K: Key, R: Value, I: Data, A: Data, O, Keys>(
+        &mut self,
+        table: TableRef<K, R>,
+        operation: O,
+        keys: Later<Keys>,
+        input: Later<I>,
+        initial: A,
+    ) -> Result<Later<A>, Abort>
+    where
+        O: Operation<K, R, I, A, Target = K, Output = A> + Clone + Send,
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        if self.in_order {
+            let (database, tx) = self.eager.arrival();
+            let shared = &database.table_of(table).shared;
+            return shared.defer_each(tx, operation, keys, input, initial).map(Later::Deferred);
+        }
+        let mut passed = Later::Known(initial);
+        for key in self.force(keys)? {
+            let next =
+                self.run_or_enqueue(table, operation.clone(), key.into(), passed.clone(), input.clone())?;
+            if const { !are_empty::<A>() } {
+                passed = next;
+            }
+        }
+        Ok(passed)
+    }
+
+    fn visit<A: Data, S: Scan<A> + Send>(
+        &mut self,
+        scan: S,
+        range: Later<KeyRange<S::Key>>,
+    ) -> Result<Later<A>, Abort> {
+        let range = self.force(range)?;
+        self.settle()?;
+        self.eager.visit(scan, range).map(Later::Known)
     }
 
     #[inline]
-    fn prefetch_columns<K: Key, R: Value>(
+    fn fetch_ahead<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
         keys: impl Iterator<Item = K> + Clone,
-        columns: impl Columns<R>,
+        bytes: usize,
     ) {
-        self.eager.prefetch_columns(table, keys, columns);
-    }
-
-    #[inline]
-    fn read<K: Key, R: Value, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        look: impl FnOnce(&R) -> O + Send + 'static,
-    ) -> Result<Later<Option<O>>, Abort> {
-        if self.eager.is_immutable(table) {
-            let key = self.force(key)?;
-            return self.eager.read(table, key, look).map(Later::Known);
-        }
-        E::read(&mut self.eager, table, key, look)
-    }
-
-    #[inline]
-    fn read_columns<K: Key, R: Value, C>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        columns: C,
-    ) -> Result<Later<Option<C::Values>>, Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        if self.eager.is_immutable(table) {
-            let key = self.force(key)?;
-            return self.eager.read_columns(table, key, columns).map(Later::Known);
-        }
-        E::read_columns(&mut self.eager, table, key, columns)
-    }
-
-    #[inline]
-    fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        columns: C,
-        input: Later<I>,
-        change: impl FnOnce(&mut C::Values, I) -> O + Send + 'static,
-    ) -> Result<Later<Option<O>>, Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        E::update_columns(&mut self.eager, table, key, columns, input, change)
-    }
-
-    #[inline]
-    fn commute_columns<K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        columns: C,
-        input: Later<I>,
-        change: impl Fn(&mut C::Values, I) + Send + 'static,
-    ) -> Result<(), Abort>
-    where
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        self.update_columns(table, key, columns, input, change).map(drop)
-    }
-
-    fn commute_columns_each<Keys, K: Key, R: Value, C, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Later<Keys>,
-        columns: C,
-        input: Later<I>,
-        change: impl Fn(&mut C::Values, I) + Clone + Send + 'static,
-    ) -> Result<(), Abort>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-        C: Columns<R, Values: Data> + Send + 'static,
-    {
-        E::commute_columns_each(&mut self.eager, table, keys, columns, input, change)
-    }
-
-    #[inline]
-    fn update<K: Key, R: Value, I: Data, O: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        input: Later<I>,
-        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
-    ) -> Result<Later<Option<O>>, Abort> {
-        E::update(&mut self.eager, table, key, input, change)
-    }
-
-    fn replace<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        row: Later<R>,
-    ) -> Result<Later<bool>, Abort> {
-        let replaced = self.update(table, key, row, |old, row| *old = row)?;
-        Ok(self.map(replaced, |replaced| replaced.is_some()))
-    }
-
-    #[inline]
-    fn commute<K: Key, R: Value, I: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        input: Later<I>,
-        change: impl Fn(&mut R, I) + Send + 'static,
-    ) -> Result<(), Abort> {
-        self.update(table, key, input, change).map(|_| ())
-    }
-
-    #[inline]
-    fn insert<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-        row: Later<R>,
-    ) -> Result<Later<bool>, Abort> {
-        E::insert(&mut self.eager, table, None, key, row)
-    }
-
-    #[inline]
-    fn insert_grouped<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        group: u64,
-        key: Later<K>,
-        row: Later<R>,
-    ) -> Result<Later<bool>, Abort> {
-        E::insert(&mut self.eager, table, Some(group), key, row)
-    }
-
-    fn delete<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: Later<K>,
-    ) -> Result<Later<bool>, Abort> {
-        E::delete(&mut self.eager, table, key)
-    }
-
-    fn take_first<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        group: u64,
-        range: Later<KeyRange<K>>,
-    ) -> Result<Later<Option<K>>, Abort> {
-        let range = self.force(range)?;
-        E::take_first(&mut self.eager, table, group, range)
-    }
-
-    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: Later<Keys>,
-        input: Later<I>,
-        initial: A,
-        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
-    ) -> Result<Later<A>, Abort>
-    where
-        Keys: Data + IntoIterator<Item = K>,
-    {
-        E::update_each(&mut self.eager, table, keys, input, initial, change)
-    }
-
-    fn scan<K: Key, R: Value, A: Data>(
-        &mut self,
-        table: TableRef<K, R>,
-        range: Later<KeyRange<K>>,
-        direction: Direction,
-        initial: A,
-        fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<Later<A>, Abort> {
-        let range = self.force(range)?;
-        E::settle(self.eager.transaction())?;
-        self.eager.scan(table, range, direction, initial, fold).map(Later::Known)
-    }
-
-    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
-        &mut self,
-        index: IndexRef<S, K, R>,
-        range: Later<KeyRange<S>>,
-        direction: Direction,
-        initial: A,
-        fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
-    ) -> Result<Later<A>, Abort> {
-        let range = self.force(range)?;
-        E::settle(self.eager.transaction())?;
-        self.eager.scan_index(index, range, direction, initial, fold).map(Later::Known)
+        self.eager.fetch_ahead(table, keys, bytes);
     }
 
     #[inline(always)]
@@ -361,12 +254,8 @@ impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
             Later::Known(holds) => self.eager.require(holds),
             Later::Deferred(holds) => {
                 let check = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
-                E::compute(self.eager.transaction(), holds, check).map(|_| ())
+                self.compute(holds, check).map(drop)
             }
         }
-    }
-
-    fn rollback(&mut self) -> Abort {
-        self.eager.rollback()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{PartOf, Place, SplitRows};
 use crate::key::{AsKey, Key};
+use crate::operations::{Held, RowChange};
 use crate::record::{GroupsOf, WordsOf};
 use crate::storage::Shared;
 use crate::table::Table;
@@ -28,8 +29,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         match self.place_of(columns) {
             Place::Main => self.read_main_columns(tx, key, columns),
-            Place::Several => self.read(tx, key, |row| columns.of(row)),
-            Place::Part(split, group) => {
+            Place::Several(_) => self.read(tx, key, |row| columns.of(row)),
+            Place::Part(split, group, _) => {
                 let tx = tx.enter(&self.meta)?;
                 if tx.is_on_snapshot() {
                     return Ok(self.read_part_on_snapshot(tx, key, (split, group), columns));
@@ -37,7 +38,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 tx.settle_object(&self.meta)?;
                 self.on_part(tx, key, group, |tx, part, _| {
                     // SAFETY: the part is `split`'s, found under the attempt's pinned epoch; `tx` is of the table's operation.
-                    unsafe { part.read_part(tx, split, |part| part.values::<R, GroupsOf<R>, C>(columns)) }
+                    unsafe { part.read_part(tx, split, |part| Self::values_in(part, columns)) }
                 })
             }
         }
@@ -57,32 +58,63 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         match self.place_of(columns) {
             Place::Main => self.update_main(tx, key, |row| change_columns(row, columns, change)),
-            Place::Several => self.update(tx, key, |row| change_columns(row, columns, change)),
-            Place::Part(split, group) => {
+            Place::Several(_) => self.update(tx, key, |row| change_columns(row, columns, change)),
+            Place::Part(split, group, _) => {
                 let tx = self.enter_to_write(tx)?;
                 let mut change = Some(change);
                 self.on_part(tx, key, group, |tx, segment, _| {
-                    let change = |values: &mut C::Values| change.take().expect(ONCE)(values);
-                    Self::update_part(tx, split, segment, columns, change)
+                    Self::update_part(tx, split, segment, |part| {
+                        change_part::<R, C, O>(part, columns, change.take().expect(ONCE))
+                    })
                 })
             }
         }
     }
 
-    /// Changes some columns of a row in their group's part.
+    /// Makes the change of an operation, and returns its output.
     #[inline]
-    pub(super) fn update_part<C: Columns<R>, O>(
+    pub(crate) fn change<I: 'static, A: 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        held: impl Held<C, I>,
+        mut passed: A,
+    ) -> Result<C::Output, Abort> {
+        if const { !Self::HAS_GROUPS } {
+            let changed = self.update_main(tx, key, |row| change_held(held, row, &mut passed))?;
+            return Ok(C::output(passed, changed));
+        }
+        let place = held.operation().place(self);
+        let changed = match place {
+            Place::Main => self.update_main(tx, key, |row| change_held(held, row, &mut passed))?,
+            Place::Several(_) => self.update(tx, key, |row| change_held(held, row, &mut passed))?,
+            Place::Part(split, group, columns) => {
+                let tx = self.enter_to_write(tx)?;
+                let mut held = Some(held);
+                self.on_part(tx, key, group, |tx, segment, _| {
+                    Self::update_part(tx, split, segment, |part| {
+                        let (change, input) = held.take().expect(ONCE).take();
+                        change.change_part(columns, part, &mut passed, input)
+                    })
+                })?
+            }
+        };
+        Ok(C::output(passed, changed))
+    }
+
+    /// Changes a row in a part.
+    #[inline]
+    pub(crate) fn update_part<O>(
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
         segment: &PartOf<R, P>,
-        columns: C,
-        change: impl FnOnce(&mut C::Values) -> O,
+        change: impl FnOnce(&mut Part<WordsOf<R>>) -> O,
     ) -> Result<Presence<O>, Abort> {
         // SAFETY: as in `read_columns`; read for update just now.
         unsafe {
             Ok(match segment.read_part_for_update(tx, split)? {
                 Presence::Present((id, mut part)) => {
-                    let output = change_part(&mut part, columns, change);
+                    let output = change(&mut part);
                     PartOf::<R, P>::store_part(tx, id, part);
                     Presence::Present(output)
                 }
@@ -100,12 +132,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         match self.place_of(columns) {
             Place::Main => !self.changes_at_once(),
             Place::Part(..) => true,
-            Place::Several => false,
+            Place::Several(_) => false,
         }
     }
 
+    /// The values of some columns in their group's part.
+    #[inline(always)]
+    pub(crate) fn values_in<C: Columns<R>>(part: &Part<WordsOf<R>>, columns: C) -> C::Values {
+        part.values::<R, GroupsOf<R>, C>(columns)
+    }
+
     /// Changes some columns of a row at the commit. False if there is no row with this key.
-    fn change_columns_at_commit<C: Columns<R> + Send + 'static>(
+    pub(crate) fn change_columns_at_commit<C: Columns<R> + Send + 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -121,10 +159,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let change = move |row: &mut R| change_columns(row, columns, &change);
                 self.change_main_at_commit(tx, key, Applied(change))
             }
-            Place::Several => {
+            Place::Several(_) => {
                 Ok(self.update(tx, key, |row| change_columns(row, columns, &change))?.is_some())
             }
-            Place::Part(split, group) => {
+            Place::Part(split, group, _) => {
                 let change = move |part: &mut Part<_>| change_part::<R, C, ()>(part, columns, &change);
                 self.change_part_at_commit(tx, key, (split, group), Applied(change))
             }
@@ -180,8 +218,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let column = addition.column();
         match self.place_of(column) {
             Place::Main => self.add_to_main(tx, key, addition),
-            Place::Several => self.change_at_commit(tx, key, addition),
-            Place::Part(split, group) => {
+            Place::Several(_) => self.change_at_commit(tx, key, addition),
+            Place::Part(split, group, _) => {
                 let addition = addition.to(column.in_part::<GroupsOf<R>>());
                 self.change_part_at_commit(tx, key, (split, group), addition)
             }
@@ -201,14 +239,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         match self.place_of(column) {
             Place::Main => self.subtract_main_if_enough(tx, key, column, amount),
-            Place::Several => {
+            Place::Several(_) => {
                 let Some(seen) = self.read(tx, key, |row| column.of(row))? else { return Ok(None) };
                 if seen >= amount {
                     self.change_at_commit(tx, key, Addition::negative(column, amount))?;
                 }
                 Ok(Some(seen >= amount))
             }
-            Place::Part(split, group) => {
+            Place::Part(split, group, _) => {
                 let tx = self.enter_to_write(tx)?;
                 let column = column.in_part::<GroupsOf<R>>();
                 self.on_part(tx, key, group, |tx, part, _| {
@@ -218,6 +256,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
     }
+}
+
+/// Changes a row as an operation says that is held until now.
+#[inline(always)]
+fn change_held<R: Value, I: 'static, A: 'static, C: RowChange<R, I, A>>(
+    held: impl Held<C, I>,
+    row: &mut R,
+    passed: &mut A,
+) -> C::Changed {
+    let (change, input) = held.take();
+    change.change(row, passed, input)
 }
 
 /// Changes the values of some columns in a row.
@@ -235,7 +284,7 @@ pub(crate) fn change_columns<R: Value, C: Columns<R>, O>(
 
 /// Changes the values of some columns in their group's part.
 #[inline(always)]
-fn change_part<R: Value, C: Columns<R>, O>(
+pub(crate) fn change_part<R: Value, C: Columns<R>, O>(
     part: &mut Part<WordsOf<R>>,
     columns: C,
     change: impl FnOnce(&mut C::Values) -> O,

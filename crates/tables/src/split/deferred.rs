@@ -4,17 +4,16 @@
 //! segments: first all are read, in a chain that puts the row together; then the row is changed; and then what has changed is written. As
 //! operations on one segment take effect in the order in which they were recorded, so do operations on rows.
 
-use super::columns::change_columns;
 use super::rows::put;
 use super::{PartOf, Place, SplitRows};
+use crate::deferred::missing;
 use crate::key::{AsKey, Key};
-use crate::operations::RowView;
-use crate::record::{GroupsOf, Record};
+use crate::operations::{Later, RowChange};
+use crate::record::{Record, WordsOf};
+use crate::rows::RowView;
 use crate::storage::Shared;
-use crate::table::Table;
-use hotrow_core::{
-    Abort, Access, Columns, Deferred, Input, ObjectAccess, Presence, Protocol, Transaction, Value,
-};
+use hotrow_core::column_groups::Part;
+use hotrow_core::{Abort, Access, Deferred, Input, ObjectAccess, Presence, Protocol, Value};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -28,80 +27,88 @@ struct ChangedRow<R, O> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    pub(crate) fn defer_read<O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        if const { !Self::HAS_GROUPS } {
-            return self.defer_read_main(tx, key, look);
-        }
-        let Some(split) = self.split() else { return self.defer_read_main(tx, key, look) };
-        if tx.enter(&self.meta)?.is_on_snapshot() {
-            let output = self.read(tx, key, look)?;
-            return Ok(tx.known(output));
-        }
-        if !tx.defers() {
-            return self.at_once(tx, (), key, move |table, tx, key, ()| table.read(tx, key, look));
-        }
-        let access = tx.enter(&self.meta)?;
-        access.settle_structure(&self.meta)?;
-        let Some(record) = self.find_parts_to_line_up(access, key)? else { return Ok(tx.known(None)) };
-        let row = self.defer_row(access, split, record, Access::Read)?;
-        tx.compute(row, |row: Option<R>| row.map(|row| look(&row)))
-    }
-
-    pub(crate) fn defer_update<I: Input, O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        inputs: I,
-        change: impl FnOnce(&mut R, I::Value) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        if const { !Self::HAS_GROUPS } {
-            return self.defer_update_main(tx, key, inputs, change);
-        }
-        let Some(split) = self.split() else { return self.defer_update_main(tx, key, inputs, change) };
-        if !tx.defers() {
-            return self.at_once(tx, inputs, key, move |table, tx, key, inputs| {
-                table.update(tx, key, |row| change(row, inputs))
-            });
-        }
-        let access = self.enter_to_change(tx)?;
-        access.settle_structure(&self.meta)?;
-        let Some(record) = self.find_parts_to_line_up(access, key)? else { return Ok(tx.known(None)) };
-        let changed = self.defer_change(access, split, record, inputs, |row, inputs| {
-            Rc::new(Cell::new(Some(change(row, inputs))))
-        })?;
-        tx.compute(changed, |changed| changed.and_then(|changed| changed.output.take()))
-    }
-
-    /// Defers a change of one of several rows, which also updates a value.
-    pub(crate) fn defer_fold<A: Clone + 'static, I: Input + Clone>(
+    /// Lines up to read a row, or columns that are in this place.
+    pub(crate) fn line_up_to_read_place<C: 'static, O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
         key: &K,
-        sum: Deferred<A>,
-        input: I,
-        change: impl Fn(&mut A, &mut R, I::Value) + 'static,
-    ) -> Result<Deferred<A>, Abort> {
-        if !tx.defers() {
-            return self.at_once(tx, (sum, input), key, move |table, tx, key, (mut sum, input)| {
-                table.update(tx, key, |row| change(&mut sum, row, input))?;
-                Ok(sum)
-            });
+        place: Place<'_, K, R, P, C>,
+        look: impl FnOnce(&R) -> O + 'static,
+        look_at_part: impl FnOnce(&Part<WordsOf<R>>, C) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else { return Ok(tx.known(None)) };
+        match place {
+            Place::Main => self.defer_read(tx, record, look),
+            Place::Several(split) => {
+                let row = self.defer_row(tx, split, record, Access::Read)?;
+                tx.compute(row, |row: Option<R>| row.map(|row| look(&row)))
+            }
+            Place::Part(split, group, columns) => {
+                let work =
+                    move |_: &Self, tx: &mut ObjectAccess<'_, P>, split: &_, part: &PartOf<R, P>, ()| {
+                        // SAFETY: as in `read_columns`.
+                        let read = unsafe { part.read_part(tx, split, |part| look_at_part(part, columns)) };
+                        Ok(read?.unless_absent())
+                    };
+                self.defer_part(tx, split, record, group, Access::Read, (), work)
+            }
         }
-        tx.settle_structure(&self.meta)?;
-        let Some(record) = self.find_parts_to_line_up(tx, key)? else { return Ok(sum) };
-        let changed = self.defer_change(tx, split, record, (sum, input), move |row, (mut sum, input)| {
-            change(&mut sum, row, input);
-            sum
-        })?;
-        tx.compute((changed, sum), |(changed, sum): (Option<ChangedRow<R, A>>, A)| {
-            changed.map_or(sum, |changed| changed.output)
-        })
+    }
+
+    /// Lines up to change a row, or columns of it.
+    pub(crate) fn line_up_to_change_place<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+        change: C,
+        passed: Later<A>,
+        input: impl Input<Value = I>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let place = change.place(self);
+        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else {
+            return missing::<_, R, I, A, C>(tx, passed);
+        };
+        match place {
+            Place::Main => self.defer_change(tx, record, change, passed, input),
+            Place::Several(split) => {
+                let inputs = (passed.clone(), input);
+                let changed =
+                    self.defer_whole_change(tx, split, record, inputs, |row, (mut passed, input)| {
+                        let changed = change.change(row, &mut passed, input);
+                        Rc::new(Cell::new(Some(C::output(passed, Some(changed)))))
+                    })?;
+                tx.compute((changed, passed), |(changed, passed)| {
+                    let output = changed.and_then(|changed| changed.output.take());
+                    output.unwrap_or_else(|| C::output(passed, None))
+                })
+            }
+            Place::Part(split, group, columns) => {
+                let work = move |_: &Self,
+                                 tx: &mut ObjectAccess<'_, P>,
+                                 split: &SplitRows<K, R, P>,
+                                 segment: &PartOf<R, P>,
+                                 (mut passed, input)| {
+                    let changed = Self::update_part(tx, split, segment, |part| {
+                        change.change_part(columns, part, &mut passed, input)
+                    })?;
+                    Ok(changed.unless_absent().map(|changed| C::output(passed, changed)))
+                };
+                self.defer_part(tx, split, record, group, Access::Write, (passed, input), work)
+            }
+        }
+    }
+
+    /// Finds the record of a key to line up for it or its parts.
+    fn find_place_to_line_up<C>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+        place: &Place<'_, K, R, P, C>,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+        match place {
+            Place::Main => self.find_to_line_up(tx, key),
+            Place::Several(_) | Place::Part(..) => self.find_parts_to_line_up(tx, key),
+        }
     }
 
     /// As [`find_to_line_up`](Self::find_to_line_up), for a split row.
@@ -118,20 +125,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tx.settle()?;
         }
         Ok(found)
-    }
-
-    /// Does the work of a deferred operation on a key at once, because the attempt defers nothing.
-    fn at_once<I: Input, O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        inputs: I,
-        key: &(impl AsKey<K> + ?Sized),
-        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, &K, I::Value) -> Result<O, Abort> + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        let (table, key) = (NonNull::from(self), key.to_key());
-        // SAFETY: the table is freed through the epoch.
-        tx.enter(&self.meta)?
-            .intend(inputs, move |tx, inputs| work(unsafe { table.as_ref() }, tx, &key, inputs))
     }
 
     /// Defers the reads of a row's segments, of which the row is made; `None` if the attempt has deleted it.
@@ -178,7 +171,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Defers a change of a row; `None` if the attempt has deleted it.
-    fn defer_change<I: Input, O: Clone + 'static>(
+    fn defer_whole_change<I: Input, O: Clone + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         split: &SplitRows<K, R, P>,
@@ -277,139 +270,5 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             })
         }
-    }
-
-    pub(crate) fn defer_read_columns<C: Columns<R> + 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-    ) -> Result<Deferred<Option<C::Values>>, Abort>
-    where
-        C::Values: 'static,
-    {
-        if const { !Self::HAS_GROUPS } {
-            return self.defer_read_main(tx, key, move |row| columns.of(row));
-        }
-        match self.place_of(columns) {
-            Place::Main => self.defer_read_main(tx, key, move |row| columns.of(row)),
-            Place::Several => self.defer_read(tx, key, move |row| columns.of(row)),
-            Place::Part(..) if tx.enter(&self.meta)?.is_on_snapshot() => {
-                let values = self.read_columns(tx, key, columns)?;
-                Ok(tx.known(values))
-            }
-            Place::Part(..) if !tx.defers() => {
-                self.at_once(tx, (), key, move |table, tx, key, ()| table.read_columns(tx, key, columns))
-            }
-            Place::Part(split, group) => {
-                let access = tx.enter(&self.meta)?;
-                access.settle_structure(&self.meta)?;
-                let Some(record) = self.find_parts_to_line_up(access, key)? else {
-                    return Ok(tx.known(None));
-                };
-                self.defer_part(
-                    access,
-                    split,
-                    record,
-                    group,
-                    Access::Read,
-                    (),
-                    move |_, tx, split, part, ()| {
-                        // SAFETY: as in `read_columns`.
-                        let read = unsafe {
-                            part.read_part(tx, split, |part| part.values::<R, GroupsOf<R>, C>(columns))
-                        };
-                        Ok(read?.unless_absent())
-                    },
-                )
-            }
-        }
-    }
-
-    pub(crate) fn defer_update_columns<C: Columns<R> + 'static, I: Input, O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-        inputs: I,
-        change: impl FnOnce(&mut C::Values, I::Value) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        let on_row = |change| {
-            move |row: &mut R, inputs| {
-                change_columns(row, columns, |values| on_values(change, values, inputs))
-            }
-        };
-        if const { !Self::HAS_GROUPS } {
-            return self.defer_update_main(tx, key, inputs, on_row(change));
-        }
-        match self.place_of(columns) {
-            Place::Main => self.defer_update_main(tx, key, inputs, on_row(change)),
-            Place::Several => self.defer_update(tx, key, inputs, on_row(change)),
-            Place::Part(..) if !tx.defers() => {
-                self.at_once(tx, inputs, key, move |table, tx, key, inputs| {
-                    table.update_columns(tx, key, columns, |values| change(values, inputs))
-                })
-            }
-            Place::Part(split, group) => {
-                let access = self.enter_to_change(tx)?;
-                access.settle_structure(&self.meta)?;
-                let Some(record) = self.find_parts_to_line_up(access, key)? else {
-                    return Ok(tx.known(None));
-                };
-                let work = move |_: &Self,
-                                 tx: &mut ObjectAccess<'_, P>,
-                                 split: &SplitRows<K, R, P>,
-                                 segment: &PartOf<R, P>,
-                                 inputs| {
-                    let change = |values: &mut C::Values| change(values, inputs);
-                    Ok(Self::update_part(tx, split, segment, columns, change)?.unless_absent())
-                };
-                self.defer_part(access, split, record, group, Access::Write, inputs, work)
-            }
-        }
-    }
-}
-
-/// Calls a change of columns. (It tells the compiler the types of the closure's arguments.)
-fn on_values<V, I, O>(change: impl FnOnce(&mut V, I) -> O, values: &mut V, inputs: I) -> O {
-    change(values, inputs)
-}
-
-impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Reads some columns of a row when the transaction commits: of one [group](trait@hotrow_core::Value), beside those that change
-    /// others.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn defer_read_columns<C: Columns<R> + 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-    ) -> Result<Deferred<Option<C::Values>>, Abort>
-    where
-        C::Values: 'static,
-    {
-        self.shared.defer_read_columns(tx, key, columns)
-    }
-
-    /// Changes some columns of a row when the transaction commits: of one group, beside those that touch others. The inputs may become
-    /// known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn defer_update_columns<C: Columns<R> + 'static, I: Input, O: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-        inputs: I,
-        change: impl FnOnce(&mut C::Values, I::Value) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_update_columns(tx, key, columns, inputs, change)
     }
 }

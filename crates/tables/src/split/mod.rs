@@ -53,7 +53,7 @@ mod columns;
 mod deferred;
 mod rows;
 
-pub(crate) use columns::change_columns;
+pub(crate) use columns::{change_columns, change_part};
 
 use crate::index::Keyed;
 use crate::key::{Key, put_name};
@@ -67,6 +67,7 @@ use hotrow_core::{
     Presence, Protocol, Reason, Redo, SavedWrite, Saver, Segment, Value,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ use std::sync::Arc;
 pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;
 
 /// The parts of a table's rows, as an object.
-pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
+pub struct SplitRows<K: Key, R: Value, P: Protocol> {
     pub(crate) meta: ObjectMeta,
     /// The groups that conflict apart, as [`groups_of`] numbers them.
     apart: u32,
@@ -85,14 +86,15 @@ pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
 }
 
-/// The segment of columns.
-pub(crate) enum Place<'t, K: Key, R: Value, P: Protocol> {
+/// The segment of columns of type `C`.
+#[derive(Clone, Copy)]
+pub enum Place<'t, K: Key, R: Value, P: Protocol, C> {
     /// The record.
     Main,
     /// The part of this group.
-    Part(&'t SplitRows<K, R, P>, usize),
+    Part(&'t SplitRows<K, R, P>, usize, C),
     /// Several segments, so that an operation is one on the whole row.
-    Several,
+    Several(&'t SplitRows<K, R, P>),
 }
 
 impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
@@ -162,17 +164,23 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Returns the segment of columns.
     #[inline(always)]
-    fn place_of(&self, columns: impl Columns<R>) -> Place<'_, K, R, P> {
+    pub(crate) fn place_of<C: Columns<R>>(&self, columns: C) -> Place<'_, K, R, P, C> {
         let Some(split) = self.split() else { return Place::Main };
         let groups = groups_of::<R, GroupsOf<R>>(columns);
         let apart = groups & split.apart;
         if apart == 0 {
             Place::Main
         } else if groups == apart && apart.is_power_of_two() {
-            Place::Part(split, apart.trailing_zeros() as usize - 1)
+            Place::Part(split, apart.trailing_zeros() as usize - 1, columns)
         } else {
-            Place::Several
+            Place::Several(split)
         }
+    }
+
+    /// Returns the segment of a whole row.
+    #[inline(always)]
+    pub(crate) fn place_of_row(&self) -> Place<'_, K, R, P, Infallible> {
+        self.split().map_or(Place::Main, Place::Several)
     }
 
     /// Ends an attempt that has found a row's segments in states of different moments.
@@ -222,7 +230,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         part: &PartOf<R, P>,
     ) -> Result<(), Abort> {
         match self.read_record(tx, record)? {
-            crate::operations::RowView::Dead => {
+            crate::rows::RowView::Dead => {
                 self.unlink_dead(tx, record);
                 Ok(())
             }

@@ -2,8 +2,8 @@
 
 use super::{PartOf, SplitRows};
 use crate::key::{AsKey, Key};
-use crate::operations::RowView;
 use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
+use crate::rows::RowView;
 use crate::storage::{Shared, tag};
 use hotrow_core::column_groups::{ColumnGroups, Part};
 use hotrow_core::{

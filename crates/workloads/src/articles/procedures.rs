@@ -1,7 +1,7 @@
 //! The transactions as procedures.
 
 use super::rows::{Article, Comment, CommentKey, User, text};
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, TableRef, column_of};
+use hotrow::{Context, Direction, KeyRange, Operations, Procedure, Profile, TableRef, column_of};
 use std::ops::ControlFlow;
 
 /// The number of comments that a reader gets.

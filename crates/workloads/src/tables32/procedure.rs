@@ -1,7 +1,7 @@
 //! The transaction as a procedure: every protocol can run it, also those that defer operations or let others steal
 //! them.
 
-use hotrow::{Context, Procedure, Profile, TableRef};
+use hotrow::{Context, Operations, Procedure, Profile, TableRef};
 
 /// A table of integers under integer keys.
 pub(crate) type Integers = TableRef<u64, u64>;

@@ -2,7 +2,7 @@
 //! them.
 
 use super::TicketKey;
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, Stored, TableRef, Value};
+use hotrow::{Context, Direction, KeyRange, Operations, Procedure, Profile, Stored, TableRef, Value};
 use std::ops::ControlFlow;
 
 /// An event.

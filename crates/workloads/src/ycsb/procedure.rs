@@ -1,7 +1,7 @@
 //! The transaction as a procedure: every protocol can run it, also those that defer or reorder operations.
 
 use super::rows::Row;
-use hotrow::{Context, Procedure, Profile, TableRef};
+use hotrow::{Context, Operations, Procedure, Profile, TableRef};
 
 /// Effect of an operation on its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

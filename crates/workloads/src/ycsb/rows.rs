@@ -5,7 +5,7 @@
 //! others; its values are boxed and never copied to be read. In all, the value itself carries the stamp of its last writer and the number of changes since it was last
 //! replaced.
 
-use hotrow::{Context, Data, TableRef, Value, column_of};
+use hotrow::{Context, Data, Operations, TableRef, Value, column_of};
 
 /// Size of the largest inline value, in bytes.
 pub const SHORT_BYTES_MAX: u32 = 16;

@@ -4,7 +4,9 @@
 //! those that have committed are run again in that order, one after the other, on the same data under `2pl-mcs`.
 use hotrow::Any;
 use hotrow::sync::random::Random;
-use hotrow::{Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
+use hotrow::{
+    Context, Counter, Database, Direction, Engine, Error, IndexRef, Operations, Procedure, TableRef, Worker,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

@@ -3,7 +3,7 @@
 use crate::tpcc::input::CustomerChoice;
 use crate::tpcc::schema::{CustomerByNameKey, CustomerKey, DistrictKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction};
+use hotrow::{Context, Direction, Operations};
 use std::ops::ControlFlow;
 
 /// Returns the customer's key: the one given, or the middle one of the customers with the last name, in the order

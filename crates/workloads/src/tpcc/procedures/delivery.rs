@@ -5,7 +5,7 @@ use crate::tpcc::schema::{
     Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, column_of};
+use hotrow::{Context, Operations, Procedure, Profile, column_of};
 
 /// The Delivery transaction (clause 2.7.4), or its part in some of the districts: an implementation may deliver the ten orders
 /// in one to ten database transactions (clause 2.7). It returns the order delivered in each district, by position; 0 if there was

@@ -6,7 +6,7 @@ use crate::tpcc::schema::{
     OrderLine, OrderLineKey, StockKey, Warehouse, WarehouseKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, column_of};
+use hotrow::{Context, Operations, Procedure, Profile, column_of};
 
 /// The New-Order transaction (clause 2.4.2).
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use super::customer;
 use crate::tpcc::input::OrderStatusInput;
 use crate::tpcc::schema::{Customer, OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile, column_of};
+use hotrow::{Context, Direction, KeyRange, Operations, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 
 /// The Order-Status transaction (clause 2.6.2).

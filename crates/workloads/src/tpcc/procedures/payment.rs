@@ -6,7 +6,7 @@ use crate::tpcc::schema::{
     CUSTOMER_DATA_MAX, Customer, CustomerKey, District, History, HistoryKey, Warehouse, WarehouseKey, is_bad,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile, Text, column_of};
+use hotrow::{Context, Operations, Procedure, Profile, Text, column_of};
 use std::fmt::Write;
 
 /// The Payment transaction (clause 2.5.2). It returns the customer's new balance, in cents.

@@ -3,7 +3,7 @@
 use crate::tpcc::input::StockLevelInput;
 use crate::tpcc::schema::{District, OrderLine, OrderLineKey, Stock, StockKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, Isolation, Procedure, Profile, column_of};
+use hotrow::{Context, Direction, Isolation, Operations, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 
 /// The Stock-Level transaction (clause 2.8.2). It returns the number of distinct items below the threshold.
