@@ -230,7 +230,7 @@ impl<P: Protocol> Slots for P {
         attempt.end_stamped(false);
     }
 
-    fn between(attempt: &mut Attempt<P>) -> Result<(), Stop> {
+    fn between(attempt: &mut Attempt<P>) -> Result<(), Box<Stop>> {
         if attempt.features.stamp.is_some() && !attempt.items.writes().is_empty() {
             attempt.log_and_keep()?;
         }

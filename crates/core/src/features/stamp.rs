@@ -190,16 +190,16 @@ impl<P: Protocol> Attempt<P> {
     /// # Errors
     ///
     /// If an object cannot be logged, or the log takes no more: the attempt cannot commit.
-    pub(super) fn log_and_keep(&mut self) -> Result<(), Stop> {
+    pub(super) fn log_and_keep(&mut self) -> Result<(), Box<Stop>> {
         if self.features.logging.is_some() {
-            self.write_entries().map_err(Stop::Misuse)?;
+            self.write_entries().map_err(|misuse| Box::new(Stop::Misuse(misuse)))?;
         }
         // A piece after others must commit: they have.
         if let Some(logging) = &mut self.features.logging
             && !logging.entries.is_empty()
             && !self.features.piece.is_later()
         {
-            logging.check().map_err(Stop::Refused)?;
+            logging.check().map_err(|reason| Box::new(Stop::Refused(reason)))?;
         }
         if let Some((steps, commit)) = self.committing() {
             steps.before_commit(&commit);

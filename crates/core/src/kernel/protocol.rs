@@ -216,22 +216,22 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// A worker's state that lasts from one transaction to the next.
     type Local: Default + Send + 'static;
 
-    /// Operations that run in the commit, each at its turn (drp); [`Absent`] if they cannot be deferred. A deferred
+    /// Operations that run in the commit, each at its turn (drp); [`Absent`](crate::Absent) if they cannot be deferred. A deferred
     /// operation then runs at once.
     type Deferral: Deferral<Self>;
-    /// Operations that waiting workers run for the lock's holder (stealdb); [`Absent`] if only the owner runs them.
+    /// Operations that waiting workers run for the lock's holder (stealdb); [`Absent`](crate::Absent) if only the owner runs them.
     type Stealing: Stealing<Self>;
-    /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are
+    /// Locks on buckets and leaves (stealdb §5); [`Absent`](crate::Absent) if structure is only validated. Their versions are
     /// validated at commit in any case.
     type RangeLocks: RangeLocks<Self>;
-    /// Reads that leave two words in a log instead of an item; [`Absent`] if the protocol does more with them than to
+    /// Reads that leave two words in a log instead of an item; [`Absent`](crate::Absent) if the protocol does more with them than to
     /// check them at commit.
     type LoggedReads: LoggedReads<Self>;
-    /// The order of pieces of different transactions (ic3); [`Absent`] if the protocol orders none.
+    /// The order of pieces of different transactions (ic3); [`Absent`](crate::Absent) if the protocol orders none.
     type PieceOrder: PieceOrder<Self>;
-    /// Attempts that are one region, without the protocol's lock (dbx-tc §2.2); [`Absent`] if the lock is always taken.
+    /// Attempts that are one region, without the protocol's lock (dbx-tc §2.2); [`Absent`](crate::Absent) if the lock is always taken.
     type Elision: Elision<Self>;
-    /// Names of winners, for [reports](crate::Engine::report_both_sides) of lost conflicts; [`Absent`] if the protocol cannot tell, or loses none.
+    /// Names of winners, for [reports](crate::Engine::report_both_sides) of lost conflicts; [`Absent`](crate::Absent) if the protocol cannot tell, or loses none.
     type Reports: Reports<Self>;
 
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about

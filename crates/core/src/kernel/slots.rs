@@ -184,7 +184,7 @@ pub(crate) trait Slots: Protocol {
     /// # Errors
     ///
     /// The cause for which it fails all the same.
-    fn between(attempt: &mut Attempt<Self>) -> Result<(), Stop>;
+    fn between(attempt: &mut Attempt<Self>) -> Result<(), Box<Stop>>;
     /// The protocol is going to install, and nothing can fail any more.
     fn finishing(access: &mut ObjectAccess<'_, Self>);
     /// An item's write is installed next: [`Moments::INSTALLING`].

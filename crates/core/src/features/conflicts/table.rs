@@ -272,7 +272,7 @@ mod tests {
 
 impl<P: Protocol> Engine<P> {
     /// Sets whether reports of conflicts name both sides: the transaction that lost an attempt, and the one that had or had
-    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`], or else the place of the call
+    /// changed what it wanted. A transaction's name is its procedure's, or that of [`Worker::named`](crate::Worker::named), or else the place of the call
     /// that ran it. At first they do not.
     ///
     /// The protocol tells the winner's worker ([`Reports::rival`](crate::Reports::rival)), or does not know. If it tells the commit, too, the transaction is

@@ -1,6 +1,6 @@
 //! Deferred operations: work on values that are not known yet (drp §5.1).
 //!
-//! A transaction that adds one to a counter need not know the counter now. Under a protocol that [defers](Deferral) it
+//! A transaction that adds one to a counter need not know the counter now. Under a protocol that [defers](crate::Deferral) it
 //! keeps the work as an *intention*: a closure, with the segment that it touches and the earlier results that it
 //! needs. The commit first queues for the turns on all these segments (it *lines up*), and runs the intentions
 //! afterwards, when nothing can go wrong any more. The result of an intention is a [`Deferred`](crate::Deferred) value, which may be an

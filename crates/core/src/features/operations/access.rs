@@ -29,14 +29,14 @@ pub trait ContextAccess<P: Protocol> {
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort>;
 
-    /// Runs all intentions that have been recorded and have not run yet ([`ObjectAccess::settle`]).
+    /// Runs all intentions that have been recorded and have not run yet ([`ObjectAccess::settle`](crate::ObjectAccess::settle)).
     ///
     /// # Errors
     ///
     /// As [`Transaction::compute`].
     fn settle(&mut self) -> Result<(), Abort>;
 
-    /// Returns a handle to a result that will never be known ([`ObjectAccess::unknown`]).
+    /// Returns a handle to a result that will never be known ([`ObjectAccess::unknown`](crate::ObjectAccess::unknown)).
     fn unknown<T>(&mut self) -> Deferred<T>;
 
     /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
@@ -62,7 +62,7 @@ pub trait ContextAccess<P: Protocol> {
     ///
     /// # Safety
     ///
-    /// As for [`ObjectAccess::enqueue`].
+    /// As for [`ObjectAccess::enqueue`](crate::ObjectAccess::enqueue).
     unsafe fn enqueue_computation<I: Input, O: 'static>(
         &mut self,
         inputs: I,

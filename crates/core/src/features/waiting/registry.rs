@@ -370,7 +370,7 @@ impl<P: Protocol> Engine<P> {
         WatchedNodes::of(&self.shared.features.waiting)
     }
 
-    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`]. Transactions that wait
+    /// Closes objects of the engine: operations that begin later end their transactions with [`Misuse::Dropped`](crate::Misuse::Dropped). Transactions that wait
     /// begin again, and so learn of it. Operations in progress go on, and their transactions may commit.
     pub fn close_objects<'m>(&self, objects: impl IntoIterator<Item = &'m ObjectMeta>) {
         objects.into_iter().for_each(ObjectMeta::close);

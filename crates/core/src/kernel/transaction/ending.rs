@@ -110,7 +110,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.attempt.hears(Moments::BETWEEN)
             && let Err(stop) = P::between(self.attempt)
         {
-            let _ = self.stop(stop);
+            let _ = self.stop(*stop);
             return false;
         }
         true
