@@ -17,7 +17,7 @@ use crate::kernel::profile::Durability;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::AttemptOutcome;
-use crate::kernel::worker::Worker;
+use crate::kernel::worker::{TransactionEnd, Worker};
 use hotrow_sync::Arc;
 use std::fmt;
 use std::pin::Pin;
@@ -253,16 +253,14 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Waits until what a transaction says to its caller is durable. Nothing is held.
-    #[inline(always)]
-    pub(crate) fn acknowledge<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
-        // A body's own error tells what it has read, as a result does.
-        if self.attempt.features.logging.is_some() && matches!(result, Ok(_) | Err(Error::Rollback(_))) {
-            let acknowledged = self.attempt.acknowledge_now();
-            if let (Ok(_), Err(failure)) = (&result, acknowledged) {
-                return Err(Error::NotDurable(failure));
-            }
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, end: TransactionEnd) -> Result<(), NotDurable> {
+        if self.attempt.features.logging.is_none() || end == TransactionEnd::Failed {
+            return Ok(());
         }
-        result
+        let acknowledged = self.attempt.acknowledge_now();
+        // The body's own error stands.
+        if end == TransactionEnd::Committed { acknowledged } else { Ok(()) }
     }
 }
 

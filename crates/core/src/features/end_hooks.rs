@@ -10,11 +10,11 @@
 
 use crate::features::durability::Later;
 use crate::features::region::UNFIT;
-use crate::kernel::abort::Error;
+use crate::kernel::abort::NotDurable;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
-use crate::kernel::worker::{Worker, outside};
+use crate::kernel::worker::{TransactionEnd, Worker, outside};
 use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::region;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -132,16 +132,17 @@ impl<P: Protocol> Attempt<P> {
 impl<P: Protocol> Worker<P> {
     /// Ends a transaction that has hooks, and waits until its result is durable. Nothing is held.
     #[cold]
-    pub(crate) fn end_with_hooks<R, E>(&mut self, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
+    pub(crate) fn end_with_hooks(&mut self, end: TransactionEnd) -> Result<(), NotDurable> {
         let mut hooks = self.attempt.features.end_hooks.take().unwrap_or_default();
+        let has_committed = end == TransactionEnd::Committed;
         Panics::passing_on(|panics| {
-            hooks.run_at_end(result.is_ok(), panics);
-            let result = self.acknowledge(result);
-            if result.is_ok() {
+            hooks.run_at_end(has_committed, panics);
+            let acknowledged = self.acknowledge(end);
+            if has_committed && acknowledged.is_ok() {
                 hooks.run_when_durable(self.attempt.later(), panics);
             }
             hooks.forget();
-            result
+            acknowledged
         })
     }
 

@@ -26,7 +26,7 @@ use crate::features::history::Ended;
 use crate::features::pieces::{Piece, WholeGuard};
 use crate::features::state::{OfWorker, Place, Shared, State};
 use crate::features::waiting::Waits;
-use crate::kernel::abort::Error;
+use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
@@ -35,9 +35,10 @@ use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::transaction::{ObjectAccess, Stop};
-use crate::kernel::worker::{Inside, Worker};
+use crate::kernel::worker::{Inside, TransactionEnd, Worker};
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{Duration, Instant};
+use std::convert::Infallible;
 use std::panic::Location;
 
 impl<P: Protocol> Slots for P {
@@ -61,7 +62,7 @@ impl<P: Protocol> Slots for P {
         P::ALLOWS_CHOPPING && attempt.features.piece.is_later()
     }
 
-    #[inline(always)]
+    #[inline]
     fn entering(worker: &mut Worker<P>, profile: &Profile, place: &'static Location<'static>) -> bool {
         let is_alone = profile.isolation.is_on_snapshot();
         if is_alone {
@@ -114,12 +115,12 @@ impl<P: Protocol> Slots for P {
         attempt.features.footprint.clear();
     }
 
-    fn waits<E>(
+    fn waits(
         worker: &mut Worker<P>,
         waits: &mut Waits,
         (policy, body): (Option<(Instant, Duration)>, Option<Duration>),
         inside: &mut Inside<P>,
-    ) -> Result<(), Error<E>> {
+    ) -> Result<(), Error<Infallible>> {
         worker.wait_for_change(waits, policy, body, inside)
     }
 
@@ -127,13 +128,13 @@ impl<P: Protocol> Slots for P {
         attempt.set_watch(None);
     }
 
-    #[inline(always)]
-    fn ends<R, E>(worker: &mut Worker<P>, result: Result<R, Error<E>>) -> Result<R, Error<E>> {
-        worker.end_activity(result.is_ok());
+    #[inline]
+    fn ends(worker: &mut Worker<P>, end: TransactionEnd) -> Result<(), NotDurable> {
+        worker.end_activity(end == TransactionEnd::Committed);
         if worker.attempt.features.end_hooks.is_some() {
-            worker.end_with_hooks(result)
+            worker.end_with_hooks(end)
         } else {
-            worker.acknowledge(result)
+            worker.acknowledge(end)
         }
     }
 
@@ -152,7 +153,7 @@ impl<P: Protocol> Slots for P {
         attempt.features.footprint.clear();
     }
 
-    #[inline(always)]
+    #[inline]
     fn opened(attempt: &mut Attempt<P>) {
         let records =
             const { P::DEFERS || P::ALLOWS_STEALING } && (attempt.can_defer() || attempt.allows_stealing());
@@ -237,7 +238,7 @@ impl<P: Protocol> Slots for P {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn finishing(access: &mut ObjectAccess<'_, P>) {
         access.attempt.features.wakes = access.waiting().has_watchers();
         if access.slot.features.origins.is_on() {
@@ -266,7 +267,7 @@ impl<P: Protocol> Slots for P {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn finished(access: &mut ObjectAccess<'_, P>) {
         if !access.attempt.hears(Moments::ALONE) {
             access.attempt.features.wakes |= P::READS_PASS_PREPARED && access.waiting().has_watchers_now();

@@ -3,6 +3,7 @@
 use crate::kernel::loss::Origin;
 use crate::kernel::worker;
 use crate::memory::retained::MemoryLimit;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -504,6 +505,13 @@ impl<E> Error<E> {
             Error::BlockedForever(cause) => Error::BlockedForever(cause),
             Error::NotDurable(failure) => Error::NotDurable(failure),
         }
+    }
+}
+
+impl Error<Infallible> {
+    /// The error of a transaction whose body did not end it, whatever the type of the body's own errors.
+    pub(crate) fn of_any_body<E>(self) -> Error<E> {
+        self.map_rollback(|never| match never {})
     }
 }
 

@@ -3,16 +3,17 @@
 //! The kernel knows no feature. It owns their state, calls each [moment](Slots), and asks one word ([`Moments`]) at those that come with
 //! every transaction if anybody hears of it: what is not used costs one test.
 
-use crate::kernel::abort::Error;
+use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::item::ItemId;
 use crate::kernel::loss::Origin;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Stop};
-use crate::kernel::worker::{Inside, Worker};
+use crate::kernel::worker::{Inside, TransactionEnd, Worker};
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{Duration, Instant};
+use std::convert::Infallible;
 use std::panic::Location;
 
 /// A set of moments of an attempt.
@@ -144,20 +145,20 @@ pub(crate) trait Slots: Protocol {
     /// # Errors
     ///
     /// If it cannot wait, or has waited too long.
-    fn waits<E>(
+    fn waits(
         worker: &mut Worker<Self>,
         waits: &mut Self::Waits,
         limits: (Option<(Instant, Duration)>, Option<Duration>),
         inside: &mut Inside<Self>,
-    ) -> Result<(), Error<E>>;
+    ) -> Result<(), Error<Infallible>>;
     /// A transaction that has made more than one attempt makes no other.
     fn retried(attempt: &mut Attempt<Self>);
-    /// A transaction has ended, with this result. It may wait here: nothing is held.
+    /// A transaction has ended. It may wait here: nothing is held.
     ///
     /// # Errors
     ///
-    /// The result's, or that its caller cannot be told of it.
-    fn ends<R, E>(worker: &mut Worker<Self>, result: Result<R, Error<E>>) -> Result<R, Error<E>>;
+    /// That its caller cannot be told that it has committed.
+    fn ends(worker: &mut Worker<Self>, end: TransactionEnd) -> Result<(), NotDurable>;
     /// A panic ends a transaction, and is passed on afterwards.
     fn panicked(worker: &mut Worker<Self>);
     /// The worker is dropped.

@@ -498,13 +498,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
-        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
-        let id = unsafe { self.item(object, segment) };
-        self.settle_before(id)?;
-        if self.attempt.items.get(id).is(Flags::WRITE) {
-            self.save(id);
-            self.record_change(id);
+        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        let (id, is_written) = self.item_to_write(touched)?;
+        if is_written {
             return Ok((id, None));
         }
         self.note_read(id);
@@ -531,19 +528,30 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         object: &O,
         segment: NonNull<P::Header>,
     ) -> Result<(ItemId, bool), Abort> {
-        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
-        let id = unsafe { self.item(object, segment) };
-        self.settle_before(id)?;
-        if self.attempt.items.get(id).is(Flags::WRITE) {
-            self.save(id);
-            self.record_change(id);
+        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        let (id, is_written) = self.item_to_write(touched)?;
+        if is_written {
             return Ok((id, true));
         }
         match self.protocol.write(self.attempt, id) {
             Ok(()) => Ok((id, false)),
             Err(lost) => Err(self.lose(lost)),
         }
+    }
+
+    /// Returns the item of a segment that will be written, and true if it has a pending write, which is going to change.
+    #[inline]
+    fn item_to_write(&mut self, touched: TouchedSegment<P>) -> Result<(ItemId, bool), Abort> {
+        self.may_write(touched.object().meta())?;
+        let id = self.item_of(touched);
+        self.settle_before(id)?;
+        let is_written = self.attempt.items.get(id).is(Flags::WRITE);
+        if is_written {
+            self.save(id);
+            self.record_change(id);
+        }
+        Ok((id, is_written))
     }
 
     /// Returns the item of a segment, a new one if the segment was not touched yet.

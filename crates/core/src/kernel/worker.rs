@@ -26,6 +26,7 @@ use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
 use retries::Attempts;
 use std::cell::{Cell, OnceCell};
+use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
@@ -211,40 +212,43 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let mut inside = self.admit(&profile)?;
-        P::begins(self, Location::caller());
-        let thread = inside.nesting.0;
         let shared = OnceCell::new();
-        let mut attempts = Attempts::of(self, &shared);
-        let mut number = 0;
-        let result = loop {
-            match attempts.worker.one_attempt(number, number, thread, profile, &mut body) {
-                Attempted::Committed(result) => break Ok(result),
-                Attempted::RolledBack(error) => break Err(error),
-                Attempted::Unfinished(cause) => match attempts.prepare(cause, &mut inside, &profile) {
-                    Ok(next) => number = next,
-                    Err(error) => break Err(error.map_rollback(|never| match never {})),
-                },
+        let mut attempts =
+            Attempts::begin(self, &shared, profile, Location::caller()).map_err(Error::of_any_body)?;
+        let (result, end) = loop {
+            match attempts.make(&mut body) {
+                Attempted::Committed(output) => break (Ok(output), TransactionEnd::Committed),
+                Attempted::RolledBack(error) => {
+                    break (Err(Error::Rollback(error)), TransactionEnd::RolledBack);
+                }
+                Attempted::Failed(error) => break (Err(error.of_any_body()), TransactionEnd::Failed),
+                Attempted::Unfinished(cause) => {
+                    if let Err(error) = attempts.prepare(cause) {
+                        break (Err(error.of_any_body()), TransactionEnd::Failed);
+                    }
+                }
             }
         };
         drop(attempts);
-        drop(inside);
-        P::ends(self, result)
+        match P::ends(self, end) {
+            Ok(()) => result,
+            Err(failure) => Err(Error::NotDurable(failure)),
+        }
     }
 
     /// Checks what can be checked before the first attempt, and waits until older transactions are through.
-    ///
-    /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
-    #[inline(always)]
-    #[track_caller]
-    fn admit<E>(&mut self, profile: &Profile) -> Result<Inside<P>, Error<E>> {
+    fn admit(
+        &mut self,
+        profile: &Profile,
+        place: &'static Location<'static>,
+    ) -> Result<Inside<P>, Error<Infallible>> {
         let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
         if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
             return Ok(inside);
         }
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        if P::entering(self, profile, Location::caller()) {
+        if P::entering(self, profile, place) {
             inside.barrier = P::barrier(self);
             if self.shared.gate.is_closed() && !self.wait_at_gate() {
                 return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
@@ -257,15 +261,15 @@ impl<P: Protocol> Worker<P> {
 
     /// As [`admit`](Self::admit), for one attempt of a future, which waits no longer than this for others. `None` if it should
     /// go on later.
-    #[track_caller]
-    pub(crate) fn admit_for<E>(
+    pub(crate) fn admit_for(
         &mut self,
         time_max: Duration,
         profile: &Profile,
-    ) -> Result<Option<Inside<P>>, Error<E>> {
+        place: &'static Location<'static>,
+    ) -> Result<Option<Inside<P>>, Error<Infallible>> {
         let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
         self.attempt.begin_transaction(Some(time_max));
-        if P::entering(self, profile, Location::caller()) {
+        if P::entering(self, profile, place) {
             if self.shared.gate.is_closed() && !self.wait_at_gate() {
                 return Ok(None);
             }
@@ -289,8 +293,8 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Checks that the memory limit admits an attempt.
-    #[inline(always)]
-    fn may_begin<E>(&self, profile: &Profile) -> Result<(), Error<E>> {
+    #[inline]
+    fn may_begin(&self, profile: &Profile) -> Result<(), Error<Infallible>> {
         self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
@@ -315,12 +319,12 @@ impl<P: Protocol> Worker<P> {
         name: &str,
         profile: Profile,
         idles_at: Arc<Event>,
-    ) -> Result<(Inside<P>, ObjectAccess<'_, P>), Error<()>> {
+    ) -> Result<(Inside<P>, ObjectAccess<'_, P>), Error<Infallible>> {
         let (name, protocol) = (name.to_owned(), self.shared.name.clone());
         let kind = HolderKind::Session { name, worker: self.id(), protocol };
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
-        let inside = self.admit(&profile)?;
+        let inside = self.admit(&profile, Location::caller())?;
         P::names(self, Origin::Name("a session"));
         P::begins(self, Location::caller());
         let thread = inside.nesting.0;
@@ -342,7 +346,25 @@ impl<P: Protocol> Worker<P> {
         ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
+    /// Opens an attempt of this number, after so many lost ones.
+    #[inline]
+    fn begin_attempt(
+        &mut self,
+        number: u32,
+        lost: u32,
+        thread: u64,
+        profile: Profile,
+    ) -> ObjectAccess<'_, P> {
+        let policy = &self.shared.policy;
+        let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
+        let describe = may_give_up || Events::want_losses();
+        P::attempting(self);
+        self.open_attempt(number, is_last, thread, profile, describe)
+    }
+
     /// Makes an attempt of this number, after so many lost ones.
+    ///
+    /// It is compiled for each body. So what does not depend on the body is apart: the attempt's begin, its commit and its close.
     #[inline]
     pub(crate) fn one_attempt<B: Resolve<P>, E: From<Abort>>(
         &mut self,
@@ -352,15 +374,10 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
-        let policy = &self.shared.policy;
-        let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
-        let describe = may_give_up || Events::want_losses();
-        P::attempting(self);
-        let mut access = self.open_attempt(number, is_last, thread, profile, describe);
+        let mut access = self.begin_attempt(number, lost, thread, profile);
         if let Some(result) = access.run_in_region(body) {
-            let output = access.close_committed(|attempt| result.resolve(attempt));
-            // It is over, and owns nothing more.
-            std::mem::forget(access);
+            let output = result.resolve(access.attempt);
+            access.close_committed();
             return Attempted::Committed(output);
         }
         match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
@@ -370,9 +387,8 @@ impl<P: Protocol> Worker<P> {
                     let _ = access.misuse(Misuse::CaughtError);
                 }
                 if access.commit_until_closed() {
-                    let output = access.close_committed(|attempt| result.resolve(attempt));
-                    // It is over, and owns nothing more.
-                    std::mem::forget(access);
+                    let output = result.resolve(access.attempt);
+                    access.close_committed();
                     Attempted::Committed(output)
                 } else {
                     // The result is dropped after that, when no locks are held any more.
@@ -415,8 +431,20 @@ impl<P: Protocol> fmt::Debug for Worker<P> {
 /// The outcome of one attempt.
 pub(crate) enum Attempted<R, E> {
     Committed(R),
-    RolledBack(Error<E>),
+    /// By the body, with this error.
+    RolledBack(E),
+    /// For another reason.
+    Failed(Error<Infallible>),
     Unfinished(Unfinished),
+}
+
+/// The end of a transaction, as far as its caller is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransactionEnd {
+    Committed,
+    /// By the body, whose error may tell what it has read.
+    RolledBack,
+    Failed,
 }
 
 /// The cause why a transaction needs another attempt.
@@ -433,15 +461,13 @@ impl<R, E: From<Abort>> Attempted<R, E> {
         match outcome {
             AttemptOutcome::Lost(lost) => Attempted::Unfinished(Unfinished::Lost(lost)),
             AttemptOutcome::Retry(time_max) => Attempted::Unfinished(Unfinished::Waits(time_max)),
-            AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
-            AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
-            AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
-            AttemptOutcome::NotDurable(failure) => Attempted::RolledBack(Error::NotDurable(failure)),
+            AttemptOutcome::Misused(misuse) => Attempted::Failed(Error::Misuse(misuse)),
+            AttemptOutcome::Panicked(message) => Attempted::Failed(Error::Panicked { message }),
+            AttemptOutcome::Told(told) => Attempted::Failed(told.into()),
+            AttemptOutcome::NotDurable(failure) => Attempted::Failed(Error::NotDurable(failure)),
             // Even if the body has turned the token into another error: the intention has decided.
-            AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(Error::Rollback(reason.into())),
-            AttemptOutcome::Done => {
-                Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
-            }
+            AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(reason.into()),
+            AttemptOutcome::Done => Attempted::RolledBack(error.unwrap_or_else(|| Abort::rollback().into())),
         }
     }
 }

@@ -365,6 +365,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
+        let (mut work, mut result) = (Some(work), None);
+        self.catching_all(&mut |tx| {
+            result = Some(work.take().expect("called once")(tx)?);
+            Ok(())
+        })?;
+        Ok(result.expect("work that succeeds has a result"))
+    }
+
+    /// Is compiled once for all results.
+    fn catching_all(&mut self, work: &mut dyn FnMut(&mut Self) -> Result<(), Abort>) -> Result<(), Abort> {
         // An error of an intention's is not one that the body may catch.
         let noted = worker::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));

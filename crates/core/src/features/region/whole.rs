@@ -28,7 +28,7 @@ const RETIRED_MAX: usize = 1 << 10;
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs the body and the commit in a region, if the protocol does so, and returns the body's result. Then the attempt has
     /// committed, and only has to be closed. `None` if nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn run_in_region<B, E>(
         &mut self,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),

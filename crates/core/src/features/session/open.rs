@@ -165,7 +165,7 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
     let (_inside, transaction) = match worker.begin_session(&link.name, profile, link.switch.idles_at.clone())
     {
         Ok(begun) => begun,
-        Err(error) => return Ending::with(Err(error)),
+        Err(error) => return Ending::with(Err(error.of_any_body())),
     };
     let _shown = link.switch.show(transaction.attempt.holder);
     let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0, unsettled: None };

@@ -7,6 +7,7 @@ use crate::kernel::worker::{Inside, Worker};
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::profile::waiting;
+use std::convert::Infallible;
 
 /// The waits of one transaction.
 #[derive(Default)]
@@ -41,7 +42,7 @@ impl Waits {
     }
 
     /// The error when the time is up.
-    pub(super) fn timeout<E>(&self) -> Error<E> {
+    pub(super) fn timeout(&self) -> Error<Infallible> {
         Error::RetryTimeout { waited: self.since.map_or(Duration::ZERO, |since| since.elapsed()) }
     }
 }
@@ -50,13 +51,13 @@ impl<P: Protocol> Worker<P> {
     /// Waits until something has changed that the last attempt has read. If that one has not watched, the next one will, at once.
     /// Nothing is held.
     #[cold]
-    pub(crate) fn wait_for_change<E>(
+    pub(crate) fn wait_for_change(
         &mut self,
         waits: &mut Waits,
         policy: Option<(Instant, Duration)>,
         body: Option<Duration>,
         inside: &mut Inside<P>,
-    ) -> Result<(), Error<E>> {
+    ) -> Result<(), Error<Infallible>> {
         if self.attempt.features.snapshot_read != 0
             || P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later()
         {

@@ -195,7 +195,7 @@ where
                     } else if until.is_some_and(|until| clock::now() >= until) {
                         let timeout = progress.waits.timeout();
                         progress.decided(false);
-                        return Poll::Ready(progress.over(Err(timeout), None));
+                        return Poll::Ready(progress.over(Err(timeout.of_any_body()), None));
                     } else {
                         *phase = Phase::Wait(until);
                         return Poll::Pending;
@@ -294,7 +294,7 @@ impl<P: Protocol> Worker<P> {
             }
             self.set_refusal(Some(format!("the log has had no room for {ROOM_WAIT_MAX:?}")));
         }
-        let inside = match self.admit_for(BLOCKS_MAX, &profile) {
+        let inside = match self.admit_for(BLOCKS_MAX, &profile, place) {
             Ok(Some(inside)) => inside,
             Ok(None) => return Step::Yield,
             Err(Error::MemoryLimit(limit)) => {
@@ -302,7 +302,7 @@ impl<P: Protocol> Worker<P> {
                 let is_over = since.elapsed() >= MEMORY_WAIT_MAX;
                 return if is_over { Step::failed(Error::MemoryLimit(limit)) } else { Step::Yield };
             }
-            Err(error) => return Step::failed(error),
+            Err(error) => return Step::failed(error.of_any_body()),
         };
         progress.short_since = None;
         if let Some(hooks) = progress.hooks.take() {
@@ -324,12 +324,9 @@ impl<P: Protocol> Worker<P> {
         match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
             Attempted::Committed(result) => Step::Over(Ok(result), self.attempt.acknowledgement()),
             Attempted::RolledBack(error) => {
-                // A body's own error tells what it has read, as a result does.
-                let acknowledges = matches!(error, Error::Rollback(_));
-                let acknowledgement =
-                    if acknowledges { self.attempt.acknowledgement() } else { Acknowledgement::default() };
-                Step::Over(Err(error), acknowledgement)
+                Step::Over(Err(Error::Rollback(error)), self.attempt.acknowledgement())
             }
+            Attempted::Failed(error) => Step::failed(error.of_any_body()),
             Attempted::Unfinished(Unfinished::Lost(lost)) => {
                 let policy = self.shared.policy;
                 progress.lost += 1;

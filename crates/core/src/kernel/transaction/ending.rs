@@ -3,7 +3,6 @@
 use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::kernel::abort::Misuse;
 use crate::kernel::abort::NotDurable;
-use crate::kernel::attempt::Attempt;
 use crate::kernel::commit::Prepared;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
@@ -18,18 +17,23 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if !self.commit_until_closed() {
             return self.give_up_passing_on();
         }
-        self.close_committed(|_| ());
+        self.close(true, &mut Panics::default());
         self.attempt.acknowledge()
     }
 
-    /// Takes a result from an attempt that has committed, and closes it.
-    #[inline(always)]
-    pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
-        let taken = take(self.attempt);
-        P::closing(self, true, |attempt| attempt.close(&mut Panics::default()));
-        profile::attempt_ends(true);
+    /// Closes an attempt that has committed, and whose results were taken.
+    #[inline]
+    pub(crate) fn close_committed(mut self) {
+        self.close(true, &mut Panics::default());
+        // It is over, and owns nothing more.
+        std::mem::forget(self);
+    }
+
+    #[inline]
+    fn close(&mut self, committed: bool, panics: &mut Panics) {
+        P::closing(self, committed, |attempt| attempt.close(panics));
+        profile::attempt_ends(committed);
         label("between attempts");
-        taken
     }
 
     /// Runs all steps of the commit but the last one, [`close_committed`](Self::close_committed). False if the attempt
@@ -38,7 +42,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn commit_until_closed(&mut self) -> bool {
         self.end_body();
         if self.attempt.hears(Moments::ALONE) {
@@ -235,9 +239,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         self.attempt.cleanup(false, panics);
         self.after_cleanup();
-        P::closing(self, false, |attempt| attempt.close(panics));
-        profile::attempt_ends(false);
-        label("between attempts");
+        self.close(false, panics);
     }
 }
 

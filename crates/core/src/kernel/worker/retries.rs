@@ -1,7 +1,7 @@
 //! The time between the attempts of a transaction: it tells of the one that was lost, stands back, and lets older ones through.
 
-use super::{Inside, Unfinished, Worker, set_rollback};
-use crate::kernel::abort::Error;
+use super::{Attempted, Inside, Resolve, Unfinished, Worker, set_rollback};
+use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
 use crate::kernel::events::Events;
@@ -9,6 +9,7 @@ use crate::kernel::policy::{Elder, RetryPolicy};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
+use crate::kernel::transaction::Transaction;
 use crate::memory::pin::Pin;
 use hotrow_sync::Arc;
 use hotrow_sync::backoff::Backoff;
@@ -16,10 +17,15 @@ use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::profile;
 use std::cell::OnceCell;
 use std::convert::Infallible;
+use std::panic::Location;
 
 /// A worker while it makes the attempts of a transaction.
 pub(super) struct Attempts<'w, 's, P: Protocol> {
-    pub(super) worker: &'w mut Worker<P>,
+    worker: &'w mut Worker<P>,
+    profile: Profile,
+    inside: Inside<P>,
+    /// The number of the attempt that is made next.
+    number: u32,
     /// The engine, once an attempt was lost: an elder borrows its gate.
     shared: &'s OnceCell<Arc<Shared<P>>>,
     retries: Option<Retries<'s, P>>,
@@ -46,21 +52,33 @@ struct Retries<'s, P: Protocol> {
 }
 
 impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
-    #[inline(always)]
-    pub(super) fn of(worker: &'w mut Worker<P>, shared: &'s OnceCell<Arc<Shared<P>>>) -> Self {
-        Self { worker, shared, retries: None }
+    /// Admits a transaction that is begun by a call at this place.
+    #[inline]
+    pub(super) fn begin(
+        worker: &'w mut Worker<P>,
+        shared: &'s OnceCell<Arc<Shared<P>>>,
+        profile: Profile,
+        place: &'static Location<'static>,
+    ) -> Result<Self, Error<Infallible>> {
+        let inside = worker.admit(&profile, place)?;
+        P::begins(worker, place);
+        Ok(Self { worker, profile, inside, number: 0, shared, retries: None })
     }
 
-    /// Prepares another attempt, and returns its number.
+    /// Makes an attempt.
+    #[inline]
+    pub(super) fn make<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+    ) -> Attempted<B::Output, E> {
+        self.worker.one_attempt(self.number, self.number, self.inside.thread(), self.profile, body)
+    }
+
+    /// Prepares another attempt.
     #[cold]
     #[inline(never)]
-    pub(super) fn prepare(
-        &mut self,
-        cause: Unfinished,
-        inside: &mut Inside<P>,
-        profile: &Profile,
-    ) -> Result<u32, Error<Infallible>> {
-        let Self { worker, shared, retries } = self;
+    pub(super) fn prepare(&mut self, cause: Unfinished) -> Result<(), Error<Infallible>> {
+        let Self { worker, profile, inside, number, shared, retries } = self;
         let retries = retries.get_or_insert_with(|| {
             Retries::begin(&mut worker.attempt, shared.get_or_init(|| worker.shared.clone()))
         });
@@ -92,7 +110,8 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
         }
         set_rollback(false);
         P::follows(&mut worker.attempt);
-        Ok(retries.attempts - 1)
+        *number = retries.attempts - 1;
+        Ok(())
     }
 }
 
