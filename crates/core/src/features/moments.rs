@@ -208,7 +208,7 @@ impl<P: Protocol> Slots for P {
         if access.is_scout() {
             access.end_scout();
         }
-        if access.stop.is_none() {
+        if access.attempt.stop.is_none() {
             if access.attempt.can_defer() && access.attempt.features.intentions.are_waiting() {
                 access.commit_deferred();
             }
@@ -290,7 +290,7 @@ impl<P: Protocol> Slots for P {
         access.attempt.features.graph.nonblocking = false;
         access.attempt.features.graph.has_blocked = false;
         if access.is_scout() {
-            access.stop = None;
+            access.attempt.stop = None;
             access.end_scout();
             return false;
         }
@@ -313,7 +313,7 @@ impl<P: Protocol> Slots for P {
     fn rolled_back(access: &mut ObjectAccess<'_, P>) {
         access.attempt.end_stamped(false);
         if access.attempt.is_recorded() {
-            access.attempt.record_end(match &access.stop {
+            access.attempt.record_end(match &access.attempt.stop {
                 Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
                 _ => Ended::RolledBack,
             });

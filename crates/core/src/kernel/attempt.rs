@@ -10,6 +10,7 @@ use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::read_log::ReadLog;
 use crate::kernel::slots::{Moments, Slots};
+use crate::kernel::transaction::Stop;
 use crate::kernel::wait_limit::WaitLimit;
 use crate::memory::arena::Arena;
 use crate::memory::pin::Pin;
@@ -73,6 +74,8 @@ pub struct Attempt<P: Protocol> {
     pub(crate) course: Course,
     /// The moments of which somebody hears.
     pub(crate) hears: Moments,
+    /// The cause for which it cannot commit; `None` while it can.
+    pub(crate) stop: Option<Stop>,
     /// The state of features in it.
     pub(crate) features: <P as Slots>::State,
 }
@@ -122,6 +125,7 @@ impl<P: Protocol> Attempt<P> {
             profile: Profile::UNKNOWN,
             course: Course::default(),
             hears: Moments::NONE,
+            stop: None,
             features: Default::default(),
         }
     }
@@ -222,6 +226,7 @@ impl<P: Protocol> Attempt<P> {
         if self.is_open() {
             self.abandon();
         }
+        debug_assert!(self.stop.is_none(), "the end of an attempt takes its cause");
         self.profile = profile;
         self.profile.read_only = profile.only_reads();
         let course = &mut self.course;
@@ -287,6 +292,7 @@ impl<P: Protocol> Attempt<P> {
         std::mem::forget(self.pin.take());
         self.holder = retained::replace(self.holder);
         self.course.thread = 0;
+        self.stop = None;
         P::abandoned(self);
         self.forget(&mut Panics::default());
     }

@@ -52,6 +52,9 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         is_first: impl Fn(&Item<P>) -> bool,
         mut after: impl FnMut(&Item<P>),
     ) -> &'a mut Attempt<P> {
+        if !self.attempt.items.any_write(&is_first) {
+            return self.install_all(|_| (), after);
+        }
         let attempt = self.attempt;
         let count = attempt.items.writes().len();
         for (first, at) in (0..count).rev().map(|at| (true, at)).chain((0..count).map(|at| (false, at))) {

@@ -590,6 +590,13 @@ impl<P: Protocol> Items<P> {
         self.writes.iter().map(move |id| (*id, unsafe { &mut *items.add(id.position()) }))
     }
 
+    /// True if this holds for one of the items to be written.
+    #[inline(always)]
+    pub(crate) fn any_write(&self, holds: impl Fn(&Item<P>) -> bool) -> bool {
+        // SAFETY: the numbers are those of items.
+        self.writes.iter().any(|id| holds(unsafe { self.items.get_unchecked(id.position()) }))
+    }
+
     /// Marks an item as written.
     #[inline(always)]
     pub(crate) fn mark_write(&mut self, id: ItemId) -> &mut Item<P> {

@@ -45,7 +45,6 @@ pub struct ObjectAccess<'w, P: Protocol> {
     /// The engine while the attempt can commit; 0, which no object has, once it cannot. So one comparison at the start
     /// of each operation finds both a foreign object and a stopped attempt.
     pub(crate) engine: EngineId,
-    pub(crate) stop: Option<Stop>,
     /// True if the report of a loss names object and key.
     pub(crate) describe: bool,
     pub(crate) open: bool,
@@ -185,22 +184,12 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         describe: bool,
         open: bool,
     ) -> Self {
-        Self {
-            protocol,
-            attempt,
-            slot,
-            engine,
-            stop: None,
-            describe,
-            open,
-            is_valid: false,
-            _thread: PhantomData,
-        }
+        Self { protocol, attempt, slot, engine, describe, open, is_valid: false, _thread: PhantomData }
     }
 
     /// Takes the cause for which it cannot commit, for the owner of stolen work.
     pub(crate) fn take_stop(&mut self) -> Option<Stop> {
-        self.stop.take()
+        self.attempt.stop.take()
     }
 
     pub(crate) fn engine(&self) -> EngineId {
@@ -251,7 +240,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     #[cold]
     fn refuse(&mut self, meta: &ObjectMeta) -> Abort {
-        if self.stop.is_some() {
+        if self.attempt.stop.is_some() {
             return Abort::INTERNAL;
         }
         if meta.engine() == self.engine {
@@ -288,10 +277,11 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn stop(&mut self, stop: Stop) -> Abort {
         self.engine = STOPPED;
-        if self.stop.is_none() {
-            self.stop = Some(stop);
+        if self.attempt.stop.is_none() {
+            self.attempt.stop = Some(stop);
         }
         Abort::INTERNAL
     }
@@ -498,6 +488,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
+        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
         let (id, is_written) = self.item_to_write(touched)?;
@@ -528,6 +519,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         object: &O,
         segment: NonNull<P::Header>,
     ) -> Result<(ItemId, bool), Abort> {
+        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
         let (id, is_written) = self.item_to_write(touched)?;
@@ -541,9 +533,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// Returns the item of a segment that will be written, and true if it has a pending write, which is going to change.
-    #[inline]
+    #[inline(always)]
     fn item_to_write(&mut self, touched: TouchedSegment<P>) -> Result<(ItemId, bool), Abort> {
-        self.may_write(touched.object().meta())?;
         let id = self.item_of(touched);
         self.settle_before(id)?;
         let is_written = self.attempt.items.get(id).is(Flags::WRITE);

@@ -212,31 +212,32 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let shared = OnceCell::new();
-        let mut attempts =
-            Attempts::begin(self, &shared, profile, Location::caller()).map_err(Error::of_any_body)?;
-        let (result, end) = loop {
-            match attempts.make(&mut body) {
-                Attempted::Committed(output) => break (Ok(output), TransactionEnd::Committed),
-                Attempted::RolledBack(error) => {
-                    break (Err(Error::Rollback(error)), TransactionEnd::RolledBack);
-                }
-                Attempted::Failed(error) => break (Err(error.of_any_body()), TransactionEnd::Failed),
-                Attempted::Unfinished(cause) => {
-                    if let Err(error) = attempts.prepare(cause) {
-                        break (Err(error.of_any_body()), TransactionEnd::Failed);
+        let inside = self.admit(&profile, Location::caller()).map_err(Error::of_any_body)?;
+        let (result, end) = {
+            let shared = OnceCell::new();
+            let mut attempts = Attempts::of(self, profile, inside, &shared);
+            loop {
+                match attempts.make(&mut body) {
+                    Attempted::Committed(output) => break (Ok(output), TransactionEnd::Committed),
+                    Attempted::RolledBack(error) => {
+                        break (Err(Error::Rollback(error)), TransactionEnd::RolledBack);
+                    }
+                    Attempted::Failed(error) => break (Err(error.of_any_body()), TransactionEnd::Failed),
+                    Attempted::Unfinished(cause) => {
+                        if let Err(error) = attempts.prepare(cause) {
+                            break (Err(error.of_any_body()), TransactionEnd::Failed);
+                        }
                     }
                 }
             }
         };
-        drop(attempts);
         match P::ends(self, end) {
             Ok(()) => result,
             Err(failure) => Err(Error::NotDurable(failure)),
         }
     }
 
-    /// Checks what can be checked before the first attempt, and waits until older transactions are through.
+    /// Begins a transaction: checks what can be checked before the first attempt, and waits until older transactions are through.
     fn admit(
         &mut self,
         profile: &Profile,
@@ -245,17 +246,18 @@ impl<P: Protocol> Worker<P> {
         let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
         if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
-            return Ok(inside);
-        }
-        self.attempt.begin_transaction(self.shared.policy.deadline);
-        if P::entering(self, profile, place) {
-            inside.barrier = P::barrier(self);
-            if self.shared.gate.is_closed() && !self.wait_at_gate() {
-                return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
+        } else {
+            self.attempt.begin_transaction(self.shared.policy.deadline);
+            if P::entering(self, profile, place) {
+                inside.barrier = P::barrier(self);
+                if self.shared.gate.is_closed() && !self.wait_at_gate() {
+                    return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
+                }
+                self.may_begin(profile)?;
+                P::entered(self, profile);
             }
-            self.may_begin(profile)?;
-            P::entered(self, profile);
         }
+        P::begins(self, place);
         Ok(inside)
     }
 
@@ -324,9 +326,8 @@ impl<P: Protocol> Worker<P> {
         let kind = HolderKind::Session { name, worker: self.id(), protocol };
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
-        let inside = self.admit(&profile, Location::caller())?;
         P::names(self, Origin::Name("a session"));
-        P::begins(self, Location::caller());
+        let inside = self.admit(&profile, Location::caller())?;
         let thread = inside.nesting.0;
         Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
@@ -378,6 +379,8 @@ impl<P: Protocol> Worker<P> {
         if let Some(result) = access.run_in_region(body) {
             let output = result.resolve(access.attempt);
             access.close_committed();
+            // It is over, and owns nothing more.
+            std::mem::forget(access);
             return Attempted::Committed(output);
         }
         match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
@@ -389,6 +392,8 @@ impl<P: Protocol> Worker<P> {
                 if access.commit_until_closed() {
                     let output = result.resolve(access.attempt);
                     access.close_committed();
+                    // It is over, and owns nothing more.
+                    std::mem::forget(access);
                     Attempted::Committed(output)
                 } else {
                     // The result is dropped after that, when no locks are held any more.

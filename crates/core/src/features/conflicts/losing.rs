@@ -25,7 +25,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn lose(&mut self, lost: ConflictCause) -> Abort {
-        if self.stop.is_some() || self.attempt.features.graph.has_blocked {
+        if self.attempt.stop.is_some() || self.attempt.features.graph.has_blocked {
             return Abort::INTERNAL;
         }
         if self.attempt.has_to_end() {

@@ -94,7 +94,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             self.attempt.record_end(Ended::Committed);
         }
         if result.is_err() {
-            (self.engine, self.stop, self.attempt.features.execution, self.open) =
+            (self.engine, self.attempt.stop, self.attempt.features.execution, self.open) =
                 (engine, None, Execution::new(), true);
             self.is_valid = false;
             set_rollback(false);

@@ -56,8 +56,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// ended for another reason.
     #[cold]
     pub(crate) fn go_on_after_retry(&mut self, around: usize, is_half_changed: bool) -> bool {
-        let Some(Stop::Retry { engine, .. }) = self.stop else { return false };
-        (self.stop, self.engine) = (None, engine);
+        let Some(Stop::Retry { engine, .. }) = self.attempt.stop else { return false };
+        (self.attempt.stop, self.engine) = (None, engine);
         self.attempt.hears.set(Moments::HALF_CHANGED, is_half_changed);
         self.end_marks(around, false);
         true

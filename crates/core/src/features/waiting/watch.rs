@@ -227,7 +227,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// True if the attempt is rolled back to wait for a change.
     pub(crate) fn waits_for_change(&self) -> bool {
-        matches!(self.stop, Some(Stop::Retry { .. })) && self.is_watching()
+        matches!(self.attempt.stop, Some(Stop::Retry { .. })) && self.is_watching()
     }
 
     /// Chooses those that are to be told when an attempt is closed that was rolled back, if there may be any.

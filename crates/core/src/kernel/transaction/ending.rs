@@ -23,10 +23,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Closes an attempt that has committed, and whose results were taken.
     #[inline]
-    pub(crate) fn close_committed(mut self) {
+    pub(crate) fn close_committed(&mut self) {
         self.close(true, &mut Panics::default());
-        // It is over, and owns nothing more.
-        std::mem::forget(self);
     }
 
     #[inline]
@@ -49,7 +47,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return self.end_without_protocol();
         }
         // The first half: takes the locks that are missing, draws the stamp, validates.
-        if self.stop.is_some() || !self.prepare() || !self.between_halves() {
+        if self.attempt.stop.is_some() || !self.prepare() || !self.between_halves() {
             return false;
         }
         // The second half: installs and releases. Nothing is rolled back from here on: installed writes must not be undone as well.
@@ -69,10 +67,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends the body: runs what it has left to be done, and has objects check what it has written.
     #[inline(always)]
     fn end_body(&mut self) {
-        if self.is_told() && self.stop.is_none() {
+        if self.is_told() && self.attempt.stop.is_none() {
             let _ = self.heed();
         }
-        if self.stop.is_some() {
+        if self.attempt.stop.is_some() {
             return;
         }
         label("commit");
@@ -91,7 +89,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.attempt.hears(Moments::BODY_ENDED) {
             P::body_ended(self);
         }
-        if self.attempt.hears(Moments::HALF_CHANGED) && self.stop.is_none() {
+        if self.attempt.hears(Moments::HALF_CHANGED) && self.attempt.stop.is_none() {
             let _ = self.misuse(Misuse::CaughtError);
         }
         if self.attempt.hears(Moments::CHECK) {
@@ -124,7 +122,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     fn end_without_protocol(&mut self) -> bool {
-        if self.stop.is_some() {
+        if self.attempt.stop.is_some() {
             return false;
         }
         self.open = false;
@@ -137,7 +135,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     fn check_writes(&mut self) {
-        if self.stop.is_some() {
+        if self.attempt.stop.is_some() {
             return;
         }
         let _ = self.catching(|tx| {
@@ -183,7 +181,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if !P::OPAQUE
             && !self.is_valid
             && !self.attempt.hears(Moments::ALONE)
-            && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_) | Stop::Refused(_)))
+            && !matches!(self.attempt.stop, Some(Stop::Lost(_) | Stop::Told(_) | Stop::Refused(_)))
         {
             self.validate_before_rollback();
         }
@@ -194,7 +192,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if P::giving_up(self)
             && let Err(lost) = self.protocol.validate_before_rollback(self.attempt)
         {
-            self.stop = None;
+            self.attempt.stop = None;
             let _ = self.lose(lost);
         }
     }
@@ -202,7 +200,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Rolls back without validating the attempt's reads. Everything is released, even if a panic occurs meanwhile.
     pub(crate) fn cancel(mut self, panics: &mut Panics) -> AttemptOutcome {
         self.roll_back(panics);
-        match self.stop.take() {
+        match self.attempt.stop.take() {
             None => AttemptOutcome::Done,
             Some(Stop::Lost(loss)) => AttemptOutcome::Lost(loss),
             Some(Stop::Misuse(misuse)) => AttemptOutcome::Misused(misuse),
@@ -234,7 +232,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         profile::release_all();
         P::rolled_back(self);
-        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_) | Stop::Retry { .. })) {
+        if !matches!(self.attempt.stop, Some(Stop::Lost(_) | Stop::Misuse(_) | Stop::Retry { .. })) {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false, panics);
@@ -249,6 +247,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
     fn drop(&mut self) {
         if self.open {
             Panics::passing_on(|panics| self.roll_back(panics));
+            self.attempt.stop = None;
             self.end_dropped();
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to

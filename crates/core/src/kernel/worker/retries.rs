@@ -17,7 +17,6 @@ use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::profile;
 use std::cell::OnceCell;
 use std::convert::Infallible;
-use std::panic::Location;
 
 /// A worker while it makes the attempts of a transaction.
 pub(super) struct Attempts<'w, 's, P: Protocol> {
@@ -52,17 +51,15 @@ struct Retries<'s, P: Protocol> {
 }
 
 impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
-    /// Admits a transaction that is begun by a call at this place.
-    #[inline]
-    pub(super) fn begin(
+    /// Is compiled into its caller, so that what the first attempt does not need is not moved.
+    #[inline(always)]
+    pub(super) fn of(
         worker: &'w mut Worker<P>,
-        shared: &'s OnceCell<Arc<Shared<P>>>,
         profile: Profile,
-        place: &'static Location<'static>,
-    ) -> Result<Self, Error<Infallible>> {
-        let inside = worker.admit(&profile, place)?;
-        P::begins(worker, place);
-        Ok(Self { worker, profile, inside, number: 0, shared, retries: None })
+        inside: Inside<P>,
+        shared: &'s OnceCell<Arc<Shared<P>>>,
+    ) -> Self {
+        Self { worker, profile, inside, number: 0, shared, retries: None }
     }
 
     /// Makes an attempt.
