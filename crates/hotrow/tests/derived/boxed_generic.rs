@@ -10,6 +10,6 @@ where
 
 fn assert_value<V: Value>() {}
 
-fn main() {
+pub(super) fn main() {
     assert_value::<Row<String, 3>>();
 }

@@ -39,7 +39,7 @@ struct Row<T, const N: usize> {
 }
 
 
-fn main() {
+pub(super) fn main() {
     use hotrow::{Key, Value};
     assert!(Id::stored().is_some() && <(Id, u8)>::stored().is_some());
     assert!(Packed::stored().is_some() && Nothing::stored().is_some());

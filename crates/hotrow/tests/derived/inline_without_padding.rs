@@ -11,6 +11,7 @@ struct Row {
 
 #[derive(Clone, Copy, Value)]
 #[value(inline)]
+#[expect(dead_code, reason = "only its layout counts")]
 struct Nested(Row, u64);
 
 #[derive(Clone, Copy, Value)]
@@ -21,7 +22,7 @@ enum State {
     Closed = -5,
 }
 
-fn main() {
+pub(super) fn main() {
     assert_eq!(size_of::<Nested>(), 24);
     let _ = (State::Open, State::Closed);
 }
