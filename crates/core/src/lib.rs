@@ -23,8 +23,8 @@ pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
-    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
-    SnapshotReader, SnapshotReport, Sweep,
+    AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Snapshot, SnapshotKind, SnapshotReader,
+    SnapshotReport, Sweep,
 };
 pub use features::stamp::{CommitStamp, CommitSteps, Committing};
 pub use features::waiting::{TransactFuture, WatchedNodes};
@@ -34,7 +34,7 @@ pub use kernel::abort::{
     Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, DatatypeMisuse, Error, Misuse,
     Reason, RollbackReason,
 };
-pub use kernel::attempt::{Attempt, WorkerId};
+pub use kernel::attempt::Attempt;
 pub use kernel::capabilities::Elision;
 pub use kernel::capabilities::{Absent, Capabilities};
 pub use kernel::capabilities::{Access, Deferral};
@@ -42,11 +42,10 @@ pub use kernel::capabilities::{PieceOrder, PieceRanks};
 pub use kernel::capabilities::{Reports, Rival};
 pub use kernel::commit::{OneByOne, Prepared};
 pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
-pub use kernel::engine::{Engine, EngineId};
+pub use kernel::engine::Engine;
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use kernel::loss::DeadlockPart;
-pub use kernel::loss::Origin;
-pub use kernel::object::{Object, ObjectMeta};
+pub use kernel::object::Object;
 pub use kernel::policy::RetryPolicy;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
@@ -71,7 +70,12 @@ pub use kit::slots::{SegmentSlots, Slots};
 pub use memory::cell;
 pub use memory::cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use memory::column::{Column, Columns};
+pub use memory::identity::EngineId;
+pub use memory::identity::ObjectMeta;
+pub use memory::identity::Origin;
+pub use memory::identity::WorkerId;
 pub use memory::pin::{EpochBox, Pin, Walk, retire_with};
 pub use memory::retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use memory::structure::{KeySpan, Observed, OpenObservation, StructureChange, StructureVersion};
 pub use memory::users_code::contained;
+pub use memory::versions::{Keeper, Redo};

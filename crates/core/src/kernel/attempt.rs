@@ -5,13 +5,15 @@ use crate::kernel::capabilities::Abilities;
 use crate::kernel::counter::CounterPlace;
 use crate::kernel::engine;
 use crate::kernel::item::{Flags, Item, ItemId, Items};
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::read_log::ReadLog;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::wait_limit::WaitLimit;
 use crate::memory::arena::Arena;
+use crate::memory::identity::ObjectMeta;
+use crate::memory::identity::WorkerId;
 use crate::memory::pin::Pin;
 use crate::memory::retained::{self, Holder, NOBODY};
 use crate::memory::structure::KeySpan;
@@ -24,17 +26,6 @@ use std::alloc::Layout;
 
 mod course;
 mod observations;
-
-/// The number of a worker among those of its engine, from 0. A number is reused once its worker is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(pub(crate) u32);
-
-impl WorkerId {
-    /// The number.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-}
 
 /// Message of a panic: an attempt that is over is used.
 const PINNED: &str = "an attempt in progress is pinned";

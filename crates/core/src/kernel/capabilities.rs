@@ -2,11 +2,12 @@
 //! [`Absent`], which has no value, so the compiler removes what would use one.
 
 use crate::features::graph::Stealing;
-use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::range::RangeLocks;
 use crate::kernel::read_log::LoggedReads;
+use crate::memory::identity::WorkerId;
 
 /// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
 /// one.

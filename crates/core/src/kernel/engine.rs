@@ -2,7 +2,6 @@
 
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::counter::{self, NamedCounts};
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -11,6 +10,8 @@ use crate::kernel::slots::Slots;
 use crate::kernel::statistics::{Counters, Statistics};
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
+use crate::memory::identity::EngineId;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::retained::{self, Limit, RetainedMemory};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::profile::name_memory;
@@ -20,33 +21,6 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
-
-/// The number of an engine, unique in the process, never 0.
-///
-/// Its 16 highest bits hold the number of objects made before it, so that objects can be counted within their engine:
-/// such a count is the same in each run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EngineId(pub(crate) u64);
-
-impl EngineId {
-    /// The number of objects made before the engine, modulo 65,536.
-    pub(crate) fn objects_before(self) -> u16 {
-        (self.0 >> 48) as u16
-    }
-
-    /// The bit that distinguishes the number which an engine's closed objects have. No engine has it: so many are never made.
-    const CLOSED: u64 = 1 << 47;
-
-    /// The number that the engine's closed objects have.
-    pub(crate) fn of_closed(self) -> Self {
-        Self(self.0 | Self::CLOSED)
-    }
-
-    /// The engine's number, if this is perhaps that of its closed objects.
-    pub(crate) fn of_open(self) -> Self {
-        Self(self.0 & !Self::CLOSED)
-    }
-}
 
 /// An engine: a protocol chosen once, and everything its transactions share.
 ///

@@ -1,28 +1,9 @@
 //! The report of a conflict that an attempt has lost.
 
 use crate::kernel::abort::{Conflict, Reason};
+use crate::memory::identity::Origin;
 use crate::memory::pin::Pin;
-use std::fmt;
-use std::panic::Location;
 use std::time::Duration;
-
-/// The code that a transaction comes from, as reports of conflicts name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// A name: a procedure's, or the user's own.
-    Name(&'static str),
-    /// The place of the call that ran it.
-    Place(&'static Location<'static>),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Name(name) => f.write_str(name),
-            Origin::Place(place) => write!(f, "{}:{}", place.file(), place.line()),
-        }
-    }
-}
 
 /// The part of a lost conflict that outlives the attempt.
 #[derive(Debug)]

@@ -1,112 +1,17 @@
 //! Objects: the part that a datatype plays in a commit.
 
-use crate::features::snapshot::{Keeper, Redo};
 use crate::kernel::abort::Abort;
-use crate::kernel::engine::EngineId;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
 use crate::kit::commit_time::OutOfRange;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::structure::{KeySpan, StructureVersion};
-use hotrow_sync::atomic::{
-    Ordering,
-    unfollowed::{AtomicU32, AtomicU64},
-};
+use crate::memory::versions::{Keeper, Redo};
 use std::any::Any;
 use std::ptr::NonNull;
-
-/// The identity of an object: its engine, its number, its name, its rank.
-#[derive(Debug)]
-pub struct ObjectMeta {
-    /// The number of its engine, or of that engine's closed objects.
-    engine: AtomicU64,
-    number: u32,
-    /// The object's place among its engine's, modulo 65,536.
-    place: u16,
-    /// The rank, of which 16 bits count.
-    rank: AtomicU32,
-    name: Box<str>,
-}
-
-/// Number of objects made in the process so far.
-static OBJECTS: AtomicU32 = AtomicU32::new(0);
-
-impl ObjectMeta {
-    /// Number of objects made in the process so far.
-    pub(crate) fn count() -> u32 {
-        OBJECTS.load(Ordering::Relaxed)
-    }
-
-    /// Makes the identity of a new object of an engine.
-    pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
-        // Relaxed: only uniqueness matters.
-        let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
-        let place = (number as u16).wrapping_sub(engine.objects_before());
-        let rank = AtomicU32::new(u32::from(u16::MAX));
-        let engine = AtomicU64::new(engine.0);
-        Self { engine, number, place, rank, name: name.into().into_boxed_str() }
-    }
-
-    /// The number of its engine, or of that engine's closed objects.
-    #[inline(always)]
-    pub(crate) fn engine(&self) -> EngineId {
-        // Relaxed: an operation that does not see that the object has been closed has begun before.
-        EngineId(self.engine.load(Ordering::Relaxed))
-    }
-
-    /// True if it is one of its engine's closed objects.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.engine() == self.engine().of_closed()
-    }
-
-    /// Makes it one of its engine's closed objects.
-    pub(crate) fn close(&self) {
-        self.engine.store(self.engine().of_closed().0, Ordering::Relaxed);
-    }
-
-    /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp
-    /// §6.3). The default is the highest.
-    #[inline]
-    pub(crate) fn rank(&self) -> u16 {
-        // Relaxed: it is changed only while no transaction uses it.
-        self.rank.load(Ordering::Relaxed) as u16
-    }
-
-    /// Changes the rank.
-    ///
-    /// Rank a contended object high: it is then acquired last and held shortest. No transaction may use the object
-    /// meanwhile, because two that acquire in different orders may deadlock.
-    pub fn set_rank(&self, rank: u16) {
-        self.rank.store(u32::from(rank), Ordering::Relaxed);
-    }
-
-    /// The position of a segment in the order in which commits acquire: the object's rank in the 16 highest bits, then
-    /// 16 bits that tell objects apart, then 32 bits that tell the object's segments apart (drp §6.3).
-    ///
-    /// In the paper, the segment's address comes below the rank. This number is the same in each run.
-    #[inline]
-    pub fn rank_of(&self, within: u32) -> u64 {
-        u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
-    }
-
-    /// The object's place among its engine's, modulo 65,536. The same in each run.
-    #[inline]
-    pub fn place(&self) -> u16 {
-        self.place
-    }
-
-    /// The name used in errors and reports.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A number that no other object of the process has.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-}
 
 /// The effect of a write on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use crate::kernel::capabilities::{Capabilities, Deferral, Elision, PieceOrder, R
 use crate::kernel::commit::Prepared;
 use crate::kernel::counter::Counter;
 use crate::kernel::item::ItemId;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::range::RangeLocks;
 use crate::kernel::read_log::LoggedReads;
+use crate::memory::identity::ObjectMeta;
 use std::fmt;
 
 /// A lost conflict, as a protocol reports it.

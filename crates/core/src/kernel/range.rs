@@ -25,10 +25,11 @@ use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Absent;
 use crate::kernel::loss::DeadlockPart;
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::structure::{Observed, OpenObservation, StructureChange, StructureVersion};
 use std::ptr::NonNull;
 

@@ -6,11 +6,11 @@
 use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::item::ItemId;
-use crate::kernel::loss::Origin;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::kernel::worker::{Inside, TransactionEnd, Worker};
+use crate::memory::identity::Origin;
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{Duration, Instant};
 use std::convert::Infallible;

@@ -6,17 +6,18 @@ mod retries;
 pub use open_transaction::OpenTransaction;
 
 use crate::kernel::abort::{Abort, Error, Misuse};
-use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::counter::{self};
 use crate::kernel::engine::{Engine, Shared, WorkerSlot};
 use crate::kernel::events::Events;
 use crate::kernel::loss::ConflictReport;
-use crate::kernel::loss::Origin;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
 use crate::kernel::statistics::Statistics;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
+use crate::memory::identity::Origin;
+use crate::memory::identity::WorkerId;
 use crate::memory::retained::{self, HolderKind};
 use crate::memory::users_code::{Panics, drop_payload};
 use hotrow_sync::clock::Duration;
@@ -273,7 +274,7 @@ impl<P: Protocol> Worker<P> {
             if self.shared.gate.is_closed() && !self.wait_at_gate() {
                 return Ok(None);
             }
-            self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+            self.shared.limit.pass(profile.only_reads(), Some(time_max)).map_err(Error::MemoryLimit)?;
             inside.barrier = P::barrier(self);
         }
         Ok(Some(inside))
@@ -295,7 +296,7 @@ impl<P: Protocol> Worker<P> {
     /// Checks that the memory limit admits an attempt.
     #[inline]
     fn may_begin(&self, profile: &Profile) -> Result<(), Error<Infallible>> {
-        self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
+        self.shared.limit.pass(profile.only_reads(), self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
     /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation

@@ -1,7 +1,7 @@
 //! Segments: the unit of conflict.
 
 use crate::features::operations::{Deferred, Input};
-use crate::features::snapshot::{Keeper, OnSnapshot, Redo};
+use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
@@ -15,6 +15,7 @@ use crate::memory::cell::{Cell, Value};
 use crate::memory::column::Column;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
+use crate::memory::versions::{Keeper, Redo};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 

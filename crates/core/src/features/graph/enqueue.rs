@@ -9,9 +9,9 @@ use crate::features::operations::{Again, Deferred, Input, Once, Operation, Resul
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
 
 /// An operation or a computation that is not on the board.
 pub(super) struct Own<P: Protocol> {

@@ -44,10 +44,11 @@ mod stolen_work;
 mod word;
 
 use crate::kernel::abort::Reason;
-use crate::kernel::attempt::{Attempt, WorkerId};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Absent;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::protocol::Protocol;
+use crate::memory::identity::WorkerId;
 
 pub(crate) use counters::COUNTERS;
 pub use enqueue::By;

@@ -30,19 +30,17 @@
 //! - Its snapshots are eventual: a transaction's number is assigned in its conflicting piece. Here it is the commit's stamp. A
 //!   chopped transaction would draw it there.
 
-mod chunks;
 mod handle;
 mod keeper;
 mod points;
 mod reader;
 mod readers;
 mod reading;
-mod versions;
 
 pub(crate) use handle::ReadPoint;
 pub use handle::{OpenSnapshot, Snapshot, SnapshotKind, SnapshotReport};
 pub(crate) use keeper::KeptWrites;
-pub use keeper::{Keeper, KeptSegments, Redo, Sweep};
+pub use keeper::{KeptSegments, Sweep};
 pub(crate) use points::{Announcement, Snapshots};
 pub use reader::SnapshotReader;
 pub use reading::{AbsenceOnSnapshot, OnSnapshot};
