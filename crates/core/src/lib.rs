@@ -17,7 +17,6 @@ mod testing;
 pub use crossbeam_epoch as epoch;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
 pub use features::durability::{EpochClock, LogFollowers, OutsideCommits, WorkerLog};
-pub use features::graph::Stealing;
 pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
@@ -36,6 +35,7 @@ pub use kernel::abort::{
 };
 pub use kernel::attempt::Attempt;
 pub use kernel::capabilities::Elision;
+pub use kernel::capabilities::Stealing;
 pub use kernel::capabilities::{Absent, Capabilities};
 pub use kernel::capabilities::{Access, Deferral};
 pub use kernel::capabilities::{PieceOrder, PieceRanks};
@@ -46,6 +46,7 @@ pub use kernel::engine::Engine;
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use kernel::loss::DeadlockPart;
 pub use kernel::object::Object;
+pub use kernel::object::OutOfRange;
 pub use kernel::policy::RetryPolicy;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
@@ -59,7 +60,7 @@ pub use kernel::wait_limit::WaitLimit;
 pub use kernel::worker::{OpenTransaction, Worker};
 pub use kit::column_groups;
 pub use kit::commit_time::{
-    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, OutOfRange, Overflow,
+    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, Overflow,
 };
 pub use kit::commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
 pub use kit::segment::{Presence, Segment};

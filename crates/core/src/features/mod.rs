@@ -1,6 +1,7 @@
 //! Features: what only some transactions or engines use.
 
 pub(crate) mod conflicts;
+pub(crate) mod counters;
 pub mod deferred;
 pub(crate) mod durability;
 pub(crate) mod end_hooks;

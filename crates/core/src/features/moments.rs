@@ -21,7 +21,9 @@
 //! | closed | history, snapshot |
 //! | abandoned | deferral, hooks, history, waiting |
 
+use crate::features::counters;
 use crate::features::deferred::{Execution, line_up_early};
+use crate::features::graph::Board;
 use crate::features::history::Ended;
 use crate::features::pieces::{Piece, WholeGuard};
 use crate::features::state::{OfWorker, Place, Shared, State};
@@ -29,6 +31,7 @@ use crate::features::waiting::Waits;
 use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
+use crate::kernel::counter::Named;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
@@ -48,6 +51,7 @@ impl<P: Protocol> Slots for P {
     type OfWorker = OfWorker;
     type Barrier = WholeGuard;
     type Waits = Waits;
+    type Board = Board<P>;
 
     fn place(shared: &Shared<P>) -> Place {
         Place::of(shared)
@@ -55,6 +59,10 @@ impl<P: Protocol> Slots for P {
 
     fn state(shared: &Shared<P>) -> State<P> {
         State::of(&shared.snapshots, shared.commits.clone())
+    }
+
+    fn named_counters(protocol: &Self) -> Named {
+        counters::named(protocol)
     }
 
     #[inline(always)]

@@ -1,13 +1,14 @@
 //! Capabilities: what only some protocols have. Each is a trait, asked for where it is needed by its `of`; a protocol without it names
 //! [`Absent`], which has no value, so the compiler removes what would use one.
 
-use crate::features::graph::Stealing;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::range::RangeLocks;
 use crate::kernel::read_log::LoggedReads;
+use crate::kernel::slots::Slots;
 use crate::memory::identity::WorkerId;
+use std::fmt;
 
 /// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
 /// one.
@@ -130,6 +131,92 @@ pub enum Access {
     Read,
     /// It changes the segment.
     Write,
+}
+
+/// A worker's operations that others may steal: its *board* ([`graph`](crate::graph) says what is on it).
+pub struct StealableOperations<P: Protocol> {
+    pub(crate) board: <P as Slots>::Board,
+}
+
+impl<P: Protocol> Default for StealableOperations<P> {
+    fn default() -> Self {
+        Self { board: Default::default() }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for StealableOperations<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StealableOperations").finish_non_exhaustive()
+    }
+}
+
+/// The protocol's part in stealing: it knows which workers wait for which, and tells them of runnable operations
+/// (stealdb §3).
+pub trait Stealing<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol. `None` if this variant of it does not let others run operations.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Returns the board of a worker, from which others steal its operations.
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<P>;
+
+    /// True if a worker waits for the attempt, so that it could steal operations.
+    fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
+
+    /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
+    fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// As [`published`](Self::published), but tells only the attempt's own worker, which may run them as a thief would.
+    fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// True if the attempt runs operations while it waits for its first lock.
+    fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
+
+    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief
+    /// must not block ([`Attempt::nonblocking`]).
+    fn thief_state(&self, owner: WorkerId) -> P::Local;
+
+    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller
+    /// joins flags and mark.
+    fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
+}
+
+impl<P: Protocol> Stealing<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn stealable_operations(&self, _: WorkerId) -> &StealableOperations<P> {
+        match *self {}
+    }
+
+    fn has_waiters(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn published(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn published_ahead(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn runs_ahead(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn thief_state(&self, _: WorkerId) -> P::Local {
+        match *self {}
+    }
+
+    fn adopt(&self, _: &mut Attempt<P>, _: ItemId, _: &Item<P>) {
+        match *self {}
+    }
 }
 
 /// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The

@@ -1,17 +1,9 @@
-//! Counters that a capability or a protocol names.
-//!
-//! A capability's room lists its counters (`deferred/counters.rs`, `graph/counters.rs`), a protocol lists its own
-//! ([`Variants::COUNTERS`](crate::Variants::COUNTERS)). Nothing else names them: statistics and reports show those that
-//! the engine's protocol has. A new counter takes its line in a list, and the calls that count.
+//! Counters that a capability or a protocol names. The kernel names none.
 //!
 //! Each worker has an array of counts. The place of a counter there is a constant, so counting is an addition to one
-//! word, which only this worker writes.
+//! word, which only this worker writes. Which counters there are, and their places, the features say
+//! ([`Slots::named_counters`](crate::kernel::slots::Slots::named_counters), [`Counter::place`]).
 
-use crate::features::{deferred, graph, pieces, region};
-use crate::kernel::capabilities::PieceOrder;
-use crate::kernel::protocol::Protocol;
-use crate::kernel::statistics::{add, bump};
-use crate::{Deferral as _, Stealing as _};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ops::{AddAssign, Sub};
 
@@ -71,82 +63,17 @@ impl Counter {
     pub const fn about(&self) -> &'static str {
         self.about
     }
-
-    /// Returns the counter's place among those of a protocol. To be called in a `const` block, where a counter that the
-    /// protocol does not name is an error of compilation.
-    pub const fn place<P: Protocol>(&self) -> CounterPlace {
-        let mut before = 0;
-        let lists = lists::<P>();
-        let mut list = 0;
-        while list < lists.len() {
-            let mut at = 0;
-            while at < lists[list].len() {
-                if same(lists[list][at].name, self.name) {
-                    return CounterPlace(before + at);
-                }
-                at += 1;
-            }
-            before += lists[list].len();
-            list += 1;
-        }
-        panic!("neither the protocol nor a capability names this counter")
-    }
-}
-
-/// `==` of strings, for constants.
-const fn same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at == one.len() && at == other.len()
 }
 
 /// The place of a counter in a worker's array of counts. Made by [`Counter::place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CounterPlace(usize);
+pub struct CounterPlace(pub(crate) usize);
 
 /// The maximum number of counters that a protocol and the capabilities name.
-const COUNTERS_MAX: usize = 18;
-
-/// The lists of counters, in the order of their places.
-const fn lists<P: Protocol>() -> [&'static [Counter]; 6] {
-    const {
-        let of_pieces = pieces::COUNTERS.len() + pieces::ORDER_COUNTERS.len();
-        let of_capabilities = deferred::COUNTERS.len() + graph::COUNTERS.len() + of_pieces;
-        assert!(of_capabilities + region::COUNTERS.len() + P::COUNTERS.len() <= COUNTERS_MAX);
-    }
-    [
-        deferred::COUNTERS,
-        graph::COUNTERS,
-        pieces::COUNTERS,
-        pieces::ORDER_COUNTERS,
-        region::COUNTERS,
-        P::COUNTERS,
-    ]
-}
+pub(crate) const COUNTERS_MAX: usize = 18;
 
 /// The counters that an engine's protocol has, by place: those of its capabilities and its own.
 pub(crate) type Named = [Option<&'static Counter>; COUNTERS_MAX];
-
-/// Finds the counters of an engine's protocol.
-pub(crate) fn named<P: Protocol>(protocol: &P) -> Named {
-    let chops = P::ALLOWS_CHOPPING && protocol.chops();
-    let uses_regions = P::ALLOWS_REGIONS && protocol.uses_regions();
-    let orders = P::PieceOrder::of(protocol).is_some();
-    let (defers, steals) = (P::Deferral::of(protocol).is_some(), P::Stealing::of(protocol).is_some());
-    let has = [defers, steals, chops, orders, uses_regions, true];
-    let mut named = [None; COUNTERS_MAX];
-    let mut place = 0;
-    for (list, has) in lists::<P>().into_iter().zip(has) {
-        for counter in list {
-            named[place] = has.then_some(counter);
-            place += 1;
-        }
-    }
-    named
-}
 
 /// One worker's counts, by place. Only the worker writes; any thread may read.
 #[derive(Debug, Default)]
@@ -251,5 +178,14 @@ impl Sub for NamedCounts {
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests;
+/// Adds one without a locked instruction, because there is only one writer.
+#[inline(always)]
+pub(crate) fn bump(counter: &AtomicU64) {
+    add(counter, 1);
+}
+
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+    // Relaxed: counts order nothing.
+    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+}

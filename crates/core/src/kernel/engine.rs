@@ -1,7 +1,7 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::kernel::abort::{Abort, Error, Misuse};
-use crate::kernel::counter::{self, NamedCounts};
+use crate::kernel::counter::NamedCounts;
 use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -334,7 +334,7 @@ impl<P: Protocol> Engine<P> {
     /// Counts over all workers, past and present.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
-        let named = counter::named(&self.shared.protocol);
+        let named = P::named_counters(&self.shared.protocol);
         sum.counters = NamedCounts::of(&named);
         for slot in &lock(&self.shared.registry).slots {
             sum.add(&slot.counters.read(&named));

@@ -5,7 +5,7 @@ use crate::kernel::item::{Item, ItemId};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
-use crate::kit::commit_time::OutOfRange;
+
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::structure::{KeySpan, StructureVersion};
@@ -26,6 +26,10 @@ pub enum WriteKind {
     /// It exists no longer.
     Delete,
 }
+
+/// An addition would leave the range of the number to which it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfRange;
 
 /// The commit-time operations of a transactional datatype (sto §3.2, `TObject`).
 ///

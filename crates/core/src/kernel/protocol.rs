@@ -1,8 +1,8 @@
 //! The protocol: concurrency control between transactions that meet on a segment.
 
-use crate::features::graph::Stealing;
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Stealing;
 use crate::kernel::capabilities::{Capabilities, Deferral, Elision, PieceOrder, Reports};
 use crate::kernel::commit::Prepared;
 use crate::kernel::counter::Counter;

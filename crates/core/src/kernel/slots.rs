@@ -5,6 +5,7 @@
 
 use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
+use crate::kernel::counter::Named;
 use crate::kernel::item::ItemId;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -112,11 +113,16 @@ pub(crate) trait Slots: Protocol {
     type Barrier;
     /// What is known of the waits of one transaction.
     type Waits: Default;
+    /// A worker's operations that others may run.
+    type Board: Default;
 
     /// Makes the state for the workers of a new number.
     fn place(shared: &Self::Shared) -> Self::Place;
     /// Makes the state for the attempts of a new worker.
     fn state(shared: &Self::Shared) -> Self::State;
+
+    /// The counters of an engine's protocol, by place.
+    fn named_counters(protocol: &Self) -> Named;
 
     /// True if a transaction must get to its end, whatever others do: it waits for no admission, and its attempts for no limit.
     fn must_end(attempt: &Attempt<Self>) -> bool;

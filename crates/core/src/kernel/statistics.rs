@@ -1,7 +1,7 @@
 //! Counts of commits and aborts.
 
 use crate::kernel::abort::Reason;
-use crate::kernel::counter::{Counter, Named, NamedCounters, NamedCounts};
+use crate::kernel::counter::{Counter, Named, NamedCounters, NamedCounts, bump};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
@@ -81,18 +81,6 @@ pub(crate) struct Counters {
     waits: AtomicU64,
     woken_in_vain: AtomicU64,
     named: NamedCounters,
-}
-
-/// Adds one without a locked instruction, because there is only one writer.
-#[inline(always)]
-pub(crate) fn bump(counter: &AtomicU64) {
-    add(counter, 1);
-}
-
-#[inline(always)]
-pub(crate) fn add(counter: &AtomicU64, amount: u64) {
-    // Relaxed: counts order nothing.
-    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 impl Counters {

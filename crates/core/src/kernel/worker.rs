@@ -7,7 +7,6 @@ pub use open_transaction::OpenTransaction;
 
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::Attempt;
-use crate::kernel::counter::{self};
 use crate::kernel::engine::{Engine, Shared, WorkerSlot};
 use crate::kernel::events::Events;
 use crate::kernel::loss::ConflictReport;
@@ -147,7 +146,7 @@ impl<P: Protocol> Worker<P> {
     /// This worker's counts, and those of earlier workers with the same number.
     #[inline]
     pub fn statistics(&self) -> Statistics {
-        self.slot.counters.read(&counter::named(&self.shared.protocol))
+        self.slot.counters.read(&P::named_counters(&self.shared.protocol))
     }
 
     /// The number of its attempts that lost a conflict: [`Statistics::aborts`], without reading the other counts.

@@ -2,10 +2,10 @@
 
 use super::stealable_operations::{OwnerInfo, Plan};
 use crate::features::deferred::Execution;
-use crate::features::graph::Stealing as _;
 use crate::features::history::recorder::Log;
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::{ConflictCause, Protocol};

@@ -3,10 +3,10 @@
 use super::Commuting;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
+use crate::kernel::object::OutOfRange;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
-use crate::kit::commit_time::OutOfRange;
 use crate::kit::segment::Segment;
 use crate::kit::segment_object::{LogSegment, Segments};
 use crate::memory::cell::{Cell, Value};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernel::counter::{CounterValue, NamedCounters, NamedCounts};
 use crate::testing::Unprotected;
 
 /// All counters of the capabilities, whatever the protocol.
