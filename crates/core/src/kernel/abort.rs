@@ -1,6 +1,6 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
-use crate::kernel::worker;
+use crate::kernel::thread_mark::note_rollback;
 use crate::memory::identity::Origin;
 use crate::memory::retained::{MemoryLimit, Told};
 use std::convert::Infallible;
@@ -111,7 +111,7 @@ impl Abort {
     /// An abort that the body asks for without a reason: return it as the error to roll back.
     #[cold]
     pub fn rollback() -> Self {
-        worker::note_rollback();
+        note_rollback();
         Self(Some(Box::new(Rollback(None))))
     }
 
@@ -119,7 +119,7 @@ impl Abort {
     /// other errors: `.map_err(Abort::because)?`.
     #[cold]
     pub fn because(reason: impl Into<BoxedError>) -> Self {
-        worker::note_rollback();
+        note_rollback();
         Self(Some(Box::new(Rollback(Some(reason.into())))))
     }
 

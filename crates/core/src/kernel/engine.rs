@@ -1,13 +1,14 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::kernel::abort::{Abort, Error, Misuse};
+use crate::kernel::capabilities::RangeLocks as _;
 use crate::kernel::counter::NamedCounts;
 use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::range::RangeLocks as _;
-use crate::kernel::slots::Slots;
+use crate::kernel::slots::{Slots, WorkerSlot};
 use crate::kernel::statistics::{Counters, Statistics};
+use crate::kernel::thread_mark::in_transaction;
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use crate::memory::identity::EngineId;
@@ -61,17 +62,6 @@ pub(crate) struct Shared<P: Protocol> {
 struct Registry<P: Protocol> {
     slots: Vec<Arc<WorkerSlot<P>>>,
     free: Vec<u32>,
-}
-
-/// The part of a worker that outlives it: its number, its counts, its protocol state.
-pub(crate) struct WorkerSlot<P: Protocol> {
-    pub(crate) number: u32,
-    pub(crate) counters: Counters,
-    /// The state of features for all workers with this number.
-    pub(crate) features: <P as Slots>::Place,
-    /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
-    /// worker number (version ids) stay unique.
-    local: Mutex<Option<P::Local>>,
 }
 
 impl<P: Protocol> Default for Engine<P> {
@@ -309,7 +299,7 @@ impl<P: Protocol> Engine<P> {
     /// nor the last few values (64 at most) that each other thread has not handed over. It takes a time in proportion to what it frees, and
     /// runs the `Drop` of values.
     pub fn collect(&self) -> u64 {
-        self.shared.features.snapshots.collect();
+        P::collecting(&self.shared.features);
         retained::collect();
         retained::retained_bytes()
     }
@@ -387,7 +377,7 @@ impl ThreadWorkers {
     fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
         match Self::kept(engine) {
             Some(worker) => Ok(worker),
-            None if crate::kernel::worker::in_transaction() => Err(Misuse::Nested),
+            None if in_transaction() => Err(Misuse::Nested),
             None => Ok(Box::new(engine.register(0..engine.workers_max())?)),
         }
     }

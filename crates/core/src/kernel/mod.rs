@@ -3,7 +3,6 @@
 pub(crate) mod abort;
 pub(crate) mod attempt;
 pub(crate) mod capabilities;
-pub(crate) mod commit;
 pub(crate) mod counter;
 pub(crate) mod engine;
 pub(crate) mod events;
@@ -15,9 +14,9 @@ pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod range;
 pub(crate) mod read_log;
-pub(crate) mod saved_write;
 pub(crate) mod slots;
 pub(crate) mod statistics;
+pub(crate) mod thread_mark;
 pub(crate) mod transaction;
 pub(crate) mod wait_limit;
 pub(crate) mod worker;

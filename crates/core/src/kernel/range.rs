@@ -2,7 +2,7 @@
 //!
 //! Under every protocol, a bucket or leaf that a transaction observes is checked at commit by its version
 //! ([`structure`](crate::memory::structure)), so an insertion aborts every transaction that has scanned there. A protocol may
-//! also lock it ([`RangeLocks`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
+//! also lock it ([`RangeLocks`](crate::RangeLocks)), so that the insertion waits for the scan instead, and the scan for the insertion. The
 //! check remains. Range locks are never needed for a correct result; they only avoid aborts.
 //!
 //! # Order of steps
@@ -22,96 +22,13 @@
 //! has observed a bucket of a hash index that grows.
 
 use crate::kernel::abort::{Abort, Reason};
-use crate::kernel::attempt::Attempt;
-use crate::kernel::capabilities::Absent;
-use crate::kernel::loss::DeadlockPart;
+use crate::kernel::capabilities::{RangeId, RangeLocks as _, RangeUse};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
-use crate::memory::identity::ObjectMeta;
-use crate::memory::structure::{Observed, OpenObservation, StructureChange, StructureVersion};
+use crate::memory::structure::{Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
-
-/// The purpose of a range lock. Locks of the same kind are compatible, those of different kinds are not: scans and
-/// failed lookups leave the node as it is, and each of two insertions only has to find its own key free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RangeUse {
-    /// A scan of it, or a failed lookup in it.
-    Scan,
-    /// An insertion into it, or a removal from it.
-    Change,
-}
-
-/// The identity of a bucket or leaf. Two may have the same identity, and are then locked together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RangeId(u32);
-
-impl RangeId {
-    fn of(meta: &ObjectMeta, version: u64) -> Self {
-        Self::new(meta.place(), StructureVersion::number(version))
-    }
-
-    /// Returns the identity of the node with this number, of the object with this place among its engine's.
-    ///
-    /// Both numbers are the same in each run, as addresses are not, so that simulations are repeatable. The nodes of an
-    /// index are numbered one by one; those of different objects are kept apart.
-    pub fn new(place: u16, node: u32) -> Self {
-        Self(u32::from(place).wrapping_mul(0x3d1).wrapping_add(node))
-    }
-
-    /// Its stripe out of `stripes`, a power of two. Nodes with neighbouring numbers, which are often in use at the same
-    /// time, have stripes far apart.
-    #[inline]
-    pub fn stripe(self, stripes: usize) -> usize {
-        (self.0 as usize).wrapping_mul(0x9e5) & (stripes - 1)
-    }
-}
-
-/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other. They keep
-/// insertions into a scanned range from aborting the transaction that scans.
-pub trait RangeLocks<P: Protocol>: Sized {
-    /// True except for [`Absent`].
-    const PRESENT: bool = true;
-
-    /// Returns the capability of an engine's protocol.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. False if it would have to
-    /// [wait](Self::wait). Also called if the attempt has locked it already, for this use or the other.
-    fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
-
-    /// Waits for the lock that [`try_lock`](Self::try_lock) did not get, and takes it.
-    fn wait(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
-
-    /// Returns the attempt's parts in the deadlocks that its last wait has been in.
-    fn deadlocks(&self, _attempt: &Attempt<P>) -> Vec<DeadlockPart> {
-        Vec::new()
-    }
-
-    /// True if the attempt has locked a bucket or leaf for this use.
-    fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
-}
-
-impl<P: Protocol> RangeLocks<P> for Absent {
-    const PRESENT: bool = false;
-
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
-    }
-
-    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
-        match *self {}
-    }
-
-    fn wait(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
-        match *self {}
-    }
-
-    fn holds(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
-        match *self {}
-    }
-}
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it changed before it
@@ -306,19 +223,5 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         let number = self.attempt.enter_lost(observed, NonNull::from(object));
         self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_of_a_table_fall_apart_and_tables_keep_their_distance() {
-        let stripe = |place, node| RangeId::new(place, node).stripe(4_096);
-        let mut stripes: Vec<usize> = (0..400).flat_map(|node| [stripe(3, node), stripe(4, node)]).collect();
-        stripes.sort_unstable();
-        stripes.dedup();
-        assert_eq!(stripes.len(), 800);
     }
 }

@@ -4,13 +4,13 @@
 use crate::kernel::abort::NotDurable;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::{Attempt, ReadPath};
+use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::counter::NamedCounters;
-use crate::kernel::engine::WorkerSlot;
 use crate::kernel::item::{Flags, ItemId, TouchedSegment};
 use crate::kernel::loss::ConflictReport;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::read_log::LoggedReads;
+use crate::kernel::slots::WorkerSlot;
 use crate::kernel::slots::{Moments, Slots};
 use crate::memory::identity::EngineId;
 use crate::memory::identity::ObjectMeta;

@@ -375,7 +375,7 @@ impl Versions {
     ///
     /// The snapshots for which the entry is still right have numbers up to `at`: they find it at its old stamp and at the new one.
     /// Those for which it is no longer right find nothing in between, but there are none yet.
-    pub(super) fn split<V: Send + 'static>(
+    pub(crate) fn split<V: Send + 'static>(
         &self,
         entry: NonNull<EntryHead>,
         at: u64,

@@ -5,36 +5,8 @@ use crate::kernel::abort::Reason;
 use crate::kernel::item::Flags;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
-use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange, StructureSet};
+use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
-
-/// The buckets and leaves that an attempt has observed, each with the object that observed it.
-pub(super) struct Observations<P: Protocol> {
-    pub(super) structures: StructureSet,
-    pub(super) observers: Vec<NonNull<dyn Object<P>>>,
-}
-
-impl<P: Protocol> Observations<P> {
-    pub(super) fn new() -> Self {
-        Self { structures: StructureSet::new(), observers: Vec::new() }
-    }
-
-    /// For very few.
-    pub(super) fn small() -> Self {
-        Self { structures: StructureSet::small(), observers: Vec::new() }
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.structures.is_empty()
-    }
-
-    #[inline]
-    pub(super) fn clear(&mut self) {
-        self.structures.clear();
-        self.observers.clear();
-    }
-}
 
 impl<P: Protocol> Attempt<P> {
     #[inline]
