@@ -16,7 +16,7 @@ mod testing;
 
 pub use crossbeam_epoch as epoch;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
-pub use features::durability::{EpochClock, LogFollowers, OutsideCommits, WorkerLog};
+pub use features::durability::{EpochClock, OutsideCommits};
 pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
@@ -26,6 +26,7 @@ pub use features::snapshot::{
     SnapshotReport, Sweep,
 };
 pub use features::stamp::{CommitStamp, CommitSteps, Committing};
+pub use features::stamp::{LogFollowers, WorkerLog};
 pub use features::waiting::{TransactFuture, WatchedNodes};
 pub use features::{deferred, graph, history, operations, region};
 pub use kernel::abort::NotDurable;

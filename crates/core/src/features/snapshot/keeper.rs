@@ -6,6 +6,7 @@ use crate::features::state::State;
 use crate::kernel::engine::Engine;
 use in_region::RegionPlan;
 
+use super::Sweep;
 use super::points::{Announcement, Snapshots};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
@@ -268,12 +269,6 @@ impl<P: Protocol> Attempt<P> {
             announcement.snapshots().stop_keeping(false);
         }
     }
-}
-
-/// A structure that keeps segments for snapshots after they were removed.
-pub trait Sweep: Send + Sync {
-    /// Frees what no snapshot needs any more. It waits for nobody.
-    fn sweep(&self);
 }
 
 /// The engine's snapshots, as structures see them that keep removed segments: see [`Engine::kept_segments`](crate::Engine).

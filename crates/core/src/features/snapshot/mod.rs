@@ -39,8 +39,8 @@ mod reading;
 
 pub(crate) use handle::ReadPoint;
 pub use handle::{OpenSnapshot, Snapshot, SnapshotKind, SnapshotReport};
+pub use keeper::KeptSegments;
 pub(crate) use keeper::KeptWrites;
-pub use keeper::{KeptSegments, Sweep};
 pub(crate) use points::{Announcement, Snapshots};
 pub use reader::SnapshotReader;
 pub use reading::{AbsenceOnSnapshot, OnSnapshot};
@@ -53,3 +53,9 @@ pub(crate) const STALENESS_MAX: Duration = Duration::from_millis(1);
 /// The time after the last use of a snapshot for which the next one is prepared: commits are stamped, and versions kept if it must
 /// not wait.
 pub(crate) const LINGER: Duration = Duration::from_millis(100);
+
+/// A structure that keeps segments for snapshots after they were removed.
+pub trait Sweep: Send + Sync {
+    /// Frees what no snapshot needs any more. It waits for nobody.
+    fn sweep(&self);
+}
