@@ -43,7 +43,7 @@ pub use kernel::capabilities::{Access, Deferral};
 pub use kernel::capabilities::{PieceOrder, PieceRanks};
 pub use kernel::capabilities::{RangeId, RangeLocks, RangeUse};
 pub use kernel::capabilities::{Reports, Rival};
-pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
+pub use kernel::course::WaitLimit;
 pub use kernel::engine::Engine;
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use kernel::loss::DeadlockPart;
@@ -57,8 +57,8 @@ pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, 
 pub use kernel::protocol::{OneByOne, Prepared};
 pub use kernel::read_log::{LoggedRead, ReadLog};
 pub use kernel::statistics::Statistics;
+pub use kernel::statistics::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::transaction::{ObjectAccess, ReadValue, Transaction};
-pub use kernel::wait_limit::WaitLimit;
 pub use kernel::worker::{OpenTransaction, Worker};
 pub use kit::column_groups;
 pub use kit::commit_time::{

@@ -6,8 +6,8 @@
 
 use crate::features::{deferred, graph, pieces, region};
 use crate::kernel::capabilities::{Deferral as _, PieceOrder as _, Stealing as _};
-use crate::kernel::counter::{COUNTERS_MAX, Counter, CounterPlace, Named};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::statistics::{COUNTERS_MAX, Counter, CounterPlace, Named};
 
 impl Counter {
     /// Returns the counter's place among those of a protocol. To be called in a `const` block, where a counter that the

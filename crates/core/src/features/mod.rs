@@ -21,4 +21,5 @@ pub(crate) mod snapshot;
 pub(crate) mod stamp;
 pub(crate) mod state;
 pub(crate) mod unacknowledged;
+pub(crate) mod untracked;
 pub(crate) mod waiting;

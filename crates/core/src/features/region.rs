@@ -30,11 +30,11 @@
 //! While a region runs, what is retired, and what is made, is put into a list of the attempt's (`memory/held_back.rs`).
 
 use crate::kernel::attempt::Attempt;
-use crate::kernel::counter::{Counter, CounterPlace};
 use crate::kernel::engine::Engine;
 use crate::kernel::item::{Flags, Item};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::slots::Moments;
+use crate::kernel::statistics::{Counter, CounterPlace};
 use crate::memory::held_back::FULL;
 pub use crate::memory::held_back::{after_region, holds_back, made_in_region};
 use crate::memory::users_code::Panics;

@@ -2,14 +2,14 @@
 
 use crate::kernel::abort::Reason;
 use crate::kernel::capabilities::Abilities;
-use crate::kernel::counter::CounterPlace;
+use crate::kernel::course::{Course, WaitBudget, WaitLimit};
 use crate::kernel::item::{Flags, Item, ItemId, Items};
 use crate::kernel::object::Object;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::read_log::ReadLog;
 use crate::kernel::slots::{Moments, Slots, WorkerSlot};
-use crate::kernel::wait_limit::WaitLimit;
+use crate::kernel::statistics::CounterPlace;
 use crate::memory::arena::Arena;
 use crate::memory::identity::ObjectMeta;
 use crate::memory::identity::WorkerId;
@@ -17,14 +17,10 @@ use crate::memory::pin::Pin;
 use crate::memory::retained::{self, Holder, NOBODY};
 use crate::memory::structure::{KeySpan, StructureSet};
 use crate::memory::users_code::{Panics, contained};
-use course::{Course, WaitBudget};
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{Duration, Instant};
 use std::alloc::Layout;
 use std::ptr::NonNull;
-
-mod course;
-mod observations;
 
 /// Message of a panic: an attempt that is over is used.
 const PINNED: &str = "an attempt in progress is pinned";
@@ -51,7 +47,7 @@ pub struct Attempt<P: Protocol> {
     pub local: P::Local,
     abilities: Abilities,
     /// The buckets and leaves that it has observed.
-    observed: Observations<P>,
+    pub(crate) observed: Observations<P>,
     pub(crate) arena: Arena,
     pub(crate) pin: Option<Pin>,
     pub(crate) worker: WorkerId,
@@ -68,9 +64,9 @@ pub struct Attempt<P: Protocol> {
 }
 
 /// The buckets and leaves that an attempt has observed, each with the object that observed it.
-struct Observations<P: Protocol> {
-    structures: StructureSet,
-    observers: Vec<NonNull<dyn Object<P>>>,
+pub(crate) struct Observations<P: Protocol> {
+    pub(crate) structures: StructureSet,
+    pub(crate) observers: Vec<NonNull<dyn Object<P>>>,
 }
 
 impl<P: Protocol> Observations<P> {

@@ -2,11 +2,11 @@
 
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::capabilities::RangeLocks as _;
-use crate::kernel::counter::NamedCounts;
 use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Slots, WorkerSlot};
+use crate::kernel::statistics::NamedCounts;
 use crate::kernel::statistics::{Counters, Statistics};
 use crate::kernel::thread_mark::in_transaction;
 use crate::kernel::transaction::Transaction;

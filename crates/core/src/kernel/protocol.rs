@@ -16,8 +16,8 @@ use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::{Capabilities, Deferral, Elision, PieceOrder, Reports};
 use crate::kernel::capabilities::{LoggedReads, RangeLocks, Stealing};
-use crate::kernel::counter::Counter;
 use crate::kernel::item::{Flags, Item, ItemId};
+use crate::kernel::statistics::Counter;
 use crate::memory::identity::ObjectMeta;
 use std::fmt;
 

@@ -4,10 +4,10 @@
 //! every transaction if anybody hears of it: what is not used costs one test.
 
 use crate::kernel::attempt::{Attempt, ReadPath};
-use crate::kernel::counter::Named;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::Counters;
+use crate::kernel::statistics::Named;
 use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::memory::users_code::Panics;
 use hotrow_sync::Mutex;

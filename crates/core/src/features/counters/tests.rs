@@ -1,5 +1,5 @@
 use super::*;
-use crate::kernel::counter::{CounterValue, NamedCounters, NamedCounts};
+use crate::kernel::statistics::{CounterValue, NamedCounters, NamedCounts};
 use crate::testing::Unprotected;
 
 /// All counters of the capabilities, whatever the protocol.

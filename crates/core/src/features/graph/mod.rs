@@ -47,6 +47,7 @@ use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Flags;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::ObjectAccess;
 
 pub use crate::kernel::capabilities::StealableOperations;
 pub(crate) use counters::COUNTERS;
@@ -75,8 +76,24 @@ impl<P: Protocol> Attempt<P> {
         Reason::WriteLocked
     }
 
+    /// True if an operation gave up because it would have blocked.
+    #[inline(always)]
+    pub(crate) fn has_blocked(&self) -> bool {
+        self.features.graph.has_blocked
+    }
+
     /// True if other workers may run operations of the attempt now, and hold locks for it.
     pub fn is_published(&self) -> bool {
         self.features.graph.is_published
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
+    #[inline]
+    pub(crate) fn has_written(&mut self) {
+        if self.attempt.allows_stealing() && !self.attempt.features.graph.is_thief {
+            self.attempt.features.graph.nonblocking = false;
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{Attempted, Inside, Resolve, Unfinished, Worker};
 use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
-use crate::kernel::events::Events;
+use crate::kernel::loss::Events;
 use crate::kernel::policy::{Elder, RetryPolicy};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
