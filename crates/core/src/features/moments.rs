@@ -55,12 +55,12 @@ impl<P: Protocol> Slots for P {
         Place::of(shared)
     }
 
-    fn collecting(shared: &Shared<P>) {
-        shared.snapshots.collect();
-    }
-
     fn state(shared: &Shared<P>) -> State<P> {
         State::of(&shared.snapshots, shared.commits.clone())
+    }
+
+    fn collecting(shared: &Shared<P>) {
+        shared.snapshots.collect();
     }
 
     fn named_counters(protocol: &Self) -> Named {

@@ -125,6 +125,7 @@ pub(crate) trait Slots: Protocol {
     fn stands_back(attempt: &mut Attempt<Self>);
     /// A transaction that has made more than one attempt makes no other.
     fn retried(attempt: &mut Attempt<Self>);
+
     /// A transaction begins: its first attempt is opened next.
     fn admitted(attempt: &mut Attempt<Self>);
     /// The attempt is pinned, and nothing else has happened. Says of which moments it hears.

@@ -8,7 +8,7 @@
 //! # Versions
 //!
 //! Cells hold one value. Between the halves of a commit with stamp `e`, the value of each segment that it is going to replace
-//! goes into a table beside the segments ([`versions`]), as *superseded* at `e`, unless that was done since the newest snapshot
+//! goes into a table beside the segments ([`versions`](crate::memory::versions)), as *superseded* at `e`, unless that was done since the newest snapshot
 //! number. A transaction on snapshot `s` first loads a segment as it is, and then looks into the table: if there are versions
 //! superseded at `s` or later, the one superseded first is its value; otherwise what it has loaded is. A commit with a stamp of
 //! `s` or more enters the old value before it installs the new one, so whoever has loaded a part of the new value finds
