@@ -16,17 +16,17 @@ mod testing;
 
 pub use crossbeam_epoch as epoch;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
-pub use features::durability::{EpochClock, LogFollowers, OutsideCommits, WorkerLog};
-pub use features::graph::Stealing;
+pub use features::durability::{EpochClock, OutsideCommits};
 pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
-    AbsenceOnSnapshot, Keeper, KeptSegments, OnSnapshot, OpenSnapshot, Redo, Snapshot, SnapshotKind,
-    SnapshotReader, SnapshotReport, Sweep,
+    AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Snapshot, SnapshotKind, SnapshotReader,
+    SnapshotReport, Sweep,
 };
 pub use features::stamp::{CommitStamp, CommitSteps, Committing};
+pub use features::stamp::{LogFollowers, WorkerLog};
 pub use features::waiting::{TransactFuture, WatchedNodes};
 pub use features::{deferred, graph, history, operations, region};
 pub use kernel::abort::NotDurable;
@@ -34,33 +34,35 @@ pub use kernel::abort::{
     Abort, BlockedForever, BoxedError, CancelCause, Cancelled, Conflict, DatatypeMisuse, Error, Misuse,
     Reason, RollbackReason,
 };
-pub use kernel::attempt::{Attempt, WorkerId};
+pub use kernel::attempt::Attempt;
 pub use kernel::capabilities::Elision;
+pub use kernel::capabilities::LoggedReads;
+pub use kernel::capabilities::Stealing;
 pub use kernel::capabilities::{Absent, Capabilities};
 pub use kernel::capabilities::{Access, Deferral};
 pub use kernel::capabilities::{PieceOrder, PieceRanks};
+pub use kernel::capabilities::{RangeId, RangeLocks, RangeUse};
 pub use kernel::capabilities::{Reports, Rival};
-pub use kernel::commit::{OneByOne, Prepared};
-pub use kernel::counter::{Counter, CounterPlace, CounterValue, NamedCounts};
-pub use kernel::engine::{Engine, EngineId};
+pub use kernel::course::WaitLimit;
+pub use kernel::engine::Engine;
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use kernel::loss::DeadlockPart;
-pub use kernel::loss::Origin;
-pub use kernel::object::{Object, ObjectMeta};
+pub use kernel::object::Object;
+pub use kernel::object::OutOfRange;
+pub use kernel::object::{SavedWrite, Saver};
 pub use kernel::policy::RetryPolicy;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
 pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants};
-pub use kernel::range::{RangeId, RangeLocks, RangeUse};
-pub use kernel::read_log::{LoggedRead, LoggedReads, ReadLog};
-pub use kernel::saved_write::{SavedWrite, Saver};
+pub use kernel::protocol::{OneByOne, Prepared};
+pub use kernel::read_log::{LoggedRead, ReadLog};
 pub use kernel::statistics::Statistics;
+pub use kernel::statistics::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::transaction::{ObjectAccess, ReadValue, Transaction};
-pub use kernel::wait_limit::WaitLimit;
 pub use kernel::worker::{OpenTransaction, Worker};
 pub use kit::column_groups;
 pub use kit::commit_time::{
-    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, OutOfRange, Overflow,
+    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, Overflow,
 };
 pub use kit::commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
 pub use kit::segment::{Presence, Segment};
@@ -71,7 +73,12 @@ pub use kit::slots::{SegmentSlots, Slots};
 pub use memory::cell;
 pub use memory::cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use memory::column::{Column, Columns};
+pub use memory::identity::EngineId;
+pub use memory::identity::ObjectMeta;
+pub use memory::identity::Origin;
+pub use memory::identity::WorkerId;
 pub use memory::pin::{EpochBox, Pin, Walk, retire_with};
 pub use memory::retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use memory::structure::{KeySpan, Observed, OpenObservation, StructureChange, StructureVersion};
 pub use memory::users_code::contained;
+pub use memory::versions::{Keeper, Redo};

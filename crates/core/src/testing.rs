@@ -1,7 +1,7 @@
 //! The smallest protocol and the smallest object, for this crate's own tests.
 
-use crate::features::snapshot::Keeper;
-use crate::kernel::saved_write::{SavedWrite, Saver};
+use crate::kernel::object::{SavedWrite, Saver};
+use crate::memory::versions::Keeper;
 use crate::{
     Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
     Variants,

@@ -207,7 +207,7 @@ fn column_groups(input: &DeriveInput, facade: &Path) -> Result<Option<TokenStrea
                 const COLUMNS: &'static [#core::GroupColumn] = COLUMNS;
                 const NAMES: &'static [&'static ::core::primitive::str] = &[#(#names),*];
                 type Words = [::core::primitive::u64; WORDS];
-                type Parts<P: #facade::Protocol> = [#core::PartSegment<Self::Words, P>; #groups];
+                type Each<S: ::core::marker::Send + ::core::marker::Sync + 'static> = [S; #groups];
             }
         };
     }))

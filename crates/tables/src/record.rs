@@ -53,7 +53,7 @@ pub(crate) fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
     last
 }
 
-type PartsOf<R, P> = <GroupsOf<R> as ColumnGroups<R>>::Parts<P>;
+type PartsOf<R, P> = <GroupsOf<R> as ColumnGroups<R>>::Each<PartSegment<WordsOf<R>, P>>;
 
 /// The key follows the header, so that a lookup that compares the key has already fetched the memory that a read
 /// needs first.

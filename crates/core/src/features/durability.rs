@@ -8,7 +8,7 @@
 
 use crate::features::end_hooks::EndHooks;
 use crate::features::snapshot::{Announcement, Snapshots};
-use crate::features::stamp::{CommitStamp, Commits};
+use crate::features::stamp::{CommitStamp, Commits, LogFollowers, WorkerLog};
 use crate::kernel::abort::Error;
 use crate::kernel::abort::NotDurable;
 use crate::kernel::attempt::Attempt;
@@ -21,55 +21,6 @@ use crate::kernel::worker::{TransactionEnd, Worker};
 use hotrow_sync::Arc;
 use std::fmt;
 use std::pin::Pin;
-
-/// A worker's way to its engine's log.
-pub trait WorkerLog: Send {
-    /// Waits until there is room for another record. Called before a transaction that may write, which holds nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if the log takes no more records. The transaction runs all the same, and cannot commit if it writes.
-    fn admit(&mut self) -> Result<(), String>;
-
-    /// Checks that the log takes records, before a commit has one.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if it takes no more.
-    fn check(&self) -> Result<(), String>;
-
-    /// Appends the record of a commit. It must neither wait nor fail: the commit's locks are held, and it cannot be undone. A
-    /// log that takes no more drops it, and [`acknowledge`](Self::acknowledge) says so.
-    fn append(&mut self, stamp: CommitStamp, entries: &[u8]);
-
-    /// Waits until all records of the epoch, and of those before, that have been appended are durable, or buffered, as the log promises.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if they never will be.
-    fn acknowledge(&mut self, epoch: u64) -> Result<(), String>;
-
-    /// True if [`admit`](Self::admit) would not wait.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if the log takes no more records.
-    fn has_room(&self) -> Result<bool, String>;
-
-    /// As [`acknowledge`](Self::acknowledge), as a future; `None` if there is nothing to wait for.
-    fn acknowledgement(&self, epoch: u64)
-    -> Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>;
-
-    /// Returns what calls functions when records are on the device. It outlives the worker.
-    fn followers(&self) -> Arc<dyn LogFollowers>;
-}
-
-/// Functions that a log calls when records are on the device.
-pub trait LogFollowers: Send + Sync {
-    /// Has a function called when all records of the epoch, and of those before, that have been appended are on the device. It is
-    /// dropped if they never will be. Returns at once. The function may wait for the log.
-    fn when_durable(&self, epoch: u64, function: Box<dyn FnOnce() + Send>);
-}
 
 /// The end of a transaction that has committed: what is left is the log's.
 #[derive(Default)]

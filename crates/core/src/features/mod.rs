@@ -1,6 +1,7 @@
 //! Features: what only some transactions or engines use.
 
 pub(crate) mod conflicts;
+pub(crate) mod counters;
 pub mod deferred;
 pub(crate) mod durability;
 pub(crate) mod end_hooks;
@@ -20,4 +21,5 @@ pub(crate) mod snapshot;
 pub(crate) mod stamp;
 pub(crate) mod state;
 pub(crate) mod unacknowledged;
+pub(crate) mod untracked;
 pub(crate) mod waiting;

@@ -21,7 +21,9 @@
 //! | closed | history, snapshot |
 //! | abandoned | deferral, hooks, history, waiting |
 
+use crate::features::counters;
 use crate::features::deferred::{Execution, line_up_early};
+use crate::features::graph::Board;
 use crate::features::history::Ended;
 use crate::features::pieces::{Piece, WholeGuard};
 use crate::features::state::{OfWorker, Place, Shared, State};
@@ -30,12 +32,14 @@ use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
-use crate::kernel::loss::Origin;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
+use crate::kernel::statistics::Named;
 use crate::kernel::transaction::{ObjectAccess, Stop};
+use crate::kernel::worker::slots::WorkerSlots;
 use crate::kernel::worker::{Inside, TransactionEnd, Worker};
+use crate::memory::identity::Origin;
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{Duration, Instant};
 use std::convert::Infallible;
@@ -45,9 +49,7 @@ impl<P: Protocol> Slots for P {
     type State = State<P>;
     type Shared = Shared<P>;
     type Place = Place;
-    type OfWorker = OfWorker;
-    type Barrier = WholeGuard;
-    type Waits = Waits;
+    type Board = Board<P>;
 
     fn place(shared: &Shared<P>) -> Place {
         Place::of(shared)
@@ -57,48 +59,17 @@ impl<P: Protocol> Slots for P {
         State::of(&shared.snapshots, shared.commits.clone())
     }
 
+    fn collecting(shared: &Shared<P>) {
+        shared.snapshots.collect();
+    }
+
+    fn named_counters(protocol: &Self) -> Named {
+        counters::named(protocol)
+    }
+
     #[inline(always)]
     fn must_end(attempt: &Attempt<P>) -> bool {
         P::ALLOWS_CHOPPING && attempt.features.piece.is_later()
-    }
-
-    #[inline]
-    fn entering(worker: &mut Worker<P>, profile: &Profile, place: &'static Location<'static>) -> bool {
-        let is_alone = profile.isolation.is_on_snapshot();
-        if is_alone {
-            worker.open_snapshot(profile, place);
-        }
-        !is_alone
-    }
-
-    #[inline(always)]
-    fn barrier(worker: &Worker<P>) -> Option<WholeGuard> {
-        worker.exclude_pieces()
-    }
-
-    #[inline(always)]
-    fn entered(worker: &mut Worker<P>, profile: &Profile) {
-        worker.admit_to_log(profile);
-    }
-
-    fn by_hand(worker: &mut Worker<P>) {
-        worker.set_refusal(None);
-    }
-
-    fn names(worker: &mut Worker<P>, origin: Origin) {
-        worker.features.origin = Some(origin);
-    }
-
-    #[inline(always)]
-    fn begins(worker: &mut Worker<P>, place: &'static Location<'static>) {
-        worker.begin_activity(place);
-    }
-
-    #[inline(always)]
-    fn attempting(worker: &mut Worker<P>) {
-        if P::ALLOWS_CHOPPING && worker.attempt.features.piece != Piece::Whole {
-            worker.await_piece();
-        }
     }
 
     fn starts_over(attempt: &mut Attempt<P>) {
@@ -115,36 +86,8 @@ impl<P: Protocol> Slots for P {
         attempt.features.footprint.clear();
     }
 
-    fn waits(
-        worker: &mut Worker<P>,
-        waits: &mut Waits,
-        (policy, body): (Option<(Instant, Duration)>, Option<Duration>),
-        inside: &mut Inside<P>,
-    ) -> Result<(), Error<Infallible>> {
-        worker.wait_for_change(waits, policy, body, inside)
-    }
-
     fn retried(attempt: &mut Attempt<P>) {
         attempt.set_watch(None);
-    }
-
-    #[inline]
-    fn ends(worker: &mut Worker<P>, end: TransactionEnd) -> Result<(), NotDurable> {
-        worker.end_activity(end == TransactionEnd::Committed);
-        if worker.attempt.features.end_hooks.is_some() {
-            worker.end_with_hooks(end)
-        } else {
-            worker.acknowledge(end)
-        }
-    }
-
-    #[cold]
-    fn panicked(worker: &mut Worker<P>) {
-        worker.end_by_panic();
-    }
-
-    fn leaves(worker: &Worker<P>) {
-        worker.slot.features.activity.end(false);
     }
 
     #[inline(always)]
@@ -361,5 +304,78 @@ impl<P: Protocol> Slots for P {
         std::mem::forget(attempt.features.end_hooks.take());
         attempt.features.log = None;
         attempt.set_watch(None);
+    }
+}
+
+impl<P: Protocol> WorkerSlots for P {
+    type OfWorker = OfWorker;
+    type Barrier = WholeGuard;
+    type Waits = Waits;
+
+    #[inline]
+    fn entering(worker: &mut Worker<P>, profile: &Profile, place: &'static Location<'static>) -> bool {
+        let is_alone = profile.isolation.is_on_snapshot();
+        if is_alone {
+            worker.open_snapshot(profile, place);
+        }
+        !is_alone
+    }
+
+    #[inline(always)]
+    fn barrier(worker: &Worker<P>) -> Option<WholeGuard> {
+        worker.exclude_pieces()
+    }
+
+    #[inline(always)]
+    fn entered(worker: &mut Worker<P>, profile: &Profile) {
+        worker.admit_to_log(profile);
+    }
+
+    fn by_hand(worker: &mut Worker<P>) {
+        worker.set_refusal(None);
+    }
+
+    fn names(worker: &mut Worker<P>, origin: Origin) {
+        worker.features.origin = Some(origin);
+    }
+
+    #[inline(always)]
+    fn begins(worker: &mut Worker<P>, place: &'static Location<'static>) {
+        worker.begin_activity(place);
+    }
+
+    #[inline(always)]
+    fn attempting(worker: &mut Worker<P>) {
+        if P::ALLOWS_CHOPPING && worker.attempt.features.piece != Piece::Whole {
+            worker.await_piece();
+        }
+    }
+
+    fn waits(
+        worker: &mut Worker<P>,
+        waits: &mut Waits,
+        (policy, body): (Option<(Instant, Duration)>, Option<Duration>),
+        inside: &mut Inside<P>,
+    ) -> Result<(), Error<Infallible>> {
+        worker.wait_for_change(waits, policy, body, inside)
+    }
+
+    #[inline]
+    fn ends(worker: &mut Worker<P>, end: TransactionEnd) -> Result<(), NotDurable> {
+        worker.end_activity(end == TransactionEnd::Committed);
+        if worker.attempt.features.end_hooks.is_some() {
+            worker.end_with_hooks(end)
+        } else {
+            worker.acknowledge(end)
+        }
+    }
+
+    #[cold]
+    fn panicked(worker: &mut Worker<P>) {
+        worker.end_by_panic();
+    }
+
+    fn leaves(worker: &Worker<P>) {
+        worker.slot.features.activity.end(false);
     }
 }

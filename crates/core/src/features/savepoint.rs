@@ -29,11 +29,11 @@ use crate::features::state::State;
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId, Items};
+use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::slots::Moments;
+use crate::kernel::thread_mark;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
-use crate::kernel::worker;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
 
@@ -186,7 +186,7 @@ struct RunningPart<'t, 'w, P: Protocol> {
 impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
     fn drop(&mut self) {
         if !self.succeeded {
-            worker::set_rollback(self.noted);
+            thread_mark::set_rollback(self.noted);
         }
         // An attempt that has lost is undone as a whole.
         if !self.access.is_stopped() {
@@ -219,7 +219,7 @@ impl<P: Protocol> Transaction<'_, P> {
         part: impl FnOnce(&mut Self) -> Result<R, E>,
     ) -> Result<Result<R, E>, Abort> {
         let around = self.0.begin_part()?;
-        let noted = worker::is_rolling_back();
+        let noted = thread_mark::is_rolling_back();
         let is_half_changed = self.0.attempt.hears(Moments::HALF_CHANGED);
         let mut running =
             RunningPart { access: &mut self.0, around, noted, is_half_changed, succeeded: false };

@@ -4,9 +4,9 @@
 use crate::features::conflicts::{Deadlock, DeadlockWait, HotKey, Rivalry};
 use crate::features::snapshot::{OpenSnapshot, SnapshotReport};
 use crate::kernel::abort::{Conflict, Reason};
-use crate::kernel::counter::{CounterValue, NamedCounts};
-use crate::kernel::loss::Origin;
 use crate::kernel::statistics::Statistics;
+use crate::kernel::statistics::{CounterValue, NamedCounts};
+use crate::memory::identity::Origin;
 use crate::memory::retained::{MemoryHolder, RetainedMemory};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 

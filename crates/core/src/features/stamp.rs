@@ -15,20 +15,17 @@
 //! `tictoc` serializes in logical time, which may contradict this order; while commits are stamped, it validates as `occ`
 //! does.
 
-use crate::features::durability::WorkerLog;
-use crate::features::state::Shared;
-use crate::features::state::State;
 use crate::kernel::abort::Misuse;
-use crate::kernel::attempt::{Attempt, WorkerId};
-use crate::kernel::engine::Engine;
+use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Item;
-use crate::kernel::policy::RetryPolicy;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::Stop;
+use crate::memory::identity::WorkerId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::pin::Pin;
 
 /// A commit's place in the order of log and snapshots: an epoch, which is a [snapshot's number](crate::Snapshot::number), and the
 /// order within it, where the engine has [`CommitSteps`].
@@ -53,6 +50,55 @@ impl CommitStamp {
     pub fn order(self) -> u64 {
         self.order
     }
+}
+
+/// A worker's way to its engine's log.
+pub trait WorkerLog: Send {
+    /// Waits until there is room for another record. Called before a transaction that may write, which holds nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the log takes no more records. The transaction runs all the same, and cannot commit if it writes.
+    fn admit(&mut self) -> Result<(), String>;
+
+    /// Checks that the log takes records, before a commit has one.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if it takes no more.
+    fn check(&self) -> Result<(), String>;
+
+    /// Appends the record of a commit. It must neither wait nor fail: the commit's locks are held, and it cannot be undone. A
+    /// log that takes no more drops it, and [`acknowledge`](Self::acknowledge) says so.
+    fn append(&mut self, stamp: CommitStamp, entries: &[u8]);
+
+    /// Waits until all records of the epoch, and of those before, that have been appended are durable, or buffered, as the log promises.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if they never will be.
+    fn acknowledge(&mut self, epoch: u64) -> Result<(), String>;
+
+    /// True if [`admit`](Self::admit) would not wait.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the log takes no more records.
+    fn has_room(&self) -> Result<bool, String>;
+
+    /// As [`acknowledge`](Self::acknowledge), as a future; `None` if there is nothing to wait for.
+    fn acknowledgement(&self, epoch: u64)
+    -> Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>;
+
+    /// Returns what calls functions when records are on the device. It outlives the worker.
+    fn followers(&self) -> Arc<dyn LogFollowers>;
+}
+
+/// Functions that a log calls when records are on the device.
+pub trait LogFollowers: Send + Sync {
+    /// Has a function called when all records of the epoch, and of those before, that have been appended are on the device. It is
+    /// dropped if they never will be. Returns at once. The function may wait for the log.
+    fn when_durable(&self, epoch: u64, function: Box<dyn FnOnce() + Send>);
 }
 
 /// The steps between the halves of an engine's commits. Each is called once for a commit that writes, in the order of
@@ -232,9 +278,8 @@ impl<P: Protocol> Attempt<P> {
 
     /// Has the objects write the log's entries. A panic of users' code (of a row's serialization) rolls the transaction back.
     fn write_entries(&mut self) -> Result<(), Misuse> {
-        let Self { items, features: State { logging: Some(logging), .. }, pin: Some(pin), .. } = self else {
-            return Ok(());
-        };
+        let Self { items, features, pin: Some(pin), .. } = self else { return Ok(()) };
+        let Some(logging) = &mut features.logging else { return Ok(()) };
         logging.entries.clear();
         for id in items.writes() {
             let item = items.get(*id);
@@ -260,12 +305,5 @@ impl<P: Protocol> Attempt<P> {
             announcement.end();
         }
         self.end_keeping();
-    }
-}
-
-impl<P: Protocol> Engine<P> {
-    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
-    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
-        Self::with_features(options, policy, Shared::new(Some(Commits::new(Box::new(steps)))))
     }
 }

@@ -8,14 +8,16 @@ use crate::features::graph::EnqueuedOperations;
 use crate::features::history::recorder::Log;
 use crate::features::operations::Operations;
 use crate::features::pieces::Piece;
-use crate::features::region::HeldBack;
 use crate::features::savepoint::Savepoints;
 use crate::features::snapshot::{Announcement, KeptWrites, ReadPoint, Snapshots};
-use crate::features::stamp::{CommitStamp, Commits};
+use crate::features::stamp::{CommitStamp, CommitSteps, Commits};
 use crate::features::waiting::{Waiting, Watch};
 use crate::kernel::capabilities::PieceRanks;
-use crate::kernel::loss::Origin;
+use crate::kernel::engine::Engine;
+use crate::kernel::policy::RetryPolicy;
 use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::memory::held_back::HeldBack;
+use crate::memory::identity::Origin;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::profile::name_memory;
 use hotrow_sync::{Arc, Mutex};
@@ -169,6 +171,13 @@ impl<P: Protocol> Shared<P> {
         }
         let (origins, deadlocks) = (Arc::default(), Arc::default());
         Self { commits, has_log, snapshots, waiting: Waiting::new(), origins, deadlocks }
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
+    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
+        Self::with_features(options, policy, Shared::new(Some(Commits::new(Box::new(steps)))))
     }
 }
 

@@ -9,8 +9,8 @@
 //! words, so a reader may wait for a commit that it has not read from. It never misses one.
 
 use crate::kernel::attempt::Attempt;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
+use crate::memory::identity::ObjectMeta;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// The number of words.

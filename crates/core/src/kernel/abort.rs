@@ -1,8 +1,8 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
-use crate::kernel::loss::Origin;
-use crate::kernel::worker;
-use crate::memory::retained::MemoryLimit;
+use crate::kernel::thread_mark::note_rollback;
+use crate::memory::identity::Origin;
+use crate::memory::retained::{MemoryLimit, Told};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Abort {
     /// An abort that the body asks for without a reason: return it as the error to roll back.
     #[cold]
     pub fn rollback() -> Self {
-        worker::note_rollback();
+        note_rollback();
         Self(Some(Box::new(Rollback(None))))
     }
 
@@ -119,7 +119,7 @@ impl Abort {
     /// other errors: `.map_err(Abort::because)?`.
     #[cold]
     pub fn because(reason: impl Into<BoxedError>) -> Self {
-        worker::note_rollback();
+        note_rollback();
         Self(Some(Box::new(Rollback(Some(reason.into())))))
     }
 
@@ -550,6 +550,17 @@ impl<E: RollbackReason> std::error::Error for Error<E> {
         match self {
             Error::Rollback(reason) => reason.error()?.source(),
             _ => None,
+        }
+    }
+}
+
+impl<E> From<Told> for Error<E> {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::MemoryLimit(limit) => Error::MemoryLimit(limit),
+            Told::Cancelled { session } => {
+                Error::Cancelled(Cancelled { session, cause: CancelCause::Requested })
+            }
         }
     }
 }

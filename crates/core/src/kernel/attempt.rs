@@ -2,40 +2,26 @@
 
 use crate::kernel::abort::Reason;
 use crate::kernel::capabilities::Abilities;
-use crate::kernel::counter::CounterPlace;
-use crate::kernel::engine;
+use crate::kernel::course::{Course, WaitBudget, WaitLimit};
 use crate::kernel::item::{Flags, Item, ItemId, Items};
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::read_log::ReadLog;
-use crate::kernel::slots::{Moments, Slots};
+use crate::kernel::slots::{Moments, Slots, WorkerSlot};
+use crate::kernel::statistics::CounterPlace;
 use crate::kernel::transaction::Stop;
-use crate::kernel::wait_limit::WaitLimit;
 use crate::memory::arena::Arena;
+use crate::memory::identity::ObjectMeta;
+use crate::memory::identity::WorkerId;
 use crate::memory::pin::Pin;
 use crate::memory::retained::{self, Holder, NOBODY};
-use crate::memory::structure::KeySpan;
+use crate::memory::structure::{KeySpan, StructureSet};
 use crate::memory::users_code::{Panics, contained};
-use course::{Course, WaitBudget};
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{Duration, Instant};
-use observations::Observations;
 use std::alloc::Layout;
-
-mod course;
-mod observations;
-
-/// The number of a worker among those of its engine, from 0. A number is reused once its worker is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(pub(crate) u32);
-
-impl WorkerId {
-    /// The number.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-}
+use std::ptr::NonNull;
 
 /// Message of a panic: an attempt that is over is used.
 const PINNED: &str = "an attempt in progress is pinned";
@@ -62,12 +48,12 @@ pub struct Attempt<P: Protocol> {
     pub local: P::Local,
     abilities: Abilities,
     /// The buckets and leaves that it has observed.
-    observed: Observations<P>,
+    pub(crate) observed: Observations<P>,
     pub(crate) arena: Arena,
     pub(crate) pin: Option<Pin>,
     pub(crate) worker: WorkerId,
     /// The worker's slot; `None` for a part that a thief runs.
-    slot: Option<Arc<engine::WorkerSlot<P>>>,
+    slot: Option<Arc<WorkerSlot<P>>>,
     /// The entry in the registry of open attempts; `NOBODY` for a part that a thief runs.
     pub(crate) holder: &'static Holder,
     pub(crate) profile: Profile,
@@ -80,6 +66,34 @@ pub struct Attempt<P: Protocol> {
     pub(crate) features: <P as Slots>::State,
 }
 
+/// The buckets and leaves that an attempt has observed, each with the object that observed it.
+pub(crate) struct Observations<P: Protocol> {
+    pub(crate) structures: StructureSet,
+    pub(crate) observers: Vec<NonNull<dyn Object<P>>>,
+}
+
+impl<P: Protocol> Observations<P> {
+    fn new() -> Self {
+        Self { structures: StructureSet::new(), observers: Vec::new() }
+    }
+
+    /// For very few.
+    fn small() -> Self {
+        Self { structures: StructureSet::small(), observers: Vec::new() }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.structures.is_empty()
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.structures.clear();
+        self.observers.clear();
+    }
+}
+
 // SAFETY: the raw pointers in it (items, payloads, observers) belong to an attempt in progress, and a worker
 // can be moved to another thread only between attempts, when all of these are cleared. `Pin`, which is not
 // `Send`, is `None` then. `Local` is `Send`, and so is everything else.
@@ -87,7 +101,7 @@ unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
     pub(crate) fn new(
-        slot: Arc<engine::WorkerSlot<P>>,
+        slot: Arc<WorkerSlot<P>>,
         local: P::Local,
         features: <P as Slots>::State,
         protocol: &P,
@@ -147,7 +161,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The worker's slot; `None` for a part that a thief runs.
-    pub(crate) fn slot(&self) -> Option<&engine::WorkerSlot<P>> {
+    pub(crate) fn slot(&self) -> Option<&WorkerSlot<P>> {
         self.slot.as_deref()
     }
 

@@ -1,12 +1,15 @@
 //! Capabilities: what only some protocols have. Each is a trait, asked for where it is needed by its `of`; a protocol without it names
 //! [`Absent`], which has no value, so the compiler removes what would use one.
 
-use crate::features::graph::Stealing;
-use crate::kernel::attempt::{Attempt, WorkerId};
-use crate::kernel::item::{Item, ItemId};
+use crate::kernel::abort::Reason;
+use crate::kernel::attempt::Attempt;
+use crate::kernel::item::{Item, ItemId, TouchedSegment};
+use crate::kernel::loss::DeadlockPart;
 use crate::kernel::protocol::{ConflictCause, Protocol};
-use crate::kernel::range::RangeLocks;
-use crate::kernel::read_log::LoggedReads;
+use crate::kernel::slots::Slots;
+use crate::memory::identity::{ObjectMeta, WorkerId};
+use crate::memory::structure::StructureVersion;
+use std::fmt;
 
 /// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
 /// one.
@@ -129,6 +132,208 @@ pub enum Access {
     Read,
     /// It changes the segment.
     Write,
+}
+
+/// A worker's operations that others may steal: its *board* ([`graph`](crate::graph) says what is on it).
+pub struct StealableOperations<P: Protocol> {
+    pub(crate) board: <P as Slots>::Board,
+}
+
+impl<P: Protocol> Default for StealableOperations<P> {
+    fn default() -> Self {
+        Self { board: Default::default() }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for StealableOperations<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StealableOperations").finish_non_exhaustive()
+    }
+}
+
+/// The protocol's part in stealing: it knows which workers wait for which, and tells them of runnable operations
+/// (stealdb §3).
+pub trait Stealing<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol. `None` if this variant of it does not let others run operations.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Returns the board of a worker, from which others steal its operations.
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<P>;
+
+    /// True if a worker waits for the attempt, so that it could steal operations.
+    fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
+
+    /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
+    fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// As [`published`](Self::published), but tells only the attempt's own worker, which may run them as a thief would.
+    fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// True if the attempt runs operations while it waits for its first lock.
+    fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
+
+    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief
+    /// must not block ([`Attempt::nonblocking`]).
+    fn thief_state(&self, owner: WorkerId) -> P::Local;
+
+    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller
+    /// joins flags and mark.
+    fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
+}
+
+impl<P: Protocol> Stealing<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn stealable_operations(&self, _: WorkerId) -> &StealableOperations<P> {
+        match *self {}
+    }
+
+    fn has_waiters(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn published(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn published_ahead(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn runs_ahead(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn thief_state(&self, _: WorkerId) -> P::Local {
+        match *self {}
+    }
+
+    fn adopt(&self, _: &mut Attempt<P>, _: ItemId, _: &Item<P>) {
+        match *self {}
+    }
+}
+
+/// The purpose of a range lock. Locks of the same kind are compatible, those of different kinds are not: scans and
+/// failed lookups leave the node as it is, and each of two insertions only has to find its own key free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RangeUse {
+    /// A scan of it, or a failed lookup in it.
+    Scan,
+    /// An insertion into it, or a removal from it.
+    Change,
+}
+
+/// The identity of a bucket or leaf. Two may have the same identity, and are then locked together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeId(u32);
+
+impl RangeId {
+    pub(crate) fn of(meta: &ObjectMeta, version: u64) -> Self {
+        Self::new(meta.place(), StructureVersion::number(version))
+    }
+
+    /// Returns the identity of the node with this number, of the object with this place among its engine's.
+    ///
+    /// Both numbers are the same in each run, as addresses are not, so that simulations are repeatable. The nodes of an
+    /// index are numbered one by one; those of different objects are kept apart.
+    pub fn new(place: u16, node: u32) -> Self {
+        Self(u32::from(place).wrapping_mul(0x3d1).wrapping_add(node))
+    }
+
+    /// Its stripe out of `stripes`, a power of two. Nodes with neighbouring numbers, which are often in use at the same
+    /// time, have stripes far apart.
+    #[inline]
+    pub fn stripe(self, stripes: usize) -> usize {
+        (self.0 as usize).wrapping_mul(0x9e5) & (stripes - 1)
+    }
+}
+
+/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other. They keep
+/// insertions into a scanned range from aborting the transaction that scans.
+pub trait RangeLocks<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. False if it would have to
+    /// [wait](Self::wait). Also called if the attempt has locked it already, for this use or the other.
+    fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
+
+    /// Waits for the lock that [`try_lock`](Self::try_lock) did not get, and takes it.
+    fn wait(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
+
+    /// Returns the attempt's parts in the deadlocks that its last wait has been in.
+    fn deadlocks(&self, _attempt: &Attempt<P>) -> Vec<DeadlockPart> {
+        Vec::new()
+    }
+
+    /// True if the attempt has locked a bucket or leaf for this use.
+    fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
+}
+
+impl<P: Protocol> RangeLocks<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
+        match *self {}
+    }
+
+    fn wait(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
+        match *self {}
+    }
+
+    fn holds(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
+        match *self {}
+    }
+}
+
+/// Reads that are logged, for a protocol that only checks them at commit.
+pub trait LoggedReads<P: Protocol>: Sized {
+    /// True except for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// Returns the capability of an engine's protocol.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Reads a segment of which the attempt has no pending write, as [`Protocol::read`] does: runs `load` until its
+    /// result is stable, and [logs](crate::ReadLog::push) what `prepare` needs to know.
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<P>,
+        segment: TouchedSegment<P>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
+}
+
+impl<P: Protocol> LoggedReads<P> for Absent {
+    const PRESENT: bool = false;
+
+    #[inline(always)]
+    fn of(_: &P) -> Option<&Self> {
+        None
+    }
+
+    fn read<V>(
+        &self,
+        _: &mut Attempt<P>,
+        _: TouchedSegment<P>,
+        _: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        match *self {}
+    }
 }
 
 /// The ranks of what a piece touches, the lowest and the highest: pieces conflict only if they have a rank in common. The
@@ -269,5 +474,19 @@ impl Rival {
     /// As [`writer`](Self::writer), by the commit with this [number](Reports::commit_number).
     pub fn writer_by(worker: u32, commit: u64) -> Self {
         Self { worker: WorkerId(worker), which: Which::Commit(commit) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_of_a_table_fall_apart_and_tables_keep_their_distance() {
+        let stripe = |place, node| RangeId::new(place, node).stripe(4_096);
+        let mut stripes: Vec<usize> = (0..400).flat_map(|node| [stripe(3, node), stripe(4, node)]).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        assert_eq!(stripes.len(), 800);
     }
 }

@@ -1,16 +1,18 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::kernel::abort::{Abort, Error, Misuse};
-use crate::kernel::counter::{self, NamedCounts};
-use crate::kernel::object::ObjectMeta;
+use crate::kernel::capabilities::RangeLocks as _;
 use crate::kernel::policy::{RetryPolicy, StarvationGate};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::range::RangeLocks as _;
-use crate::kernel::slots::Slots;
+use crate::kernel::slots::{Slots, WorkerSlot};
+use crate::kernel::statistics::NamedCounts;
 use crate::kernel::statistics::{Counters, Statistics};
+use crate::kernel::thread_mark::in_transaction;
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
+use crate::memory::identity::EngineId;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::retained::{self, Limit, RetainedMemory};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::profile::name_memory;
@@ -20,33 +22,6 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
-
-/// The number of an engine, unique in the process, never 0.
-///
-/// Its 16 highest bits hold the number of objects made before it, so that objects can be counted within their engine:
-/// such a count is the same in each run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EngineId(pub(crate) u64);
-
-impl EngineId {
-    /// The number of objects made before the engine, modulo 65,536.
-    pub(crate) fn objects_before(self) -> u16 {
-        (self.0 >> 48) as u16
-    }
-
-    /// The bit that distinguishes the number which an engine's closed objects have. No engine has it: so many are never made.
-    const CLOSED: u64 = 1 << 47;
-
-    /// The number that the engine's closed objects have.
-    pub(crate) fn of_closed(self) -> Self {
-        Self(self.0 | Self::CLOSED)
-    }
-
-    /// The engine's number, if this is perhaps that of its closed objects.
-    pub(crate) fn of_open(self) -> Self {
-        Self(self.0 & !Self::CLOSED)
-    }
-}
 
 /// An engine: a protocol chosen once, and everything its transactions share.
 ///
@@ -87,17 +62,6 @@ pub(crate) struct Shared<P: Protocol> {
 struct Registry<P: Protocol> {
     slots: Vec<Arc<WorkerSlot<P>>>,
     free: Vec<u32>,
-}
-
-/// The part of a worker that outlives it: its number, its counts, its protocol state.
-pub(crate) struct WorkerSlot<P: Protocol> {
-    pub(crate) number: u32,
-    pub(crate) counters: Counters,
-    /// The state of features for all workers with this number.
-    pub(crate) features: <P as Slots>::Place,
-    /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
-    /// worker number (version ids) stay unique.
-    local: Mutex<Option<P::Local>>,
 }
 
 impl<P: Protocol> Default for Engine<P> {
@@ -335,7 +299,7 @@ impl<P: Protocol> Engine<P> {
     /// nor the last few values (64 at most) that each other thread has not handed over. It takes a time in proportion to what it frees, and
     /// runs the `Drop` of values.
     pub fn collect(&self) -> u64 {
-        self.shared.features.snapshots.collect();
+        P::collecting(&self.shared.features);
         retained::collect();
         retained::retained_bytes()
     }
@@ -360,7 +324,7 @@ impl<P: Protocol> Engine<P> {
     /// Counts over all workers, past and present.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
-        let named = counter::named(&self.shared.protocol);
+        let named = P::named_counters(&self.shared.protocol);
         sum.counters = NamedCounts::of(&named);
         for slot in &lock(&self.shared.registry).slots {
             sum.add(&slot.counters.read(&named));
@@ -413,7 +377,7 @@ impl ThreadWorkers {
     fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
         match Self::kept(engine) {
             Some(worker) => Ok(worker),
-            None if crate::kernel::worker::in_transaction() => Err(Misuse::Nested),
+            None if in_transaction() => Err(Misuse::Nested),
             None => Ok(Box::new(engine.register(0..engine.workers_max())?)),
         }
     }

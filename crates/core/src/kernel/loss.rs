@@ -1,28 +1,18 @@
-//! The report of a conflict that an attempt has lost.
+//! The report of a conflict that an attempt has lost, and the events that tell of it.
+//!
+//! Events for the crate `tracing`, with the feature `tracing`: between attempts and after the last one, when nothing is held. Without the
+//! feature there are none.
+//!
+//! | target | level | event | fields |
+//! |---|---|---|---|
+//! | `hotrow::attempt` | trace | an attempt was lost | `protocol`, `reason`, `object`, `key`, `attempts`, `loser`, `winner` |
+//! | `hotrow::transaction` | debug | a transaction escalates: others let it through | `protocol`, `attempts` |
+//! | `hotrow::transaction` | warn | a transaction gives up | `protocol`, `conflict` |
 
 use crate::kernel::abort::{Conflict, Reason};
+use crate::memory::identity::Origin;
 use crate::memory::pin::Pin;
-use std::fmt;
-use std::panic::Location;
 use std::time::Duration;
-
-/// The code that a transaction comes from, as reports of conflicts name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// A name: a procedure's, or the user's own.
-    Name(&'static str),
-    /// The place of the call that ran it.
-    Place(&'static Location<'static>),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Name(name) => f.write_str(name),
-            Origin::Place(place) => write!(f, "{}:{}", place.file(), place.line()),
-        }
-    }
-}
 
 /// The part of a lost conflict that outlives the attempt.
 #[derive(Debug)]
@@ -65,4 +55,47 @@ pub struct DeadlockPart {
     pub position: u32,
     /// The victim's position.
     pub victim: u32,
+}
+
+/// The receiver of the events of an engine with this protocol.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "nobody is told"))]
+pub(crate) struct Events<'a>(pub(crate) &'a str);
+
+#[cfg_attr(
+    not(feature = "tracing"),
+    allow(unused_variables, dead_code, clippy::unused_self, reason = "nobody is told")
+)]
+impl Events<'_> {
+    /// True if somebody wants to know of lost attempts, with the names of their keys.
+    #[inline(always)]
+    pub(crate) fn want_losses() -> bool {
+        #[cfg(feature = "tracing")]
+        return tracing::enabled!(target: "hotrow::attempt", tracing::Level::TRACE);
+        #[cfg(not(feature = "tracing"))]
+        false
+    }
+
+    /// An attempt was lost; so many have been made.
+    pub(crate) fn lost(self, lost: &ConflictReport, attempts: u32) {
+        #[cfg(feature = "tracing")]
+        if Self::want_losses() {
+            let (object, key) = lost.words.as_ref().map_or(("", ""), |(object, key)| (object, key));
+            let [loser, winner] = lost.sides.map(|side| side.map(tracing::field::display));
+            let (protocol, reason) = (self.0, lost.reason.name());
+            tracing::trace!(target: "hotrow::attempt", protocol, reason, object, key, attempts, loser, winner, "attempt lost");
+        }
+    }
+
+    /// A transaction asks others to let it through.
+    pub(crate) fn escalates(self, attempts: u32) {
+        #[cfg(feature = "tracing")]
+        tracing::debug!(target: "hotrow::transaction", protocol = self.0, attempts, "transaction escalates");
+    }
+
+    /// A transaction has lost its last attempt.
+    pub(crate) fn gives_up(self, conflict: &Conflict) {
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "hotrow::transaction", protocol = self.0, %conflict, "transaction gives up");
+    }
 }

@@ -1,112 +1,18 @@
 //! Objects: the part that a datatype plays in a commit.
 
-use crate::features::snapshot::{Keeper, Redo};
 use crate::kernel::abort::Abort;
-use crate::kernel::engine::EngineId;
-use crate::kernel::item::{Item, ItemId};
+use crate::kernel::item::{Flags, Item, ItemId, Payload};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
-use crate::kit::commit_time::OutOfRange;
+
+use crate::memory::arena::Arena;
+use crate::memory::cell::{Cell, Value};
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::structure::{KeySpan, StructureVersion};
-use hotrow_sync::atomic::{
-    Ordering,
-    unfollowed::{AtomicU32, AtomicU64},
-};
+use crate::memory::versions::{Keeper, Redo};
 use std::any::Any;
 use std::ptr::NonNull;
-
-/// The identity of an object: its engine, its number, its name, its rank.
-#[derive(Debug)]
-pub struct ObjectMeta {
-    /// The number of its engine, or of that engine's closed objects.
-    engine: AtomicU64,
-    number: u32,
-    /// The object's place among its engine's, modulo 65,536.
-    place: u16,
-    /// The rank, of which 16 bits count.
-    rank: AtomicU32,
-    name: Box<str>,
-}
-
-/// Number of objects made in the process so far.
-static OBJECTS: AtomicU32 = AtomicU32::new(0);
-
-impl ObjectMeta {
-    /// Number of objects made in the process so far.
-    pub(crate) fn count() -> u32 {
-        OBJECTS.load(Ordering::Relaxed)
-    }
-
-    /// Makes the identity of a new object of an engine.
-    pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
-        // Relaxed: only uniqueness matters.
-        let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
-        let place = (number as u16).wrapping_sub(engine.objects_before());
-        let rank = AtomicU32::new(u32::from(u16::MAX));
-        let engine = AtomicU64::new(engine.0);
-        Self { engine, number, place, rank, name: name.into().into_boxed_str() }
-    }
-
-    /// The number of its engine, or of that engine's closed objects.
-    #[inline(always)]
-    pub(crate) fn engine(&self) -> EngineId {
-        // Relaxed: an operation that does not see that the object has been closed has begun before.
-        EngineId(self.engine.load(Ordering::Relaxed))
-    }
-
-    /// True if it is one of its engine's closed objects.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.engine() == self.engine().of_closed()
-    }
-
-    /// Makes it one of its engine's closed objects.
-    pub(crate) fn close(&self) {
-        self.engine.store(self.engine().of_closed().0, Ordering::Relaxed);
-    }
-
-    /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp
-    /// §6.3). The default is the highest.
-    #[inline]
-    pub(crate) fn rank(&self) -> u16 {
-        // Relaxed: it is changed only while no transaction uses it.
-        self.rank.load(Ordering::Relaxed) as u16
-    }
-
-    /// Changes the rank.
-    ///
-    /// Rank a contended object high: it is then acquired last and held shortest. No transaction may use the object
-    /// meanwhile, because two that acquire in different orders may deadlock.
-    pub fn set_rank(&self, rank: u16) {
-        self.rank.store(u32::from(rank), Ordering::Relaxed);
-    }
-
-    /// The position of a segment in the order in which commits acquire: the object's rank in the 16 highest bits, then
-    /// 16 bits that tell objects apart, then 32 bits that tell the object's segments apart (drp §6.3).
-    ///
-    /// In the paper, the segment's address comes below the rank. This number is the same in each run.
-    #[inline]
-    pub fn rank_of(&self, within: u32) -> u64 {
-        u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
-    }
-
-    /// The object's place among its engine's, modulo 65,536. The same in each run.
-    #[inline]
-    pub fn place(&self) -> u16 {
-        self.place
-    }
-
-    /// The name used in errors and reports.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A number that no other object of the process has.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-}
 
 /// The effect of a write on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +27,10 @@ pub enum WriteKind {
     /// It exists no longer.
     Delete,
 }
+
+/// An addition would leave the range of the number to which it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfRange;
 
 /// The commit-time operations of a transactional datatype (sto §3.2, `TObject`).
 ///
@@ -389,5 +299,127 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// As for [`still_holds`](Self::still_holds).
     unsafe fn span_seen(&self, _seen: NonNull<u8>) -> KeySpan {
         KeySpan::ALL
+    }
+}
+
+/// An item's pending write as it was when a part of the body began, with the item's tag.
+///
+/// An object makes it in [`Object::save`](crate::Object::save), and gets it back in
+/// [`Object::restore`](crate::Object::restore).
+#[must_use]
+pub struct SavedWrite {
+    payload: Option<Payload>,
+    discard: unsafe fn(Payload, &Pin),
+    flags: u16,
+    tag: u16,
+}
+
+/// Makes [`SavedWrite`]s in the attempt's memory.
+pub struct Saver<'a, P: Protocol> {
+    pub(crate) item: &'a Item<P>,
+    pub(crate) arena: &'a Arena,
+}
+
+impl<P: Protocol> Saver<'_, P> {
+    /// Saves a pending write that has no payload.
+    pub fn nothing(&self) -> SavedWrite {
+        self.saved(None, |_, _| ())
+    }
+
+    /// Saves a payload of plain data.
+    pub fn plain<T: Copy + 'static>(&self, payload: &T) -> SavedWrite {
+        self.saved(Some(Payload::of::<P, T>(*payload, self.arena)), |_, _| ())
+    }
+
+    /// Saves a value as a payload that can be installed: a [`Cell::Pending`] of its type.
+    pub fn value<T: Value>(&self, value: &T) -> SavedWrite {
+        /// # Safety
+        ///
+        /// The payload holds a pending `T`, which is used nowhere else.
+        unsafe fn discard<P: Protocol, T: Value>(payload: Payload, pin: &Pin) {
+            // SAFETY: the caller's promise.
+            T::Cell::discard(unsafe { payload.address::<P, <T::Cell as Cell<T>>::Pending>().read() }, pin);
+        }
+        let pending = T::Cell::pend(value.clone());
+        self.saved(Some(Payload::of::<P, _>(pending, self.arena)), discard::<P, T>)
+    }
+
+    /// Saves a copy of a payload, which may own memory.
+    pub fn cloned<T: Clone + Send + 'static>(&self, payload: &T) -> SavedWrite {
+        /// # Safety
+        ///
+        /// The payload holds a `T`, which is used nowhere else.
+        unsafe fn discard<P: Protocol, T: Send + 'static>(payload: Payload, pin: &Pin) {
+            // SAFETY: the caller's promise.
+            pin.drop_later(unsafe { payload.address::<P, T>().read() });
+        }
+        self.saved(Some(Payload::of::<P, T>(payload.clone(), self.arena)), discard::<P, T>)
+    }
+
+    fn saved(&self, payload: Option<Payload>, discard: unsafe fn(Payload, &Pin)) -> SavedWrite {
+        SavedWrite { payload, discard, flags: self.item.flags & Flags::CLEANUP.0, tag: self.item.tag }
+    }
+}
+
+impl SavedWrite {
+    /// Drops it.
+    pub(crate) fn discard(self, pin: &Pin) {
+        if let Some(payload) = self.payload {
+            // SAFETY: made together with its function, and consumed here.
+            unsafe { (self.discard)(payload, pin) };
+        }
+    }
+
+    /// Returns the payload.
+    ///
+    /// # Safety
+    ///
+    /// It was saved with a payload of this type, under this protocol.
+    pub unsafe fn take<P: Protocol, T>(self) -> T {
+        // SAFETY: the caller's promise.
+        unsafe { self.payload.expect("saved with a payload").address::<P, T>().read() }
+    }
+}
+
+impl<P: Protocol> Item<P> {
+    /// Takes the payload out of the item, which has none afterwards; `None` if it had none.
+    ///
+    /// # Safety
+    ///
+    /// The payload, if there is one, is of type `T`.
+    #[inline]
+    pub unsafe fn take_payload<T>(&mut self) -> Option<T> {
+        if !self.has_payload() {
+            return None;
+        }
+        self.unmark(Flags::PAYLOAD);
+        // SAFETY: there is a payload, of this type by the caller's promise, and it is not used again.
+        Some(unsafe { self.payload::<T>().read() })
+    }
+
+    /// Gives the item a saved write again.
+    ///
+    /// # Safety
+    ///
+    /// The write was saved of this item, which has no payload now.
+    pub unsafe fn put_back(&mut self, saved: SavedWrite) {
+        debug_assert!(!self.has_payload(), "the later payload was taken out");
+        let SavedWrite { payload, flags, tag, .. } = saved;
+        self.unmark(Flags::CLEANUP);
+        self.mark_as(Flags(flags));
+        self.tag = tag;
+        if let Some(payload) = payload {
+            self.mark_as(Flags::PAYLOAD);
+            self.payload = payload;
+        }
+    }
+
+    /// Sets the datatype's own mark.
+    ///
+    /// # Safety
+    ///
+    /// The item is the caller's object's, and that object's functions can work with this tag and the item's payload.
+    pub unsafe fn set_tag(&mut self, tag: u16) {
+        self.tag = tag;
     }
 }

@@ -7,50 +7,12 @@
 //! Reads at read committed, and those that a datatype makes of an item, use items under every protocol.
 
 use crate::kernel::abort::Reason;
-use crate::kernel::attempt::Attempt;
-use crate::kernel::capabilities::Absent;
 use crate::kernel::item::TouchedSegment;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::memory::address_index::AddressIndex;
 use hotrow_sync::work::{Work, charge};
 use std::ptr::NonNull;
-
-/// Reads that are logged, for a protocol that only checks them at commit.
-pub trait LoggedReads<P: Protocol>: Sized {
-    /// True except for [`Absent`].
-    const PRESENT: bool = true;
-
-    /// Returns the capability of an engine's protocol.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Reads a segment of which the attempt has no pending write, as [`Protocol::read`] does: runs `load` until its
-    /// result is stable, and [logs](ReadLog::push) what `prepare` needs to know.
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<P>,
-        segment: TouchedSegment<P>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
-}
-
-impl<P: Protocol> LoggedReads<P> for Absent {
-    const PRESENT: bool = false;
-
-    #[inline(always)]
-    fn of(_: &P) -> Option<&Self> {
-        None
-    }
-
-    fn read<V>(
-        &self,
-        _: &mut Attempt<P>,
-        _: TouchedSegment<P>,
-        _: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        match *self {}
-    }
-}
 
 /// A read that the commit checks.
 pub struct LoggedRead<P: Protocol> {

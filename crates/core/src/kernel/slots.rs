@@ -3,18 +3,14 @@
 //! The kernel knows no feature. It owns their state, calls each [moment](Slots), and asks one word ([`Moments`]) at those that come with
 //! every transaction if anybody hears of it: what is not used costs one test.
 
-use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::item::ItemId;
-use crate::kernel::loss::Origin;
-use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::statistics::Counters;
+use crate::kernel::statistics::Named;
 use crate::kernel::transaction::{ObjectAccess, Stop};
-use crate::kernel::worker::{Inside, TransactionEnd, Worker};
 use crate::memory::users_code::Panics;
-use hotrow_sync::clock::{Duration, Instant};
-use std::convert::Infallible;
-use std::panic::Location;
+use hotrow_sync::Mutex;
 
 /// A set of moments of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,63 +102,29 @@ pub(crate) trait Slots: Protocol {
     type Shared: Default;
     /// Their state for the workers of one number, one after the other.
     type Place;
-    /// Their state in one worker, from one transaction to the next.
-    type OfWorker: Default;
-    /// Keeps others out while a transaction runs that must not run beside it.
-    type Barrier;
-    /// What is known of the waits of one transaction.
-    type Waits: Default;
+    /// A worker's operations that others may run.
+    type Board: Default;
 
     /// Makes the state for the workers of a new number.
     fn place(shared: &Self::Shared) -> Self::Place;
     /// Makes the state for the attempts of a new worker.
     fn state(shared: &Self::Shared) -> Self::State;
 
+    /// Frees what is kept for nobody, because memory is going to be collected.
+    fn collecting(shared: &Self::Shared);
+    /// The counters of an engine's protocol, by place.
+    fn named_counters(protocol: &Self) -> Named;
+
     /// True if a transaction must get to its end, whatever others do: it waits for no admission, and its attempts for no limit.
     fn must_end(attempt: &Attempt<Self>) -> bool;
-    /// A transaction is about to be admitted, by a call at this place. False if it is in nobody's way, so that it needs no admission.
-    fn entering(worker: &mut Worker<Self>, profile: &Profile, place: &'static Location<'static>) -> bool;
-    /// Keeps others out, if that is necessary.
-    fn barrier(worker: &Worker<Self>) -> Option<Self::Barrier>;
-    /// A transaction was admitted. It may wait here: nothing is held.
-    fn entered(worker: &mut Worker<Self>, profile: &Profile);
-    /// A transaction is stepped by hand, and waits for nothing before it begins.
-    fn by_hand(worker: &mut Worker<Self>);
-    /// The transactions that follow have this name.
-    fn names(worker: &mut Worker<Self>, origin: Origin);
-    /// A transaction begins, by a call at this place.
-    fn begins(worker: &mut Worker<Self>, place: &'static Location<'static>);
-    /// An attempt is opened next. It may wait here: nothing is held.
-    fn attempting(worker: &mut Worker<Self>);
     /// An attempt of the transaction was lost, and is followed by another one, which is not to wait for what the lost one has seen.
     fn starts_over(attempt: &mut Attempt<Self>);
     /// Another attempt of the transaction follows.
     fn follows(attempt: &mut Attempt<Self>);
     /// The transaction waits before its next attempt, and holds nothing.
     fn stands_back(attempt: &mut Attempt<Self>);
-    /// The body waits for a change, within limits of the policy and of its own.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot wait, or has waited too long.
-    fn waits(
-        worker: &mut Worker<Self>,
-        waits: &mut Self::Waits,
-        limits: (Option<(Instant, Duration)>, Option<Duration>),
-        inside: &mut Inside<Self>,
-    ) -> Result<(), Error<Infallible>>;
     /// A transaction that has made more than one attempt makes no other.
     fn retried(attempt: &mut Attempt<Self>);
-    /// A transaction has ended. It may wait here: nothing is held.
-    ///
-    /// # Errors
-    ///
-    /// That its caller cannot be told that it has committed.
-    fn ends(worker: &mut Worker<Self>, end: TransactionEnd) -> Result<(), NotDurable>;
-    /// A panic ends a transaction, and is passed on afterwards.
-    fn panicked(worker: &mut Worker<Self>);
-    /// The worker is dropped.
-    fn leaves(worker: &Worker<Self>);
 
     /// A transaction begins: its first attempt is opened next.
     fn admitted(attempt: &mut Attempt<Self>);
@@ -216,4 +178,15 @@ pub(crate) trait Slots: Protocol {
     fn closed(attempt: &mut Attempt<Self>);
     /// The attempt was leaked: nothing of it may be dropped on this thread.
     fn abandoned(attempt: &mut Attempt<Self>);
+}
+
+/// The part of a worker that outlives it: its number, its counts, its protocol state.
+pub(crate) struct WorkerSlot<P: Protocol> {
+    pub(crate) number: u32,
+    pub(crate) counters: Counters,
+    /// The state of features for all workers with this number.
+    pub(crate) features: <P as Slots>::Place,
+    /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
+    /// worker number (version ids) stay unique.
+    pub(crate) local: Mutex<Option<P::Local>>,
 }

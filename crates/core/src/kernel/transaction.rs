@@ -4,14 +4,16 @@
 use crate::kernel::abort::NotDurable;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::attempt::{Attempt, ReadPath};
-use crate::kernel::counter::NamedCounters;
-use crate::kernel::engine::{EngineId, WorkerSlot};
+use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::item::{Flags, ItemId, TouchedSegment};
 use crate::kernel::loss::ConflictReport;
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::read_log::LoggedReads;
+use crate::kernel::slots::WorkerSlot;
 use crate::kernel::slots::{Moments, Slots};
+use crate::kernel::statistics::NamedCounters;
+use crate::memory::identity::EngineId;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::retained::{Told, is_anybody_told, told_cause};
 use crate::memory::structure::StructureChange;
@@ -26,7 +28,6 @@ use std::time::Duration;
 mod ending;
 mod handle;
 mod pending;
-mod untracked;
 
 pub use handle::Transaction;
 
@@ -233,9 +234,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// the compiler would have to reload what it has loaded for the operation.
     #[inline(always)]
     fn is_told(&self) -> bool {
-        is_anybody_told()
-            && self.attempt.holder.is_told()
-            && !(P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later())
+        is_anybody_told() && self.attempt.holder.is_told() && !P::must_end(self.attempt)
     }
 
     #[cold]

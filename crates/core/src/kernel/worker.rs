@@ -2,101 +2,36 @@
 
 mod open_transaction;
 mod retries;
+pub(crate) mod slots;
 
 pub use open_transaction::OpenTransaction;
 
 use crate::kernel::abort::{Abort, Error, Misuse};
-use crate::kernel::attempt::{Attempt, WorkerId};
-use crate::kernel::counter::{self};
-use crate::kernel::engine::{Engine, Shared, WorkerSlot};
-use crate::kernel::events::Events;
+use crate::kernel::attempt::Attempt;
+use crate::kernel::engine::{Engine, Shared};
 use crate::kernel::loss::ConflictReport;
-use crate::kernel::loss::Origin;
+use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::slots::Slots;
+use crate::kernel::slots::{Slots, WorkerSlot};
 use crate::kernel::statistics::Statistics;
+use crate::kernel::thread_mark::{NestingGuard, is_rolling_back};
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
+use crate::memory::identity::Origin;
+use crate::memory::identity::WorkerId;
 use crate::memory::retained::{self, HolderKind};
 use crate::memory::users_code::{Panics, drop_payload};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
 use hotrow_sync::profile;
 use hotrow_sync::random::Random;
-use hotrow_sync::{Arc, local, thread};
+use hotrow_sync::{Arc, thread};
 use retries::Attempts;
-use std::cell::{Cell, OnceCell};
+use slots::WorkerSlots;
+use std::cell::OnceCell;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-
-local! {
-    /// Bit 0: set while the thread is inside a transaction. Bit 1: set if the attempt's body has made an error with which
-    /// to end it. The other bits: the thread's number, 0 before its first transaction.
-    static THREAD: Cell<u64> = Cell::new(0);
-}
-
-const INSIDE: u64 = 1;
-const ROLLS_BACK: u64 = 2;
-
-/// Notes that the body of the thread's transaction, if it is inside one, has made an error with which to end it.
-pub(crate) fn note_rollback() {
-    THREAD.with(|thread| thread.set(thread.get() | (thread.get() & INSIDE) << 1));
-}
-
-/// Sets whether the body has made such an error, and returns what was set before.
-pub(crate) fn set_rollback(noted: bool) -> bool {
-    THREAD.with(|thread| {
-        let word = thread.get();
-        thread.set(word & !ROLLS_BACK | if noted { ROLLS_BACK } else { 0 });
-        word & ROLLS_BACK != 0
-    })
-}
-
-/// True if the body has made such an error.
-#[inline(always)]
-pub(crate) fn is_rolling_back() -> bool {
-    THREAD.with(Cell::get) & ROLLS_BACK != 0
-}
-
-/// True if the current thread is inside a transaction.
-pub(crate) fn in_transaction() -> bool {
-    THREAD.with(Cell::get) & INSIDE != 0
-}
-
-/// Marks the current thread as inside a transaction. It holds the thread's number.
-struct NestingGuard(u64);
-
-impl NestingGuard {
-    #[inline]
-    fn enter() -> Result<Self, Misuse> {
-        THREAD.with(|thread| {
-            let mut word = thread.get();
-            if word & INSIDE != 0 {
-                return Err(Misuse::Nested);
-            }
-            if word == 0 {
-                word = thread::number() << 2;
-            }
-            thread.set(word | INSIDE);
-            Ok(Self(word >> 2))
-        })
-    }
-}
-
-impl Drop for NestingGuard {
-    #[inline]
-    fn drop(&mut self) {
-        THREAD.with(|thread| thread.set(self.0 << 2));
-    }
-}
-
-/// Calls a function as if the thread were outside of the transaction that is just ending.
-pub(crate) fn outside(work: impl FnOnce()) {
-    let word = THREAD.with(|thread| thread.replace(thread.get() & !(INSIDE | ROLLS_BACK)));
-    work();
-    THREAD.with(|thread| thread.set(word));
-}
 
 /// Runs transactions, one at a time, for one thread at a time.
 ///
@@ -108,14 +43,14 @@ pub struct Worker<P: Protocol> {
     pub(crate) attempt: Attempt<P>,
     random: Random,
     /// The state of features in it.
-    pub(crate) features: <P as Slots>::OfWorker,
+    pub(crate) features: <P as WorkerSlots>::OfWorker,
 }
 
 /// A transaction's time inside the engine: the thread's mark, and the count of those beside which none may be in pieces.
 pub(crate) struct Inside<P: Protocol> {
     nesting: NestingGuard,
     /// Keeps others out that must not run beside it.
-    pub(crate) barrier: Option<<P as Slots>::Barrier>,
+    pub(crate) barrier: Option<<P as WorkerSlots>::Barrier>,
 }
 
 impl<P: Protocol> Inside<P> {
@@ -146,7 +81,7 @@ impl<P: Protocol> Worker<P> {
     /// This worker's counts, and those of earlier workers with the same number.
     #[inline]
     pub fn statistics(&self) -> Statistics {
-        self.slot.counters.read(&counter::named(&self.shared.protocol))
+        self.slot.counters.read(&P::named_counters(&self.shared.protocol))
     }
 
     /// The number of its attempts that lost a conflict: [`Statistics::aborts`], without reading the other counts.
@@ -275,7 +210,7 @@ impl<P: Protocol> Worker<P> {
             if self.shared.gate.is_closed() && !self.wait_at_gate() {
                 return Ok(None);
             }
-            self.shared.limit.pass(profile, Some(time_max)).map_err(Error::MemoryLimit)?;
+            self.shared.limit.pass(profile.only_reads(), Some(time_max)).map_err(Error::MemoryLimit)?;
             inside.barrier = P::barrier(self);
         }
         Ok(Some(inside))
@@ -297,7 +232,7 @@ impl<P: Protocol> Worker<P> {
     /// Checks that the memory limit admits an attempt.
     #[inline]
     fn may_begin(&self, profile: &Profile) -> Result<(), Error<Infallible>> {
-        self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
+        self.shared.limit.pass(profile.only_reads(), self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
     /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation

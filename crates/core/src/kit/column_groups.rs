@@ -15,111 +15,9 @@ use crate::kernel::protocol::Protocol;
 use crate::kit::segment::Segment;
 use crate::memory::cell::{Inline, Plain, Value};
 use crate::memory::column::{Column, Columns};
+pub use crate::memory::column_groups::{ColumnGroups, Each, GROUPS_MAX, GroupColumn, Words};
 use std::ops::Range;
 use std::ptr::NonNull;
-
-/// A column of a group: its places in the row and in the group's part.
-#[derive(Debug, Clone, Copy)]
-pub struct GroupColumn {
-    /// The number of the group.
-    pub group: usize,
-    /// The first byte in the row.
-    pub row: usize,
-    /// The number of bytes.
-    pub bytes: usize,
-    /// The first byte in the part's words.
-    pub part: usize,
-}
-
-impl GroupColumn {
-    const NONE: Self = Self { group: 0, row: 0, bytes: 0, part: 0 };
-
-    /// Gives each column, of which group, first byte in the row, size and alignment are given, a place in its group's part.
-    #[must_use]
-    pub const fn place<const N: usize>(columns: [(usize, usize, usize, usize); N]) -> [Self; N] {
-        let mut placed = [Self::NONE; N];
-        let mut at = 0;
-        while at < N {
-            let (group, row, bytes, align) = columns[at];
-            let part = end_of(&placed, at, group).next_multiple_of(align);
-            placed[at] = Self { group, row, bytes, part };
-            at += 1;
-        }
-        placed
-    }
-
-    /// Returns the number of words that the largest part needs.
-    #[must_use]
-    pub const fn words(columns: &[Self]) -> usize {
-        let mut most = 0;
-        let mut at = 0;
-        while at < columns.len() {
-            let end = columns[at].part + columns[at].bytes;
-            if end > most {
-                most = end;
-            }
-            at += 1;
-        }
-        most.div_ceil(size_of::<u64>())
-    }
-}
-
-/// The end of a group's last column among the first `count`.
-const fn end_of(columns: &[GroupColumn], count: usize, group: usize) -> usize {
-    let mut end = 0;
-    let mut at = 0;
-    while at < count {
-        if columns[at].group == group {
-            end = columns[at].part + columns[at].bytes;
-        }
-        at += 1;
-    }
-    end
-}
-
-/// The column groups of a row's type, which the derive macro makes. `()`: the row is not split.
-///
-/// # Safety
-///
-/// If there are columns, `R` is [plain](Plain), and they are fields of it that do not overlap. Their places in the words of a part are as
-/// aligned as in the row, within the words, and do not overlap for columns of one group. There are as many parts as groups, and
-/// at most [`GROUPS_MAX`].
-pub unsafe trait ColumnGroups<R>: Sized + 'static {
-    /// The columns of the groups.
-    const COLUMNS: &'static [GroupColumn];
-    /// The names of the groups.
-    const NAMES: &'static [&'static str];
-    /// The words that hold the columns of a group.
-    type Words: Words;
-    /// A row's parts.
-    type Parts<P: Protocol>: Parts<Self::Words, P>;
-}
-
-/// The most groups that a row may have.
-pub const GROUPS_MAX: usize = 31;
-
-// SAFETY: no columns.
-unsafe impl<R> ColumnGroups<R> for () {
-    const COLUMNS: &'static [GroupColumn] = &[];
-    const NAMES: &'static [&'static str] = &[];
-    type Words = [u64; 0];
-    type Parts<P: Protocol> = ();
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-impl<const N: usize> sealed::Sealed for [u64; N] {}
-
-/// The words of a part.
-pub trait Words: Plain + sealed::Sealed {
-    #[doc(hidden)]
-    const ZERO: Self;
-}
-
-impl<const N: usize> Words for [u64; N] {
-    const ZERO: Self = [0; N];
-}
 
 /// The columns of a group of one row, and a word that tells if the row is there.
 #[derive(Debug, Clone, Copy)]
@@ -331,26 +229,14 @@ pub trait Parts<W: Words, P: Protocol>: Send + Sync + Sized + 'static {
     fn parts(&self) -> &[PartSegment<W, P>];
 }
 
-impl<P: Protocol> Parts<[u64; 0], P> for () {
-    #[inline(always)]
-    fn new(_: impl FnMut() -> P::Header, _: impl FnMut(usize) -> Part<[u64; 0]>, _: u32) -> Self {}
-
-    #[inline(always)]
-    fn set_key(&mut self, _: NonNull<u8>) {}
-
-    #[inline(always)]
-    fn parts(&self) -> &[PartSegment<[u64; 0], P>] {
-        &[]
-    }
-}
-
-impl<W: Words, P: Protocol, const N: usize> Parts<W, P> for [PartSegment<W, P>; N] {
+impl<W: Words, P: Protocol, S: Each<PartSegment<W, P>>> Parts<W, P> for S {
+    #[inline]
     fn new(
         mut header: impl FnMut() -> P::Header,
         mut part: impl FnMut(usize) -> Part<W>,
         incarnation: u32,
     ) -> Self {
-        std::array::from_fn(|group| PartSegment {
+        Self::from_fn(|group| PartSegment {
             segment: Segment::with_header(header(), part(group)),
             key: NonNull::dangling(),
             group: group as u32,
@@ -358,12 +244,13 @@ impl<W: Words, P: Protocol, const N: usize> Parts<W, P> for [PartSegment<W, P>; 
         })
     }
 
+    #[inline]
     fn set_key(&mut self, key: NonNull<u8>) {
-        self.iter_mut().for_each(|part| part.key = key);
+        self.values_mut().iter_mut().for_each(|part| part.key = key);
     }
 
     #[inline(always)]
     fn parts(&self) -> &[PartSegment<W, P>] {
-        self
+        self.values()
     }
 }

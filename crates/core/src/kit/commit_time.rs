@@ -29,6 +29,7 @@
 use crate::kernel::abort::Abort;
 use crate::kernel::item::ItemId;
 use crate::kernel::object::Object;
+use crate::kernel::object::OutOfRange;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
@@ -111,10 +112,6 @@ pub trait CommitTimeChange<R>: Sized {
         tx: &mut ObjectAccess<'_, P>,
     ) -> Result<CommitTimeChanges<R>, Self>;
 }
-
-/// An addition would leave the range of the number to which it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutOfRange;
 
 /// An addition would leave the range of a number. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

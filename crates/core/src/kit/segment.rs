@@ -1,20 +1,22 @@
 //! Segments: the unit of conflict.
 
 use crate::features::operations::{Deferred, Input};
-use crate::features::snapshot::{Keeper, OnSnapshot, Redo};
+use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
+use crate::kernel::object::OutOfRange;
 use crate::kernel::object::WriteKind;
+use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::{ObjectAccess, ReadValue};
-use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges, OutOfRange};
+use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
 use crate::memory::cell::{Cell, Value};
 use crate::memory::column::Column;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
+use crate::memory::versions::{Keeper, Redo};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 

@@ -11,19 +11,20 @@
 //! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `undo`, `save` and
 //!   `restore` serve them.
 
-use crate::features::snapshot::Keeper;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::item::{Item, ItemId};
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
+use crate::kernel::object::OutOfRange;
+use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::{ObjectAccess, Transaction};
-use crate::kit::commit_time::OutOfRange;
 use crate::kit::segment::Segment;
 use crate::memory::cell::Value;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::{EpochBox, Pin};
 use crate::memory::users_code::contained;
+use crate::memory::versions::Keeper;
 use hotrow_sync::OnceLock;
 use std::fmt;
 use std::ptr::NonNull;

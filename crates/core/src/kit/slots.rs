@@ -14,12 +14,12 @@
 use crate::features::snapshot::KeptSegments;
 use crate::kernel::abort::Abort;
 use crate::kernel::engine::Engine;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kit::segment::Segment;
 use crate::kit::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, Valued, sealed};
 use crate::memory::cell::Value;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::{EpochBox, Pin};
 use crate::memory::structure::{Observed, StructureVersion};
 use crate::memory::users_code::contained;

@@ -12,9 +12,9 @@
 
 mod values;
 
-use crate::features::region::hold_back;
-pub use crate::kit::column_groups;
-use crate::kit::column_groups::ColumnGroups;
+pub use crate::memory::column_groups;
+use crate::memory::column_groups::ColumnGroups;
+use crate::memory::held_back::hold_back;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
 use hotrow_stored::StoredForm;
@@ -281,7 +281,7 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     fn discard(pending: Self::Pending, pin: &Pin);
 }
 
-/// A cell of plain data, kept as atomic words in the segment. `G`: the value's [column groups](crate::kit::column_groups).
+/// A cell of plain data, kept as atomic words in the segment. `G`: the value's [column groups](crate::column_groups).
 #[repr(C, align(8))]
 pub struct Inline<T: Plain, G = ()>(UnsafeCell<MaybeUninit<T>>, PhantomData<G>);
 

@@ -11,8 +11,8 @@
 
 mod kept;
 
-use crate::features::region::{hold_back, holds_back};
-use crate::kernel::object::ObjectMeta;
+use crate::memory::held_back::{hold_back, holds_back};
+use crate::memory::identity::ObjectMeta;
 use crate::memory::retained::{
     self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here,
 };

@@ -1,9 +1,9 @@
 //! The names of transactions in reports, and the one that each worker runs.
 
 use crate::kernel::capabilities::{Rival, Which};
-use crate::kernel::loss::Origin;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::worker::Worker;
+use crate::memory::identity::Origin;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
 use hotrow_sync::{Arc, Mutex, lock};

@@ -3,9 +3,9 @@
 use super::origin::Origins;
 use crate::kernel::abort::Reason;
 use crate::kernel::engine::Engine;
-use crate::kernel::loss::Origin;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::show_reasons;
+use crate::memory::identity::Origin;
 use hotrow_sync::lock;
 use std::collections::BTreeMap;
 use std::fmt;

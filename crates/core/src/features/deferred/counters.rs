@@ -1,8 +1,8 @@
 //! The counters of deferred operations.
 
 use crate::kernel::abort::Reason;
-use crate::kernel::counter::Counter;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::statistics::Counter;
 use crate::kernel::transaction::ObjectAccess;
 
 /// Counters of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it, and

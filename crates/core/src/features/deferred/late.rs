@@ -11,9 +11,9 @@ use super::running::Phase;
 use crate::features::operations::{Deferred, Input, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::capabilities::Deferral as _;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
 
 /// The result of an operation that another one has deferred.
 struct Inner<O>(Deferred<Deferred<O>>);

@@ -24,9 +24,9 @@
 
 use super::intention::{Intention, Intentions, NO_OBJECT};
 use crate::kernel::item::{Flags, Item};
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that the last deferred intention finds its segment of this object, or makes it, only when it runs, and may

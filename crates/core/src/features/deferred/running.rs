@@ -4,10 +4,10 @@ use super::intention::{Intention, Intentions};
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::item::{Flags, ItemId};
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::thread_mark;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
-use crate::kernel::worker;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::users_code::panic_message;
 use hotrow_sync::profile;
 use hotrow_sync::region;
@@ -376,14 +376,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Is compiled once for all results.
     fn catching_all(&mut self, work: &mut dyn FnMut(&mut Self) -> Result<(), Abort>) -> Result<(), Abort> {
         // An error of an intention's is not one that the body may catch.
-        let noted = worker::is_rolling_back();
+        let noted = thread_mark::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));
-        worker::set_rollback(noted);
+        thread_mark::set_rollback(noted);
         match result {
             // An error that has not stopped the attempt is a rollback, or left over from another one.
             Ok(Err(error)) if !(self.is_stopped() || self.attempt.features.graph.has_blocked) => {
                 let reason = if error.is_rollback() { error } else { Abort::rollback() };
-                worker::set_rollback(noted);
+                thread_mark::set_rollback(noted);
                 Err(self.roll_back_later(reason))
             }
             Ok(result) => result,

@@ -1,7 +1,7 @@
 //! The counters of stealable operations.
 
-use crate::kernel::counter::Counter;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::statistics::Counter;
 use crate::kernel::transaction::ObjectAccess;
 
 /// Counters of operations on rows that were enqueued for others to steal (stealdb §4), in attempts that committed or not.

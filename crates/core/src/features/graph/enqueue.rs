@@ -4,14 +4,14 @@
 //! Operations that nobody else may run stay with the owner too, which runs them in their turns.
 
 use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan};
-use crate::features::graph::Stealing as _;
 use crate::features::operations::{Again, Deferred, Input, Once, Operation, Results, Work};
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::engine::Engine;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
 
 /// An operation or a computation that is not on the board.
 pub(super) struct Own<P: Protocol> {
@@ -351,7 +351,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Puts an operation on the board, behind those whose results it needs, which are there.
     fn enter_plan(&mut self, plan: Plan<P>) {
         let stealing = P::Stealing::of(self.protocol).expect("operations are enqueued only to be stolen");
-        let board = stealing.stealable_operations(self.attempt.worker());
+        let board = &stealing.stealable_operations(self.attempt.worker()).board;
         let at = self.attempt.features.graph.count;
         self.attempt.features.graph.count += 1;
         let (recorded, operation) = (plan.operation, board.operation(at));

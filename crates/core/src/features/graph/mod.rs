@@ -1,6 +1,6 @@
 //! The graph of a transaction's operations, which other workers may run (stealdb §3).
 //!
-//! Under a protocol that lets others [steal](Stealing) operations, a transaction that would block, or that others wait
+//! Under a protocol that lets others [steal](crate::Stealing) operations, a transaction that would block, or that others wait
 //! for, does not run its operations itself one after the other. It *enqueues* them for waiting workers to steal: each
 //! becomes a node with the results that it needs. So the procedure's own source, run once, gives the graph (stealdb
 //! §3.1 has it made beforehand, by hand). Then the owner runs its runnable operations, and so do workers that wait for
@@ -44,15 +44,17 @@ mod stolen_work;
 mod word;
 
 use crate::kernel::abort::Reason;
-use crate::kernel::attempt::{Attempt, WorkerId};
-use crate::kernel::capabilities::Absent;
-use crate::kernel::item::{Flags, Item, ItemId};
+use crate::kernel::attempt::Attempt;
+use crate::kernel::item::Flags;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::transaction::ObjectAccess;
 
+pub use crate::kernel::capabilities::StealableOperations;
 pub(crate) use counters::COUNTERS;
 pub use enqueue::By;
 pub(crate) use enqueue::EnqueuedOperations;
-pub use stealable_operations::{BATCH_BITS, BATCH_LOW, StealableOperations, TakeResult, TakenOperation};
+pub(crate) use stealable_operations::Board;
+pub use stealable_operations::{BATCH_BITS, BATCH_LOW, TakeResult, TakenOperation};
 
 /// Bit 1024 of an item's flags is that of stolen operations.
 impl Flags {
@@ -74,77 +76,24 @@ impl<P: Protocol> Attempt<P> {
         Reason::WriteLocked
     }
 
+    /// True if an operation gave up because it would have blocked.
+    #[inline(always)]
+    pub(crate) fn has_blocked(&self) -> bool {
+        self.features.graph.has_blocked
+    }
+
     /// True if other workers may run operations of the attempt now, and hold locks for it.
     pub fn is_published(&self) -> bool {
         self.features.graph.is_published
     }
 }
 
-/// The protocol's part in stealing: it knows which workers wait for which, and tells them of runnable operations
-/// (stealdb §3).
-pub trait Stealing<P: Protocol>: Sized {
-    /// True except for [`Absent`].
-    const PRESENT: bool = true;
-
-    /// Returns the capability of an engine's protocol. `None` if this variant of it does not let others run operations.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Returns the board of a worker, from which others steal its operations.
-    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<P>;
-
-    /// True if a worker waits for the attempt, so that it could steal operations.
-    fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
-
-    /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
-    fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
-
-    /// As [`published`](Self::published), but tells only the attempt's own worker, which may run them as a thief would.
-    fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
-
-    /// True if the attempt runs operations while it waits for its first lock.
-    fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
-
-    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief
-    /// must not block ([`Attempt::nonblocking`]).
-    fn thief_state(&self, owner: WorkerId) -> P::Local;
-
-    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller
-    /// joins flags and mark.
-    fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
-}
-
-impl<P: Protocol> Stealing<P> for Absent {
-    const PRESENT: bool = false;
-
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
-    }
-
-    fn stealable_operations(&self, _: WorkerId) -> &StealableOperations<P> {
-        match *self {}
-    }
-
-    fn has_waiters(&self, _: &Attempt<P>) -> bool {
-        match *self {}
-    }
-
-    fn published(&self, _: &mut Attempt<P>, _: u64, _: u32) {
-        match *self {}
-    }
-
-    fn published_ahead(&self, _: &mut Attempt<P>, _: u64, _: u32) {
-        match *self {}
-    }
-
-    fn runs_ahead(&self, _: &Attempt<P>) -> bool {
-        match *self {}
-    }
-
-    fn thief_state(&self, _: WorkerId) -> P::Local {
-        match *self {}
-    }
-
-    fn adopt(&self, _: &mut Attempt<P>, _: ItemId, _: &Item<P>) {
-        match *self {}
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
+    #[inline]
+    pub(crate) fn has_written(&mut self) {
+        if self.attempt.allows_stealing() && !self.attempt.features.graph.is_thief {
+            self.attempt.features.graph.nonblocking = false;
+        }
     }
 }

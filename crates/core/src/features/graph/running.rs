@@ -1,11 +1,11 @@
 //! Running enqueued operations: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
 use super::enqueue::Own;
-use super::stealable_operations::{OwnerInfo, StealableOperations};
+use super::stealable_operations::{Board, OwnerInfo};
 use super::stolen_work::StolenEnd;
 use super::word::State;
-use crate::features::graph::Stealing as _;
 use crate::kernel::abort::{Abort, Reason};
+use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::transaction::{ObjectAccess, Stop};
@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 /// One operation in this many is timed.
 const TIMED_ONE_IN: u64 = 8;
 
-impl<P: Protocol> StealableOperations<P> {
+impl<P: Protocol> Board<P> {
     /// Runs an operation that the caller, a thief, has taken. Puts into `ready`, and takes, the operations that have
     /// waited only for its result.
     pub(super) fn run_taken(&self, at: usize, batch: u64, ready: &mut Ready) {
@@ -121,7 +121,7 @@ enum Turn {
 
 /// The operations that the owner has taken to run next. If an error comes first, nobody runs them or waits for them.
 struct ClaimGuard<'b, P: Protocol> {
-    board: &'b StealableOperations<P>,
+    board: &'b Board<P>,
     ready: Ready,
 }
 
@@ -149,7 +149,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     #[inline(never)]
     fn run_enqueued(&mut self, stealing: &P::Stealing) -> Result<(), Abort> {
-        let board = stealing.stealable_operations(self.attempt.worker());
+        let board = &stealing.stealable_operations(self.attempt.worker()).board;
         let result = if self.is_stopped() {
             Err(Abort::INTERNAL)
         } else {
@@ -164,7 +164,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         result
     }
 
-    fn run_batch(&mut self, stealing: &P::Stealing, board: &StealableOperations<P>) -> Result<(), Abort> {
+    fn run_batch(&mut self, stealing: &P::Stealing, board: &Board<P>) -> Result<(), Abort> {
         let owner = OwnerInfo {
             protocol: NonNull::from(self.protocol),
             stealing: NonNull::from(stealing),
@@ -211,11 +211,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Makes the computations whose inputs are known, so that the operations that wait for them can be stolen, too.
-    fn compute_first(
-        &mut self,
-        board: &StealableOperations<P>,
-        range: std::ops::Range<usize>,
-    ) -> Result<(), Abort> {
+    fn compute_first(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
         for at in range {
             let operation = board.operation(at);
             let is_made = operation.word.state_in(board.batch()).is_some();
@@ -255,12 +251,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Makes sure that an operation is finished; all before it are. While another worker runs it, the owner runs later
     /// ones: those below `ahead` can no longer be claimed.
-    fn finish_one(
-        &mut self,
-        board: &StealableOperations<P>,
-        at: usize,
-        ahead: &mut usize,
-    ) -> Result<(), Abort> {
+    fn finish_one(&mut self, board: &Board<P>, at: usize, ahead: &mut usize) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         loop {
             match operation.word.state() {
@@ -293,7 +284,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Runs the next runnable operation from `ahead` on. False if there is none.
-    fn run_ahead(&mut self, board: &StealableOperations<P>, ahead: &mut usize) -> Result<bool, Abort> {
+    fn run_ahead(&mut self, board: &Board<P>, ahead: &mut usize) -> Result<bool, Abort> {
         let batch = board.batch();
         while *ahead < self.attempt.features.graph.count {
             let at = *ahead;
@@ -314,7 +305,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Runs an operation of its own that the attempt has taken, and then the computations that have waited only for its
     /// result.
-    fn run_own(&mut self, board: &StealableOperations<P>, at: usize, turn: Turn) -> Result<(), Abort> {
+    fn run_own(&mut self, board: &Board<P>, at: usize, turn: Turn) -> Result<(), Abort> {
         let mut begun = ClaimGuard { board, ready: Ready::default() };
         self.run_one_own(board, at, turn, &mut begun.ready)?;
         while let Some(at) = begun.ready.next() {
@@ -325,7 +316,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     fn run_one_own(
         &mut self,
-        board: &StealableOperations<P>,
+        board: &Board<P>,
         at: usize,
         turn: Turn,
         ready: &mut Ready,
@@ -362,7 +353,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Adopts the stolen work of an operation.
-    fn adopt(&mut self, board: &StealableOperations<P>, at: usize, is_done: bool) -> Result<(), Abort> {
+    fn adopt(&mut self, board: &Board<P>, at: usize, is_done: bool) -> Result<(), Abort> {
         let operation = board.operation(at);
         let Some(stealing) = P::Stealing::of(self.protocol) else { return Ok(()) };
         // SAFETY: done, or given back: the thief no longer uses it.
@@ -400,7 +391,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Takes back all operations that nobody has begun, waits for the others, and adopts their locks. In ascending
     /// order: the worker that runs one may take another one that comes after it.
     #[cold]
-    fn withdraw(&mut self, board: &StealableOperations<P>) {
+    fn withdraw(&mut self, board: &Board<P>) {
         let batch = board.batch();
         for at in 0..self.attempt.features.graph.count {
             let operation = board.operation(at);

@@ -6,11 +6,13 @@ use super::stolen_work::StolenWork;
 use super::word::{State, Word};
 use crate::features::history::recorder::Recorder;
 use crate::features::operations::{Operation, Results};
-use crate::kernel::attempt::WorkerId;
-use crate::kernel::engine::{EngineId, WorkerSlot};
+use crate::kernel::capabilities::StealableOperations;
 use crate::kernel::item::Item;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::WorkerSlot;
+use crate::memory::identity::EngineId;
+use crate::memory::identity::WorkerId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
@@ -79,8 +81,8 @@ pub(super) struct OwnerInfo<P: Protocol> {
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// A worker's operations that others may steal.
-pub struct StealableOperations<P: Protocol> {
+/// What is on a worker's board: its operations that others may steal.
+pub(crate) struct Board<P: Protocol> {
     chunks: [OnceLock<Box<[CachePadded<StealableOperation<P>>]>>; OPERATIONS_MAX / CHUNK],
     /// Operations on rows of the current batch that could be run when it began, by their places in `chunks`.
     queue: [AtomicU32; OPERATIONS_MAX],
@@ -97,11 +99,11 @@ pub struct StealableOperations<P: Protocol> {
 // writes it until the word says that it is done (release), and then the owner does (acquire). The pointers lead to
 // memory that the owner keeps until then. Any thread may use what a plan's node holds: `ObjectAccess::enqueue` demands that
 // of its caller.
-unsafe impl<P: Protocol> Sync for StealableOperations<P> {}
+unsafe impl<P: Protocol> Sync for Board<P> {}
 // SAFETY: as above; the pointers are only followed while the owner waits.
-unsafe impl<P: Protocol> Send for StealableOperations<P> {}
+unsafe impl<P: Protocol> Send for Board<P> {}
 
-impl<P: Protocol> Default for StealableOperations<P> {
+impl<P: Protocol> Default for Board<P> {
     fn default() -> Self {
         Self {
             chunks: std::array::from_fn(|_| OnceLock::new()),
@@ -113,7 +115,7 @@ impl<P: Protocol> Default for StealableOperations<P> {
     }
 }
 
-impl<P: Protocol> std::fmt::Debug for StealableOperations<P> {
+impl<P: Protocol> std::fmt::Debug for Board<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StealableOperations").finish_non_exhaustive()
     }
@@ -134,7 +136,7 @@ pub enum TakeResult<'b, P: Protocol> {
 #[must_use = "its owner waits until it has been run"]
 #[derive(Debug)]
 pub struct TakenOperation<'b, P: Protocol> {
-    board: &'b StealableOperations<P>,
+    board: &'b Board<P>,
     at: usize,
     batch: u64,
 }
@@ -204,13 +206,25 @@ impl<P: Protocol> StealableOperation<P> {
 }
 
 impl<P: Protocol> StealableOperations<P> {
+    /// Returns the current batch.
+    pub fn batch(&self) -> u64 {
+        self.board.batch()
+    }
+
+    /// Takes an operation, by its place among those that were runnable when the batch began, if it is still runnable
+    /// and the low bits of its batch are [these](BATCH_LOW).
+    pub fn take(&self, place: u32, batch_low: u64) -> TakeResult<'_, P> {
+        self.board.take(place, batch_low)
+    }
+}
+
+impl<P: Protocol> Board<P> {
     pub(super) fn operation(&self, at: usize) -> &StealableOperation<P> {
         let make = || (0..CHUNK).map(|_| CachePadded::new(StealableOperation::new())).collect();
         &self.chunks[at / CHUNK].get_or_init(make)[at % CHUNK]
     }
 
-    /// Returns the current batch.
-    pub fn batch(&self) -> u64 {
+    pub(super) fn batch(&self) -> u64 {
         // Relaxed: only the owner changes it; others check it when they take an operation.
         self.batch.load(Ordering::Relaxed)
     }
@@ -265,9 +279,7 @@ impl<P: Protocol> StealableOperations<P> {
         unsafe { &*self.owner.get() }.as_ref().expect("a batch has begun")
     }
 
-    /// Takes an operation, by its place among those that were runnable when the batch began, if it is still runnable
-    /// and the low bits of its batch are [these](BATCH_LOW).
-    pub fn take(&self, place: u32, batch_low: u64) -> TakeResult<'_, P> {
+    fn take(&self, place: u32, batch_low: u64) -> TakeResult<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.
         let Some(at) = self.queue.get(place as usize) else { return TakeResult::Ended };
         let at = at.load(Ordering::Relaxed) as usize;

@@ -2,16 +2,16 @@
 
 use super::stealable_operations::{OwnerInfo, Plan};
 use crate::features::deferred::Execution;
-use crate::features::graph::Stealing as _;
 use crate::features::history::recorder::Log;
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::kernel::slots::Moments;
+use crate::kernel::thread_mark;
 use crate::kernel::transaction::{ObjectAccess, Stop};
-use crate::kernel::worker;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::{contained, panic_message};
 use hotrow_sync::memory;
@@ -70,9 +70,9 @@ impl<P: Protocol> StolenWork<P> {
         // SAFETY: the caller's promise: the owner's attempt is in progress, and the operation is the caller's.
         let run = || unsafe { plan.operation.run(owner.results, &mut tx) };
         // The thief's own body has made no such error.
-        let noted = worker::is_rolling_back();
+        let noted = thread_mark::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(run));
-        worker::set_rollback(noted);
+        thread_mark::set_rollback(noted);
         let stop = tx.take_stop();
         let would_block = std::mem::take(&mut attempt.features.graph.has_blocked);
         self.end = match result {

@@ -6,17 +6,15 @@ use crate::features::state::State;
 use crate::kernel::engine::Engine;
 use in_region::RegionPlan;
 
-use super::chunks::Chunks;
+use super::Sweep;
 use super::points::{Announcement, Snapshots};
-use super::versions::{EntryHead, Place, SegmentId, Versions};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::memory::cell::{Cell, Value};
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
-use crate::memory::users_code::contained;
+use crate::memory::versions::{Chunks, EntryHead, Keeper, Place, Redo, SegmentId, Versions};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::{Arc, local};
 use std::cell;
@@ -118,7 +116,7 @@ impl KeptWrites {
             }
         } else if P::ALLOWS_CHOPPING && is_later && since > stamp {
             for entry in snapshots.versions().superseded_after(segment, stamp, pin) {
-                let redo = Redo { snapshots, entry, stamp, pin };
+                let redo = Redo { versions: snapshots.versions(), entry, stamp, pin };
                 // SAFETY: the caller's promise.
                 unsafe { item.object().redo(item, redo) };
             }
@@ -160,99 +158,6 @@ impl KeptWrites {
             // attempt is pinned besides.
             unsafe { entry.as_ref() }.make_void();
         }
-    }
-}
-
-/// Hands the present value of a segment over to snapshots, for [`Object::keep`](crate::Object::keep).
-pub struct Keeper<'a> {
-    chunks: (&'a mut Chunks, &'a Pin),
-    segment: SegmentId,
-    stamps: (u64, u64),
-    history: u64,
-    /// The entry, for the caller to put into the table.
-    kept: Option<NonNull<EntryHead>>,
-    owns: bool,
-}
-
-impl fmt::Debug for Keeper<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("stamps", &self.stamps).finish_non_exhaustive()
-    }
-}
-
-impl<'a> Keeper<'a> {
-    fn new(chunks: (&'a mut Chunks, &'a Pin), segment: SegmentId, stamps: (u64, u64), history: u64) -> Self {
-        Self { chunks, segment, stamps, history, kept: None, owns: false }
-    }
-
-    /// Keeps what `wrap` makes of a copy of a cell: another cell with the same value. If the cell is boxed, the copy owns the box
-    /// from now on: the installation that follows calls [`Item::install_in`](crate::Item::install_in), which knows.
-    ///
-    /// # Safety
-    ///
-    /// The segment is locked, and its pending write will be installed in this cell, by `install_in`.
-    pub unsafe fn keep_cell<T: Value, V: Send + 'static>(
-        &mut self,
-        cell: &T::Cell,
-        wrap: impl FnOnce(T::Cell) -> V,
-    ) {
-        // SAFETY: the caller's promise: nothing is installed meanwhile.
-        let heap_bytes = unsafe { contained(|| cell.heap_bytes()) }.unwrap_or_default();
-        // SAFETY: the caller's promise. The copy is dropped only if the value was replaced.
-        self.keep(wrap(unsafe { cell.share() }), heap_bytes);
-        self.owns = !T::Cell::COPIES;
-    }
-
-    /// Keeps a value that says all that a snapshot needs to know of the segment.
-    pub fn keep<V: Send + 'static>(&mut self, value: V, heap_bytes: usize) {
-        self.keep_as(value, heap_bytes, false);
-    }
-
-    /// Keeps a value that says that there was nothing: the commit has made the segment.
-    pub fn keep_birth<V: Send + 'static>(&mut self, value: V) {
-        self.keep_as(value, 0, true);
-    }
-
-    fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
-        let Self { chunks: (ref mut chunks, pin), segment, stamps, history, .. } = *self;
-        self.kept =
-            Some(Versions::make(Some((chunks, pin)), segment, stamps, history, value, heap_bytes, is_birth));
-    }
-}
-
-/// A version that snapshots have of a segment and that lacks a change: see [`Object::redo`](crate::Object::redo).
-pub struct Redo<'a> {
-    snapshots: &'a Snapshots,
-    entry: NonNull<EntryHead>,
-    stamp: u64,
-    pin: &'a Pin,
-}
-
-impl fmt::Debug for Redo<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redo").field("stamp", &self.stamp).finish_non_exhaustive()
-    }
-}
-
-impl<'a> Redo<'a> {
-    /// The attempt's pin.
-    pub fn pin(&self) -> &'a Pin {
-        self.pin
-    }
-
-    /// The version.
-    ///
-    /// # Safety
-    ///
-    /// The object keeps versions of this type for the segment.
-    pub unsafe fn version<V>(&self) -> &'a V {
-        // SAFETY: the caller's promise; the pin lives as long as the reference.
-        unsafe { EntryHead::value(self.entry) }
-    }
-
-    /// Keeps the version with the change, for the snapshots that see the change.
-    pub fn keep<V: Send + 'static>(self, changed: V, heap_bytes: usize) {
-        self.snapshots.versions().split(self.entry, self.stamp, changed, heap_bytes);
     }
 }
 
@@ -364,12 +269,6 @@ impl<P: Protocol> Attempt<P> {
             announcement.snapshots().stop_keeping(false);
         }
     }
-}
-
-/// A structure that keeps segments for snapshots after they were removed.
-pub trait Sweep: Send + Sync {
-    /// Frees what no snapshot needs any more. It waits for nobody.
-    fn sweep(&self);
 }
 
 /// The engine's snapshots, as structures see them that keep removed segments: see [`Engine::kept_segments`](crate::Engine).

@@ -8,7 +8,7 @@
 //! # Versions
 //!
 //! Cells hold one value. Between the halves of a commit with stamp `e`, the value of each segment that it is going to replace
-//! goes into a table beside the segments ([`versions`]), as *superseded* at `e`, unless that was done since the newest snapshot
+//! goes into a table beside the segments ([`versions`](crate::memory::versions)), as *superseded* at `e`, unless that was done since the newest snapshot
 //! number. A transaction on snapshot `s` first loads a segment as it is, and then looks into the table: if there are versions
 //! superseded at `s` or later, the one superseded first is its value; otherwise what it has loaded is. A commit with a stamp of
 //! `s` or more enters the old value before it installs the new one, so whoever has loaded a part of the new value finds
@@ -30,19 +30,17 @@
 //! - Its snapshots are eventual: a transaction's number is assigned in its conflicting piece. Here it is the commit's stamp. A
 //!   chopped transaction would draw it there.
 
-mod chunks;
 mod handle;
 mod keeper;
 mod points;
 mod reader;
 mod readers;
 mod reading;
-mod versions;
 
 pub(crate) use handle::ReadPoint;
 pub use handle::{OpenSnapshot, Snapshot, SnapshotKind, SnapshotReport};
+pub use keeper::KeptSegments;
 pub(crate) use keeper::KeptWrites;
-pub use keeper::{Keeper, KeptSegments, Redo, Sweep};
 pub(crate) use points::{Announcement, Snapshots};
 pub use reader::SnapshotReader;
 pub use reading::{AbsenceOnSnapshot, OnSnapshot};
@@ -55,3 +53,9 @@ pub(crate) const STALENESS_MAX: Duration = Duration::from_millis(1);
 /// The time after the last use of a snapshot for which the next one is prepared: commits are stamped, and versions kept if it must
 /// not wait.
 pub(crate) const LINGER: Duration = Duration::from_millis(100);
+
+/// A structure that keeps segments for snapshots after they were removed.
+pub trait Sweep: Send + Sync {
+    /// Frees what no snapshot needs any more. It waits for nobody.
+    fn sweep(&self);
+}

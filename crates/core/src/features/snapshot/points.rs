@@ -35,11 +35,11 @@
 //! although `A` had validated it, is on the other side of one moment.
 
 use super::readers::{ReaderSlot, Readers};
-use super::versions::{Place, Versions};
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::features::history::recorder::Recorder;
 use crate::features::unacknowledged::NewestCommits;
 use crate::memory::retained;
+use crate::memory::versions::{OpenNumbers, Place, Versions};
 use acknowledged::AcknowledgedPoints;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -636,28 +636,6 @@ fn wait_for(commits: &[(Word, u64)]) {
                 if rounds < 8 { thread::yield_now() } else { thread::sleep(Duration::from_micros(20)) }
             }
         }
-    }
-}
-
-/// The numbers of the snapshots that are open or may be opened. They may be used at any later time: what is kept meanwhile is needed.
-pub(crate) struct OpenNumbers {
-    /// Snapshots with this number or a greater one may come at any time.
-    coming: u64,
-    /// Sorted.
-    numbers: Vec<u64>,
-}
-
-impl OpenNumbers {
-    /// The lowest of them.
-    fn oldest(&self) -> u64 {
-        let numbers = self.numbers.iter().copied().filter(|number| *number != 0);
-        numbers.fold(self.coming, u64::min)
-    }
-
-    /// True if a value that was current for the snapshots with numbers above `from` and up to `to` may still be read.
-    pub(crate) fn may_need(&self, from: u64, to: u64) -> bool {
-        let first = self.numbers.partition_point(|number| *number <= from);
-        to >= self.coming || self.numbers.get(first).is_some_and(|number| *number <= to)
     }
 }
 

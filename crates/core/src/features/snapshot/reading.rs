@@ -1,15 +1,16 @@
 //! Reading on a snapshot.
 
 use super::handle::ReadPoint;
-use super::versions::{EntryHead, SegmentId, UNRECORDED};
 use crate::features::history::ReadKind;
 use crate::features::history::recorder::{NamedKey, RecordedKey};
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::ItemId;
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::memory::identity::ObjectMeta;
+use crate::memory::versions::{EntryHead, SegmentId, UNRECORDED};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{Ordering, fence};
 use std::fmt::Debug;

@@ -3,8 +3,8 @@
 use super::Waiter;
 use crate::features::region::UNFIT;
 use crate::kernel::engine::Engine;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
+use crate::memory::identity::ObjectMeta;
 use crate::memory::structure::StructureVersion;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -28,7 +28,7 @@ use crate::features::durability::{Acknowledgement, Answer, Later};
 use crate::features::end_hooks::EndHooks;
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
-use crate::kernel::events::Events;
+use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;

@@ -3,7 +3,7 @@
 use super::{AttemptOutcome, ObjectAccess, Stop};
 use crate::kernel::abort::Misuse;
 use crate::kernel::abort::NotDurable;
-use crate::kernel::commit::Prepared;
+use crate::kernel::protocol::Prepared;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::memory::users_code::Panics;

@@ -2,9 +2,9 @@
 
 use super::ObjectAccess;
 use crate::kernel::abort::{Abort, BoxedError};
-use crate::kernel::attempt::WorkerId;
-use crate::kernel::object::ObjectMeta;
 use crate::kernel::protocol::Protocol;
+use crate::memory::identity::ObjectMeta;
+use crate::memory::identity::WorkerId;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -9,14 +9,6 @@ use hotrow_sync::profile;
 use std::ptr::NonNull;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
-    #[inline]
-    pub(super) fn has_written(&mut self) {
-        if self.attempt.allows_stealing() && !self.attempt.features.graph.is_thief {
-            self.attempt.features.graph.nonblocking = false;
-        }
-    }
-
     /// Gives an item its pending write, which the object's `install` or `undo` will consume.
     ///
     /// # Safety

@@ -1,8 +1,8 @@
 //! An attempt that is stepped by hand.
 
+use super::slots::WorkerSlots;
 use crate::kernel::abort::Error;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::slots::Slots;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::memory::users_code::Panics;
 use std::fmt;
@@ -12,11 +12,11 @@ use std::ops::{Deref, DerefMut};
 pub struct OpenTransaction<'w, P: Protocol> {
     access: ObjectAccess<'w, P>,
     /// Dropped after the attempt.
-    _barrier: Option<<P as Slots>::Barrier>,
+    _barrier: Option<<P as WorkerSlots>::Barrier>,
 }
 
 impl<'w, P: Protocol> OpenTransaction<'w, P> {
-    pub(super) fn new(access: ObjectAccess<'w, P>, barrier: Option<<P as Slots>::Barrier>) -> Self {
+    pub(super) fn new(access: ObjectAccess<'w, P>, barrier: Option<<P as WorkerSlots>::Barrier>) -> Self {
         Self { access, _barrier: barrier }
     }
 

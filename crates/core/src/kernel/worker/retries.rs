@@ -1,14 +1,16 @@
 //! The time between the attempts of a transaction: it tells of the one that was lost, stands back, and lets older ones through.
 
-use super::{Attempted, Inside, Resolve, Unfinished, Worker, set_rollback};
+use super::slots::WorkerSlots;
+use super::{Attempted, Inside, Resolve, Unfinished, Worker};
 use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
-use crate::kernel::events::Events;
+use crate::kernel::loss::Events;
 use crate::kernel::policy::{Elder, RetryPolicy};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
+use crate::kernel::thread_mark::set_rollback;
 use crate::kernel::transaction::Transaction;
 use crate::memory::pin::Pin;
 use hotrow_sync::Arc;
@@ -38,7 +40,7 @@ struct Retries<'s, P: Protocol> {
     must_end: bool,
     begin: Instant,
     backoff: Backoff,
-    waits: <P as Slots>::Waits,
+    waits: <P as WorkerSlots>::Waits,
     elder: Option<Elder<'s>>,
     /// Number of the attempts made, without those that waited for a change.
     attempts: u32,

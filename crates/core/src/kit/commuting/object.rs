@@ -1,18 +1,19 @@
 //! The object behind a commuting datatype: its segments, and the payloads of their items.
 
 use super::Commuting;
-use crate::features::snapshot::Keeper;
 use crate::kernel::item::{Item, ItemId};
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::object::Object;
+use crate::kernel::object::OutOfRange;
+use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::saved_write::{SavedWrite, Saver};
 use crate::kernel::transaction::ObjectAccess;
-use crate::kit::commit_time::OutOfRange;
 use crate::kit::segment::Segment;
 use crate::kit::segment_object::{LogSegment, Segments};
 use crate::memory::cell::{Cell, Value};
+use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
+use crate::memory::versions::Keeper;
 use hotrow_sync::OnceLock;
 use std::any::Any;
 use std::mem::MaybeUninit;

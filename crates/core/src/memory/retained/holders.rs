@@ -3,8 +3,7 @@
 use super::limit::{MemoryLimit, NO_LIMIT};
 use super::tally::totals;
 use super::{HolderKind, MemoryHolder};
-use crate::kernel::abort::{CancelCause, Cancelled, Error};
-use crate::kernel::engine::EngineId;
+use crate::memory::identity::EngineId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
@@ -301,8 +300,8 @@ pub(super) fn report() -> (u64, Vec<MemoryHolder>) {
 pub(crate) enum Told {
     /// It retained too much memory.
     MemoryLimit(Box<MemoryLimit>),
-    /// Somebody has cancelled it.
-    Cancelled(Cancelled),
+    /// Somebody has cancelled it: it is the transaction of the session with this name.
+    Cancelled { session: String },
 }
 
 /// Returns the cause for which an open attempt was told to end.
@@ -319,7 +318,7 @@ pub(crate) fn told_cause(holder: &'static Holder) -> Told {
         Some(HolderKind::Session { name, .. }) => name.clone(),
         _ => String::new(),
     };
-    Told::Cancelled(Cancelled { session, cause: CancelCause::Requested })
+    Told::Cancelled { session }
 }
 
 /// The error of an open transaction or walk that was told to end because it retained too much memory.
@@ -425,15 +424,6 @@ impl Entry {
             thread: lock(&self.holder.thread).clone(),
             open_for: Duration::from_nanos(look.now_ns.saturating_sub(self.seen_at_ns)),
             kept_bytes: self.kept_bytes(look),
-        }
-    }
-}
-
-impl<E> From<Told> for Error<E> {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::MemoryLimit(limit) => Error::MemoryLimit(limit),
-            Told::Cancelled(cancelled) => Error::Cancelled(cancelled),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::holders::{PRESSURE, report, set_limit};
 use super::{MemoryHolder, RetainedMemory, collect};
-use crate::kernel::engine::EngineId;
-use crate::kernel::profile::Profile;
+use crate::memory::identity::EngineId;
 use hotrow_sync::atomic::instrument::{AtomicU64, Ordering};
 use hotrow_sync::{clock, thread};
 use std::fmt;
@@ -69,11 +68,11 @@ impl Limit {
         Some(self.bytes_max.load(Ordering::Relaxed)).filter(|bytes_max| *bytes_max != NO_LIMIT)
     }
 
-    /// Lets a transaction begin, or waits until it may.
+    /// Lets a transaction begin, or waits until it may. One that only reads need not wait.
     #[inline(always)]
-    pub(crate) fn pass(&self, profile: &Profile, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
+    pub(crate) fn pass(&self, only_reads: bool, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
         // Relaxed: a thread that sees it late begins one more transaction.
-        if PRESSURE.is_over.load(Ordering::Relaxed) { self.wait(profile, deadline) } else { Ok(()) }
+        if PRESSURE.is_over.load(Ordering::Relaxed) { self.wait(only_reads, deadline) } else { Ok(()) }
     }
 
     /// True if a transaction that begins now may have to wait.
@@ -85,9 +84,9 @@ impl Limit {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, profile: &Profile, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
+    fn wait(&self, only_reads: bool, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
         let Some(bytes_max) = self.get() else { return Ok(()) };
-        if profile.only_reads() || thread::is_simulated() {
+        if only_reads || thread::is_simulated() {
             return Ok(());
         }
         let begin = clock::now();

@@ -60,8 +60,8 @@ pub(crate) use limit::Limit;
 pub use limit::MemoryLimit;
 pub(crate) use tally::{count_freed, count_retired, freed_here};
 
-use crate::kernel::attempt::WorkerId;
-use crate::kernel::engine::EngineId;
+use crate::memory::identity::EngineId;
+use crate::memory::identity::WorkerId;
 use crate::memory::pin::collect_all;
 use crate::memory::users_code::contained;
 use std::fmt;

@@ -11,7 +11,7 @@
 //! # What an abort leaves
 //!
 //! Room in the table is given back. Entries are freed, without their values, which are the segments' still
-//! ([`made_in_region`](crate::features::region::made_in_region)). Flags of items and the list of entries are reset. A simulation does not undo the
+//! ([`made_in_region`](crate::memory::held_back::made_in_region)). Flags of items and the list of entries are reset. A simulation does not undo the
 //! table, whose lists depend on addresses and are no part of a run; so there the entries are put in right after the region has
 //! committed, where nothing comes between.
 //!
@@ -21,8 +21,7 @@
 //! snapshot must have begun between the transaction's two pieces, and another transaction must have changed the row since.
 
 use super::super::points::Stamping;
-use super::super::versions::{EntryHead, Versions};
-use super::{Keeper, Keeping, KeptWrites, latest_of, segment_of};
+use super::{Keeping, KeptWrites, latest_of, segment_of};
 use crate::features::region::{Late, STALE};
 use crate::features::stamp::CommitStamp;
 use crate::features::state::State;
@@ -30,6 +29,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
+use crate::memory::versions::{EntryHead, Keeper, Versions};
 use hotrow_sync::region;
 use std::mem;
 use std::ptr::NonNull;

@@ -1,8 +1,8 @@
 //! Models of the points and of the versions (docs/memory-model.md, X1 to X4).
 
-use super::super::versions::{EntryHead, SegmentId};
 use super::*;
 use crate::memory::pin::Pin;
+use crate::memory::versions::{EntryHead, SegmentId};
 use hotrow_sync::model::{Model, Part, step_is_left_out};
 use hotrow_sync::thread::spawn;
 

@@ -1,7 +1,6 @@
-use super::super::chunks::Chunks;
-use super::super::versions::{EntryHead, SegmentId};
 use super::*;
 use crate::memory::pin::Pin;
+use crate::memory::versions::{Chunks, EntryHead, SegmentId};
 use hotrow_sync::atomic::AtomicUsize;
 
 struct Counted(u64, Arc<AtomicUsize>);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernel::statistics::{CounterValue, NamedCounters, NamedCounts};
 use crate::testing::Unprotected;
 
 /// All counters of the capabilities, whatever the protocol.

@@ -1,11 +1,13 @@
-//! Range locks: locking buckets and leaves before they are observed or changed.
+//! The buckets and leaves that an attempt has observed: their notes, their locks, and their checks.
+//!
+//! # Range locks
 //!
 //! Under every protocol, a bucket or leaf that a transaction observes is checked at commit by its version
 //! ([`structure`](crate::memory::structure)), so an insertion aborts every transaction that has scanned there. A protocol may
-//! also lock it ([`RangeLocks`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
+//! also lock it ([`RangeLocks`](crate::RangeLocks)), so that the insertion waits for the scan instead, and the scan for the insertion. The
 //! check remains. Range locks are never needed for a correct result; they only avoid aborts.
 //!
-//! # Order of steps
+//! ## Order of steps
 //!
 //! - *Observing*: look, lock to scan, and look again if the version has changed meanwhile. From then on only the
 //!   attempt itself can change it.
@@ -15,7 +17,7 @@
 //! - A node that the attempt splits off is locked in the same ways as the node that it was a part of.
 //! - Locks are held until dead records have been taken out of the index, which is an attempt's last change.
 //!
-//! # Conflicts left to the check
+//! ## Conflicts left to the check
 //!
 //! Another transaction's split moves records to a leaf that their maker has not locked. If the maker then takes them
 //! out (after an abort, or a deletion), a transaction that has scanned that leaf meanwhile is aborted. So is one that
@@ -23,92 +25,170 @@
 
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::attempt::Attempt;
-use crate::kernel::capabilities::Absent;
-use crate::kernel::loss::DeadlockPart;
-use crate::kernel::object::{Object, ObjectMeta};
+use crate::kernel::capabilities::{RangeId, RangeLocks as _, RangeUse};
+use crate::kernel::item::Flags;
+use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
-use crate::memory::structure::{Observed, OpenObservation, StructureChange, StructureVersion};
+use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
 
-/// The purpose of a range lock. Locks of the same kind are compatible, those of different kinds are not: scans and
-/// failed lookups leave the node as it is, and each of two insertions only has to find its own key free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RangeUse {
-    /// A scan of it, or a failed lookup in it.
-    Scan,
-    /// An insertion into it, or a removal from it.
-    Change,
-}
-
-/// The identity of a bucket or leaf. Two may have the same identity, and are then locked together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RangeId(u32);
-
-impl RangeId {
-    fn of(meta: &ObjectMeta, version: u64) -> Self {
-        Self::new(meta.place(), StructureVersion::number(version))
-    }
-
-    /// Returns the identity of the node with this number, of the object with this place among its engine's.
-    ///
-    /// Both numbers are the same in each run, as addresses are not, so that simulations are repeatable. The nodes of an
-    /// index are numbered one by one; those of different objects are kept apart.
-    pub fn new(place: u16, node: u32) -> Self {
-        Self(u32::from(place).wrapping_mul(0x3d1).wrapping_add(node))
-    }
-
-    /// Its stripe out of `stripes`, a power of two. Nodes with neighbouring numbers, which are often in use at the same
-    /// time, have stripes far apart.
+impl<P: Protocol> Attempt<P> {
     #[inline]
-    pub fn stripe(self, stripes: usize) -> usize {
-        (self.0 as usize).wrapping_mul(0x9e5) & (stripes - 1)
-    }
-}
-
-/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other. They keep
-/// insertions into a scanned range from aborting the transaction that scans.
-pub trait RangeLocks<P: Protocol>: Sized {
-    /// True except for [`Absent`].
-    const PRESENT: bool = true;
-
-    /// Returns the capability of an engine's protocol.
-    fn of(protocol: &P) -> Option<&Self>;
-
-    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. False if it would have to
-    /// [wait](Self::wait). Also called if the attempt has locked it already, for this use or the other.
-    fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
-
-    /// Waits for the lock that [`try_lock`](Self::try_lock) did not get, and takes it.
-    fn wait(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
-
-    /// Returns the attempt's parts in the deadlocks that its last wait has been in.
-    fn deadlocks(&self, _attempt: &Attempt<P>) -> Vec<DeadlockPart> {
-        Vec::new()
+    pub(crate) fn observe(
+        &mut self,
+        observed: Observed,
+        by: NonNull<dyn Object<P>>,
+    ) -> Result<(), ConflictCause> {
+        match self.observed.structures.observe(observed) {
+            Ok(first) => {
+                if first {
+                    self.observed.observers.push(by);
+                }
+                Ok(())
+            }
+            Err(Contradiction { position }) => Err(ConflictCause {
+                reason: Reason::StructureChanged,
+                target: ConflictTarget::Structure(position as u32),
+            }),
+        }
     }
 
-    /// True if the attempt has locked a bucket or leaf for this use.
-    fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
-}
-
-impl<P: Protocol> RangeLocks<P> for Absent {
-    const PRESENT: bool = false;
-
-    fn of(_protocol: &P) -> Option<&Self> {
-        None
+    /// Returns a number under which a report finds a bucket or leaf. The attempt has lost over it and will not commit.
+    pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
+        // If it contradicts an earlier observation, the report uses that one.
+        let _ = self.observe(observed, by);
+        self.observed.structures.number_of(observed.node).unwrap_or_default() as u32
     }
 
-    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
-        match *self {}
+    pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
+        self.observed.structures.follow(change);
+        self.observed.observers.resize(self.observed.structures.len(), by);
     }
 
-    fn wait(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
-        match *self {}
+    /// The number of observed buckets and leaves.
+    pub(crate) fn observations(&self) -> u32 {
+        self.observed.structures.len() as u32
     }
 
-    fn holds(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
-        match *self {}
+    pub(crate) fn observation_at(&self, number: u32) -> (Observed, NonNull<dyn Object<P>>) {
+        (self.observed.structures.get(number as usize), self.observed.observers[number as usize])
+    }
+
+    pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
+        let (observed, observer) = self.observation_at(number);
+        // SAFETY: the caller of `observe` promised that the object lives until the attempt ends.
+        (observed, unsafe { observer.as_ref() })
+    }
+
+    /// Checks that everything observed of buckets and leaves has held until now: the node is unchanged, or the object has
+    /// looked again and found no change in the part that was observed.
+    #[inline]
+    pub fn check_structures(&self) -> Result<(), ConflictCause> {
+        self.check_structures_by(Self::still_holds)
+    }
+
+    /// Checks the observations of buckets and leaves. `still_holds` decides, by their numbers, on those whose node has
+    /// changed.
+    #[inline]
+    pub fn check_structures_by(&self, still_holds: impl Fn(&Self, u32) -> bool) -> Result<(), ConflictCause> {
+        if self.observed.structures.is_empty() {
+            return Ok(());
+        }
+        match self.observed.structures.first_changed(0..self.observed.structures.len(), self.pin().guard()) {
+            None => Ok(()),
+            Some(first) => self.check_changed_structures(first, still_holds),
+        }
+    }
+
+    #[cold]
+    fn check_changed_structures(
+        &self,
+        first: usize,
+        still_holds: impl Fn(&Self, u32) -> bool,
+    ) -> Result<(), ConflictCause> {
+        let end = self.observed.structures.len();
+        let mut changed = Some(first);
+        while let Some(number) = changed {
+            if !still_holds(self, number as u32) {
+                return Err(ConflictCause {
+                    reason: Reason::StructureChanged,
+                    target: ConflictTarget::Structure(number as u32),
+                });
+            }
+            changed = self.observed.structures.first_changed(number + 1..end, self.pin().guard());
+        }
+        Ok(())
+    }
+
+    /// True if the object can look again at what it has observed: the observation is one of a part of a node.
+    pub fn is_of_part(&self, observation: u32) -> bool {
+        self.observed.structures.seen(observation as usize).is_some()
+    }
+
+    /// True if the object has looked again at the part of a node that was observed, and has found no change.
+    pub fn still_holds(&self, observation: u32) -> bool {
+        let Some(seen) = self.observed.structures.seen(observation as usize) else { return false };
+        let (_, object) = self.observation(observation);
+        // SAFETY: the observer has kept it for this observation, in the arena of this attempt, which is pinned.
+        unsafe { object.still_holds(seen, &|segment| self.has_made(segment), self.pin()) }
+    }
+
+    /// True if the attempt has made a segment.
+    pub(crate) fn has_made(&self, segment: NonNull<P::Header>) -> bool {
+        self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
+    }
+
+    /// The last observation, if something may be kept for it later.
+    #[inline]
+    pub(crate) fn open_observation(&self) -> Option<OpenObservation> {
+        self.observed.structures.last_open()
+    }
+
+    /// Keeps no part for what was observed last.
+    #[inline]
+    pub(crate) fn end_observation(&mut self) {
+        self.observed.structures.close();
+    }
+
+    /// Keeps what the object saw in the part of the node that it observed last; see
+    /// [`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen).
+    #[inline]
+    pub(crate) fn keep_seen<S: Copy, E: Copy>(
+        &mut self,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) {
+        if !self.observed.structures.is_open() {
+            return;
+        }
+        let seen = self.copy_seen(elements, seen);
+        self.observed.structures.keep_seen(seen);
+    }
+
+    /// As [`keep_seen`](Self::keep_seen), for an earlier observation.
+    pub(crate) fn keep_seen_for<S: Copy, E: Copy>(
+        &mut self,
+        open: OpenObservation,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) {
+        if self.observed.structures.is_still_open(open) {
+            let seen = self.copy_seen(elements, seen);
+            self.observed.structures.keep_seen_for(open, seen);
+        }
+    }
+
+    #[inline]
+    fn copy_seen<S: Copy, E: Copy>(
+        &mut self,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
+    ) -> NonNull<u8> {
+        let elements = NonNull::from(self.arena.allocate_copies(elements));
+        let seen = seen(elements, &mut |bytes| NonNull::from(self.arena.allocate_copies(bytes)));
+        NonNull::new(self.allocate(seen)).expect("the arena's memory")
     }
 }
 
@@ -172,7 +252,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// reads.
     #[inline(always)]
     pub fn may_refuse_observations(&self) -> bool {
-        P::LOCKS_RANGES || self.attempt.features.watch.is_some()
+        P::LOCKS_RANGES || self.is_watching()
     }
 
     /// Keeps what the object saw in the part of the node that it has observed last. If the node changes, the object can
@@ -300,24 +380,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         observed: Observed,
         reason: Reason,
     ) -> Abort {
-        if self.attempt.features.graph.has_blocked {
+        if self.attempt.has_blocked() {
             return Abort::INTERNAL;
         }
         let number = self.attempt.enter_lost(observed, NonNull::from(object));
         self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_of_a_table_fall_apart_and_tables_keep_their_distance() {
-        let stripe = |place, node| RangeId::new(place, node).stripe(4_096);
-        let mut stripes: Vec<usize> = (0..400).flat_map(|node| [stripe(3, node), stripe(4, node)]).collect();
-        stripes.sort_unstable();
-        stripes.dedup();
-        assert_eq!(stripes.len(), 800);
     }
 }

@@ -17,10 +17,15 @@
 //! is of the same object, the old segment was freed when no snapshot could reach it any more, which is when no snapshot needs its
 //! entries: what is found for a snapshot's number is of the new segment, and of the same type.
 
-use super::chunks::{Chunk, Chunks};
-use super::points::OpenNumbers;
-use crate::features::region::made_in_region;
+mod chunks;
+mod handing_over;
+
+pub(crate) use chunks::Chunks;
+pub use handing_over::{Keeper, Redo};
+
+use crate::memory::held_back::made_in_region;
 use crate::memory::pin::Pin;
+use chunks::Chunk;
 use hotrow_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::prefetch::prefetch;
 use hotrow_sync::thread::quietly;
@@ -140,6 +145,28 @@ pub(crate) struct Place {
     list: u32,
     since: u64,
     superseded: u64,
+}
+
+/// The numbers of the snapshots that are open or may be opened. They may be used at any later time: what is kept meanwhile is needed.
+pub(crate) struct OpenNumbers {
+    /// Snapshots with this number or a greater one may come at any time.
+    pub(crate) coming: u64,
+    /// Sorted.
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl OpenNumbers {
+    /// The lowest of them.
+    pub(crate) fn oldest(&self) -> u64 {
+        let numbers = self.numbers.iter().copied().filter(|number| *number != 0);
+        numbers.fold(self.coming, u64::min)
+    }
+
+    /// True if a value that was current for the snapshots with numbers above `from` and up to `to` may still be read.
+    pub(crate) fn may_need(&self, from: u64, to: u64) -> bool {
+        let first = self.numbers.partition_point(|number| *number <= from);
+        to >= self.coming || self.numbers.get(first).is_some_and(|number| *number <= to)
+    }
 }
 
 type List = AtomicPtr<EntryHead>;
@@ -348,7 +375,7 @@ impl Versions {
     ///
     /// The snapshots for which the entry is still right have numbers up to `at`: they find it at its old stamp and at the new one.
     /// Those for which it is no longer right find nothing in between, but there are none yet.
-    pub(super) fn split<V: Send + 'static>(
+    pub(crate) fn split<V: Send + 'static>(
         &self,
         entry: NonNull<EntryHead>,
         at: u64,

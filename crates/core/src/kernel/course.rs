@@ -1,4 +1,4 @@
-//! The limits of a transaction's waits for others: a deadline, and an order to end.
+//! The course of a transaction: its place among its attempts, and the limits of its waits for others, a deadline and an order to end.
 //!
 //! A protocol asks for the limit before each wait ([`Attempt::wait_max`](crate::Attempt::wait_max)) and waits by
 //! [`WaitLimit::wait_at`]. The transaction of a [session](crate::Session) may be told to end while it waits. Nobody knows at
@@ -7,8 +7,46 @@
 //! of the thread that waits, and nobody can tell them to end but for the memory that they retain.
 
 use crate::memory::retained::Holder;
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::event::Event;
+
+/// The place of an attempt among those of its transaction, and the time that is left.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    /// The number of earlier attempts of the same transaction.
+    pub(crate) number: u32,
+    /// True if its transaction makes no attempt after it.
+    pub(crate) is_last: bool,
+    /// See [`Attempt::is_interactive`](crate::Attempt::is_interactive).
+    pub(crate) is_interactive: bool,
+    /// Number of attempts that the worker's holder has shown.
+    pub(crate) serial: u64,
+    /// The number of the thread whose name the holder shows.
+    pub(crate) thread: u64,
+    /// The moment of its transaction's last loss.
+    pub(crate) lost_since: Option<Instant>,
+    pub(crate) budget: WaitBudget,
+}
+
+/// The time that a transaction may still wait.
+#[derive(Debug, Default)]
+pub(crate) struct WaitBudget {
+    /// The policy's deadline.
+    pub(crate) limit: Option<Duration>,
+    /// The moment at which it began to count.
+    pub(crate) since: Option<Instant>,
+}
+
+impl WaitBudget {
+    pub(crate) fn left(&mut self) -> Option<Duration> {
+        let limit = self.limit?;
+        if limit.is_zero() {
+            return Some(limit);
+        }
+        let since = *self.since.get_or_insert_with(clock::now);
+        Some(limit.saturating_sub(since.elapsed()))
+    }
+}
 
 /// The first and the longest time after which a waiting transaction that may be cancelled looks if it was.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(1);

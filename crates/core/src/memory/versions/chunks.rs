@@ -7,7 +7,7 @@
 //!
 //! Values that own something are dropped one by one, as soon as they may be. So they do not come here.
 
-use crate::features::region::holds_back;
+use crate::memory::held_back::holds_back;
 use crate::memory::pin::Pin;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::work::{Work, charge};
@@ -103,7 +103,7 @@ impl Chunks {
     }
 
     /// Makes sure that a region finds room for some entries.
-    pub(super) fn prepare(&mut self, pin: &Pin) {
+    pub(crate) fn prepare(&mut self, pin: &Pin) {
         if self.open.is_none() || self.bytes > ROOM / 2 {
             self.renew(pin);
         }
