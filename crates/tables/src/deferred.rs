@@ -4,12 +4,12 @@
 //! record is dead when its turn comes, the attempt ends, because the key may have another record by then. (This
 //! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
+use crate::data::KeyRange;
 use crate::key::{AsKey, Key};
 use crate::operations::{
     Change, Delete, Fold, Insert, Later, Operation, Read, ReadColumns, Replace, RowChange, TakeFirst, Update,
     UpdateColumns, are_empty,
 };
-use crate::procedure::KeyRange;
 use crate::record::{Record, State, WordsOf};
 use crate::rows::RowView;
 use crate::secondary::MaintainedIndex;

@@ -4,9 +4,9 @@
 //!
 //! All of this is out of line, so that a transaction without conflicts pays for one test only.
 
+use crate::data::Data;
 use crate::key::Key;
 use crate::operations::{Later, Operation, Target};
-use crate::procedure::Data;
 use crate::storage::Shared;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, ObjectAccess, Protocol, Transaction, Value};

@@ -1,4 +1,4 @@
-//! The contexts: interpreters of procedures. They know no [operation](crate::operations) by name.
+//! The contexts: interpreters of procedures. They know no [operation](crate::operations) by name: [`Operations`] does.
 //!
 //! | context | runs operations |
 //! |---|---|
@@ -8,10 +8,12 @@
 
 mod eager;
 pub(crate) mod in_pieces;
+mod operations;
 mod recording;
 mod tracing;
 
 pub use crate::operations::Later;
 pub use eager::Eager;
+pub use operations::Operations;
 pub use recording::Recording;
 pub use tracing::Tracing;
