@@ -3,6 +3,7 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
+mod builder;
 mod caching;
 mod catalog;
 pub mod chopping;
@@ -13,6 +14,7 @@ mod data;
 mod database;
 mod deferred;
 mod dropping;
+mod durability;
 #[cfg(all(feature = "durable", not(loom)))]
 pub mod durable;
 mod enqueue;
@@ -34,6 +36,7 @@ mod procedure;
 mod queue;
 mod record;
 mod reference;
+mod row_log;
 mod rows;
 mod scan;
 mod secondary;
@@ -47,6 +50,7 @@ mod trace;
 mod unique;
 mod walk;
 
+pub use builder::TableBuilder;
 pub use context::Operations;
 pub use data::{Data, KeyRange};
 pub use database::{Database, DatabaseBuilder};
@@ -60,7 +64,7 @@ pub use operations::Operation;
 pub use procedure::{Context, Procedure};
 pub use reference::{IndexRef, TableRef};
 pub use secondary::SecondaryIndex;
-pub use table::{Table, TableBuilder, TableMemory};
+pub use table::{Table, TableMemory};
 pub use text::{Text, TextError};
 pub use trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
 pub use unique::UniqueIndex;

@@ -9,6 +9,7 @@
 //! memory.
 
 use crate::catalog::PartId;
+use crate::database::Database;
 use crate::errors::DuplicateKey;
 use crate::index::Direction;
 use crate::key::{Image, ImageRange, Key, KeyBounds};
@@ -350,5 +351,30 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
 
     fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes()
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    /// Returns the secondary index of this name, which is that of its table, a point, and its own.
+    ///
+    /// # Errors
+    ///
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes).
+    pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
+        Ok(self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()?)
+    }
+
+    /// Returns the secondary index to which a reference refers.
+    ///
+    /// # Panics
+    ///
+    /// If the reference is another database's.
+    #[inline(always)]
+    pub fn index_of<S: Key, K: Key, R: Value>(
+        &self,
+        index: IndexRef<S, K, R>,
+    ) -> &SecondaryIndex<S, K, R, P> {
+        // SAFETY: as in `table_of`.
+        unsafe { self.catalog().part(index.part) }
     }
 }

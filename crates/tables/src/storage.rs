@@ -29,9 +29,9 @@ use crate::index::{
     Marks, OrderedIndex,
 };
 use crate::key::{AsKey, ImageRange, Key, put_name};
-use crate::logging::RowLog;
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
+use crate::row_log::RowLog;
 use crate::secondary::MaintainedIndex;
 use crate::span::kept_bounds;
 use crate::split::SplitRows;

@@ -7,6 +7,7 @@
 //! | [`Tracing`] | at once, and traces them |
 
 mod eager;
+mod execution;
 pub(crate) mod in_pieces;
 mod operations;
 mod recording;

@@ -57,8 +57,8 @@ pub(crate) use columns::{change_columns, change_part};
 
 use crate::index::Keyed;
 use crate::key::{Key, put_name};
-use crate::logging::RowLog;
 use crate::record::{GroupsOf, Record, RecordKey, WordsOf};
+use crate::row_log::RowLog;
 use crate::storage::{Shared, key_hash};
 use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
 use hotrow_core::history::WriteKind;
