@@ -1,17 +1,16 @@
 //! Builders of tables: properties, constraints and indexes, declared before the table is made.
 
 use crate::catalog::{Part, PartId};
-use crate::constraint::Constraint;
+use crate::companions::{Constraints, MaintainedIndex, MaintainedIndexes, Queues, SplitRows};
 use crate::database::Database;
 use crate::durability::Migration;
 use crate::key::Key;
 use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::misuse::TableMisuse;
-use crate::queue::GroupOf;
 use crate::record::GroupsOf;
-use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
-use crate::split::SplitRows;
-use crate::storage::{Index, Shared};
+use crate::record_index::Index;
+use crate::secondary::{SecondaryIndex, TableSlot};
+use crate::storage::Shared;
 use crate::table::Table;
 use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
@@ -32,8 +31,8 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     immutable: bool,
     /// The number of last bits of keys' heads that keys of one bucket of a cache differ in.
     cached: Option<u32>,
-    constraints: Vec<Constraint<K, R>>,
-    secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
+    constraints: Constraints<K, R>,
+    maintained: MaintainedIndexes<K, R, P>,
     /// The secondary indexes as parts of the catalog, and where they keep their numbers there.
     indexes: Vec<(Part, KeepId)>,
     /// The place where the handles of the indexes find the table.
@@ -41,7 +40,7 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     /// The column groups of which indexes use columns, as [`groups_of`] numbers them.
     indexed: u32,
     rank: u16,
-    group_of: Option<GroupOf<K>>,
+    queues: Option<Queues<K>>,
     pub(crate) in_memory: bool,
     /// The ways from rows of earlier types.
     pub(crate) migrations: Vec<Migration<K, R>>,
@@ -61,13 +60,13 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             capacity: None,
             immutable: false,
             cached: None,
-            constraints: Vec::new(),
-            secondaries: Vec::new(),
+            constraints: Constraints::new(),
+            maintained: MaintainedIndexes::new(),
             indexes: Vec::new(),
             slot: TableSlot::default(),
             indexed: 0,
             rank: u16::MAX,
-            group_of: None,
+            queues: None,
             in_memory: false,
             migrations: Vec::new(),
         }
@@ -139,7 +138,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// ```
     #[must_use]
     pub fn check(mut self, name: &str, holds: impl Fn(&K, &R) -> bool + Send + Sync + 'static) -> Self {
-        self.constraints.push(Constraint { name: name.into(), holds: Box::new(holds) });
+        self.constraints.add(name, holds);
         self
     }
 
@@ -163,7 +162,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// its group is correct as well, but costs the deferred insertion another attempt, which defers nothing.
     #[must_use]
     pub fn queues(mut self, group_of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
-        self.group_of = Some(Box::new(group_of));
+        self.queues = Some(Queues::new(group_of));
         self
     }
 
@@ -273,7 +272,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     where
         Arc<I>: MaintainedIndex<K, R, P> + 'static,
     {
-        self.secondaries.push(Box::new(inner.clone()));
+        self.maintained.add(inner.clone());
         self.indexes.push((part, Box::new(keep)));
     }
 
@@ -322,13 +321,13 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         let names = parts.iter().map(Part::name).chain([&self.name[..]]).map(str::to_owned).collect();
         let reserved = ReservedNames::reserve(&database, names)?;
         let mut shared = Shared::new(&database, self.name, index, self.immutable);
-        shared.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
+        shared.companions.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
         shared.guards_changes |= !self.constraints.is_empty();
-        shared.constraints = self.constraints;
-        shared.secondaries = self.secondaries;
-        shared.group_of = self.group_of;
+        shared.companions.constraints = self.constraints;
+        shared.companions.indexes = self.maintained;
+        shared.companions.queues = self.queues;
         shared.meta.set_rank(self.rank);
-        shared.groups.meta.set_rank(self.rank);
+        shared.companions.groups.meta.set_rank(self.rank);
         let found = match &mut durable {
             Some(durable) => durable.begin(&database, shared.meta.name())?,
             None => None,

@@ -1,9 +1,9 @@
 //! How tables become durable while they are made: their places in the log, and the rows that it has of them.
 
+use crate::companions::RowLog;
 use crate::database::Database;
 use crate::errors::LoadError;
 use crate::key::Key;
-use crate::row_log::RowLog;
 use crate::table::Table;
 use hotrow_core::{Error, Misuse, Protocol, Value};
 use hotrow_stored::Schema;

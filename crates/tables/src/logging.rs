@@ -7,11 +7,10 @@
 //!
 //! Changes at the commit are logged by their results, which the lock makes final, and which are installed.
 
+use crate::companions::RowLog;
 use crate::index::Keyed;
 use crate::key::Key;
-use crate::record::{GroupsOf, Pending, Record};
-use crate::row_log::RowLog;
-use crate::split::{PartOf, SplitRows};
+use crate::record::{Pending, Record};
 use crate::storage::{Shared, tag};
 use hotrow_core::{Cell, Item, Pin, Protocol, Value};
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use std::sync::Arc;
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Sets the way to the log. The table is new.
     pub(crate) fn set_log(&mut self, log: Arc<dyn RowLog<K, R>>) {
-        self.split.iter_mut().for_each(|split| split.row_log = Some(log.clone()));
-        self.log = Some(log);
+        self.companions.split.iter_mut().for_each(|split| split.set_log(log.clone()));
+        self.companions.log = Some(log);
     }
 
     /// Appends the entries of an item's pending write.
@@ -34,7 +33,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         pin: &Pin,
         entries: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let Some(log) = &self.log else { return Ok(()) };
+        let Some(log) = &self.companions.log else { return Ok(()) };
         // SAFETY: items of this object are for its records, which live until the attempt ends.
         let record = unsafe { Record::<K, R, P>::at(item.segment()) };
         let key = record.key();
@@ -52,29 +51,5 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::DELETE => log.delete(entries, key),
             _ => Ok(()),
         }
-    }
-}
-
-impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
-    /// As [`Shared::log_write`], for a part.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Object::log`](hotrow_core::Object::log).
-    pub(crate) unsafe fn log_write(
-        &self,
-        item: &Item<P>,
-        pin: &Pin,
-        entries: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        let Some(log) = &self.row_log else { return Ok(()) };
-        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock.
-        let ((part, key), value) =
-            unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
-        // The deletion of the record says all.
-        if !value.is_present() {
-            return Ok(());
-        }
-        log.put_group(entries, key, part.group(), &|row| value.put::<R, GroupsOf<R>>(row, part.group()))
     }
 }

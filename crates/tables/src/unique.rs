@@ -6,13 +6,15 @@
 //! that finds the record of another row rolls back; like any error of the body's own, that counts only if the attempt has
 //! seen one consistent state.
 
+use crate::companions::MaintainedIndex;
 use crate::database::Database;
 use crate::errors::DuplicateKey;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, ImageRange, Key, KeyBounds};
+use crate::record_index::Index;
 use crate::scan::first_rows;
-use crate::secondary::{Indexed, KeyOf, MaintainedIndex, TableSlot, table_of};
-use crate::storage::{Index, Shared};
+use crate::secondary::{Indexed, KeyOf, TableSlot, table_of};
+use crate::storage::Shared;
 use hotrow_core::{
     Abort, Boxed, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Reason, Transaction, Value,
 };
