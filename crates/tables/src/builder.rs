@@ -430,7 +430,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         _: &Database<P>,
         _: &str,
         _: Vec<Migration<K, R>>,
-    ) -> Result<Option<Box<dyn MakeDurable<K, R, P>>>, Misuse> {
+    ) -> Result<Option<Box<dyn crate::durability::MakeDurable<K, R, P>>>, Misuse> {
         Ok(None)
     }
 }
