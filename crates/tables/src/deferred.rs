@@ -184,7 +184,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
         self.will_move_entries(tx);
-        if self.companions.indexes.moving().next().is_some() {
+        if self.companions.indexes.any_moves() {
             // The entry of the old row.
             tx.will_remove();
         }

@@ -63,7 +63,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     where
         O: Operation<K, R, I, A>,
     {
-        let moves_entries = || self.companions.indexes.moving().next().is_some();
+        let moves_entries = || self.companions.indexes.any_moves();
         match O::BY {
             Some(By::Anybody) if operation.kind(self).is_read() || !moves_entries() => By::Anybody,
             _ => By::Owner,

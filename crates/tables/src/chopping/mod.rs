@@ -78,7 +78,6 @@
 //!   results the procedure branches or may roll back, are executed first, together with the conflicting piece.
 
 mod error;
-mod execution;
 mod graph;
 mod operations;
 mod plan;

@@ -2,7 +2,7 @@
 //!
 //! A deferred insertion lines up for the group of its row (an order belongs to its district), so that it meets every
 //! operation on the whole group there. A group is a segment without a value; groups whose numbers are equal modulo
-//! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
+//! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head, and its last key is kept.
 
 use crate::key::{Image, Key};
 use crossbeam_utils::CachePadded;

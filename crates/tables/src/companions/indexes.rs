@@ -92,6 +92,11 @@ impl<K: Key, R: Value, P: Protocol> MaintainedIndexes<K, R, P> {
         self.0.iter().filter(|index| !index.is_immutable()).map(|index| index.meta())
     }
 
+    /// True if there is one of them.
+    pub(crate) fn any_moves(&self) -> bool {
+        self.0.iter().any(|index| !index.is_immutable())
+    }
+
     /// True if a change may be refused, because another row has the key.
     pub(crate) fn may_refuse(&self) -> bool {
         self.0.iter().any(|index| index.may_refuse())

@@ -8,6 +8,7 @@
 
 mod eager;
 mod execution;
+mod execution_in_pieces;
 pub(crate) mod in_pieces;
 mod operations;
 mod recording;
