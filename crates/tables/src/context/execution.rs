@@ -12,7 +12,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// As [`execute_on`](Self::execute_on), and [`Misuse::TooManyWorkers`].
+    /// As [`execute_on`](Self::execute_on), and [`Misuse::TooManyWorkers`](hotrow_core::Misuse::TooManyWorkers).
     pub fn execute<T: Procedure>(&self, procedure: &T) -> Result<T::Output, Error> {
         self.with_worker(|worker| self.execute_on(worker, procedure))
     }
