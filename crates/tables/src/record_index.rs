@@ -146,6 +146,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
+    #[inline]
     pub(crate) fn remove(
         &self,
         record: NonNull<Record<K, R, P>>,

@@ -35,6 +35,7 @@ impl<K: Debug, R> Constraints<K, R> {
     }
 
     /// Judges a row of a table by all constraints.
+    #[inline]
     pub(crate) fn judge(&self, table: &str, key: &K, row: &R) -> Result<(), ConstraintViolated> {
         match self.0.iter().find(|constraint| !(constraint.holds)(key, row)) {
             None => Ok(()),

@@ -79,6 +79,7 @@ pub(super) fn empty<S: Default, const N: usize>() -> [S; N] {
 }
 
 /// Moves `slots[at..count]` one place up.
+#[inline]
 pub(super) fn shift_up<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
     if size_of::<S>() == 0 {
         return;
@@ -89,6 +90,7 @@ pub(super) fn shift_up<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S
 }
 
 /// Moves `slots[at + 1..count]` one place down.
+#[inline]
 pub(super) fn shift_down<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
     if size_of::<S>() == 0 {
         return;
@@ -98,6 +100,7 @@ pub(super) fn shift_down<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(
     }
 }
 
+#[inline]
 pub(super) fn copy_pointer<P>(from: &AtomicPtr<P>, to: &AtomicPtr<P>) {
     to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
 }
