@@ -3,8 +3,8 @@
 use crate::index::{CachedCursor, CachedIndex, CachedPart, Cursor, Direction, Lookup};
 use crate::key::{AsKey, ImageRange, Key};
 use crate::record::{Record, RecordKey};
-use crate::span::kept_bounds;
-use crate::storage::{Index, KeyIndex, Shared};
+use crate::record_index::{Index, KeyIndex, kept_bounds};
+use crate::storage::Shared;
 use hotrow_core::region::after_region;
 use hotrow_core::{Abort, ObjectAccess, Observed, Pin, Protocol, Value, contained};
 use std::ops::ControlFlow;

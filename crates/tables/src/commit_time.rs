@@ -18,8 +18,8 @@ use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
-    ItemId, Needed, ObjectAccess, OutOfRange, Pin, Plain, Protocol, Reason, Redo, Transaction, Value,
-    contained,
+    ItemId, Needed, ObjectAccess, OutOfRange, Overflow, Pin, Plain, Protocol, Reason, Redo, Transaction,
+    Value, contained,
 };
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -27,7 +27,14 @@ use std::ptr::NonNull;
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if rows are changed at once, whatever the change.
     pub(crate) fn changes_at_once(&self) -> bool {
-        self.guards_changes || !self.secondaries.is_empty()
+        self.guards_changes || !self.companions.indexes.is_empty()
+    }
+
+    /// The error of an addition that would leave its column's range.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn overflow(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
+        Overflow::new(self.meta.name(), format!("{key:?}")).into()
     }
 
     /// Changes a row at the commit, of a split one the main columns. False if there is none with this key.

@@ -2,18 +2,10 @@
 
 use crate::catalog::Catalog;
 use crate::chopping::publishing::Marks;
-use crate::chopping::{Chopping, ChoppingError, ChoppingPlan, ProcedurePlan};
-use crate::context::{Eager, Recording, Tracing};
+use crate::chopping::{Chopping, ChoppingError, ChoppingPlan};
 #[cfg(all(feature = "durable", not(loom)))]
 use crate::durable::{Durable, LogSettings};
-use crate::key::Key;
-use crate::procedure::Procedure;
-use crate::reference::{IndexRef, TableRef};
-use crate::secondary::SecondaryIndex;
-use crate::table::{Table, TableBuilder};
-use crate::trace::ProcedureTrace;
-use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Isolation, Misuse, Protocol, RetryPolicy, Value, Worker};
+use hotrow_core::{Engine, Error, Isolation, Misuse, Protocol, RetryPolicy};
 use hotrow_protocols::{Any, Occ};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
@@ -245,7 +237,7 @@ impl<P: Protocol> Database<P> {
         assert!(self.shared.hook.set(Box::new(hook)).is_ok(), "a database has one hook");
     }
 
-    /// Sets the isolation of procedures that only read, and whose [profile](Procedure::profile) names no other: a
+    /// Sets the isolation of procedures that only read, and whose [profile](crate::Procedure::profile) names no other: a
     /// [strict snapshot](Isolation::StrictSnapshot) unless it is set. [`Isolation::Serializable`] lets them read the present
     /// state, by the protocol.
     pub fn set_readers_isolation(&self, isolation: Isolation) {
@@ -277,15 +269,10 @@ impl<P: Protocol> Database<P> {
         Ok(())
     }
 
-    /// Returns the plan of a procedure that is executed in pieces.
+    /// The procedures that are executed in pieces.
     #[inline]
-    fn plan_of<T: Procedure>(&self, procedure: &T) -> Option<&ProcedurePlan> {
-        // One that reads on a snapshot is in nobody's way, and one without isolation is known to no analysis.
-        if !self.allows_chopping() || procedure.profile().isolation != Isolation::Serializable {
-            return None;
-        }
-        let plan = self.shared.chopping.get()?.find(procedure.name())?;
-        Some(plan).filter(|plan| !plan.on_snapshot)
+    pub(crate) fn chopped(&self) -> Option<&ChoppingPlan> {
+        self.shared.chopping.get()
     }
 
     /// The marks of changes that procedures publish, if they do.
@@ -294,7 +281,8 @@ impl<P: Protocol> Database<P> {
         self.shared.marks.get()
     }
 
-    fn readers_isolation(&self) -> Isolation {
+    /// The isolation of procedures that only read.
+    pub(crate) fn readers_isolation(&self) -> Isolation {
         let isolations = [Isolation::Serializable, Isolation::ReadCommitted, Isolation::Snapshot];
         let number = self.shared.readers.load(Ordering::Relaxed);
         isolations
@@ -309,172 +297,13 @@ impl<P: Protocol> Database<P> {
         self.shared.hook.get().map(|hook| &**hook)
     }
 
+    #[inline(always)]
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.shared.catalog
-    }
-
-    /// Begins to [make](TableBuilder::create) a table of this name, or to [open](TableBuilder::open) the one that has it.
-    pub fn table<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<K, R, P> {
-        TableBuilder::new(self.clone(), name.into())
-    }
-
-    /// Returns the secondary index of this name, which is that of its table, a point, and its own.
-    ///
-    /// # Errors
-    ///
-    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes).
-    pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
-        Ok(self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()?)
-    }
-
-    /// Returns the unique index of this name, as [`index`](Self::index) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`index`](Self::index).
-    pub fn unique_index<S: Key, K: Key, R: Value>(
-        &self,
-        name: &str,
-    ) -> Result<UniqueIndex<S, K, R, P>, Misuse> {
-        Ok(self.catalog().find::<UniqueIndex<S, K, R, P>>(name).cloned()?)
     }
 
     /// The names of all tables and secondary indexes.
     pub fn names(&self) -> Vec<String> {
         self.catalog().names()
-    }
-
-    /// Returns the table to which a reference refers.
-    ///
-    /// # Panics
-    ///
-    /// If the reference is another database's.
-    #[inline(always)]
-    pub fn table_of<K: Key, R: Value>(&self, table: TableRef<K, R>) -> &Table<K, R, P> {
-        // SAFETY: only tables make such references, with their own types, and only once they are in a catalog.
-        unsafe { self.shared.catalog.part(table.part) }
-    }
-
-    /// Returns the secondary index to which a reference refers.
-    ///
-    /// # Panics
-    ///
-    /// If the reference is another database's.
-    #[inline(always)]
-    pub fn index_of<S: Key, K: Key, R: Value>(
-        &self,
-        index: IndexRef<S, K, R>,
-    ) -> &SecondaryIndex<S, K, R, P> {
-        // SAFETY: as in `table_of`.
-        unsafe { self.shared.catalog.part(index.part) }
-    }
-
-    /// Runs a procedure as a transaction, on the calling thread's own worker. See [`execute_on`](Self::execute_on).
-    ///
-    /// # Errors
-    ///
-    /// As [`execute_on`](Self::execute_on), and [`Misuse::TooManyWorkers`].
-    pub fn execute<T: Procedure>(&self, procedure: &T) -> Result<T::Output, Error> {
-        self.with_worker(|worker| self.execute_on(worker, procedure))
-    }
-
-    /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
-    /// reads: under a protocol that [defers](Protocol::Deferral), they run when the transaction commits; under one that
-    /// lets others [steal](Protocol::Stealing) operations, other workers may run them after the first conflict.
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::transact`]; [`Error::Rollback`] if the procedure requested a rollback
-    /// ([`Operations::rollback`](crate::Operations::rollback), [`Context::require`](crate::Context::require));
-    /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
-    #[inline]
-    pub fn execute_on<T: Procedure>(
-        &self,
-        worker: &mut Worker<P>,
-        procedure: &T,
-    ) -> Result<T::Output, Error> {
-        let worker = &mut *worker.named(procedure.name());
-        // The constants come first, so that other protocols do not compile the procedure for this context.
-        let defers = P::DEFERS && self.allows_deferral();
-        let steals = P::ALLOWS_STEALING && self.allows_stealing();
-        if (defers || steals) && !procedure.profile().only_reads() {
-            return worker.try_transact_deferred(procedure.profile(), |tx| {
-                if defers && !tx.defers() {
-                    let output = procedure.run(&mut Eager::new(self, tx))?;
-                    return Ok(tx.known(output));
-                }
-                let mut context = Recording::sole_user(self, tx);
-                let output = procedure.run(&mut context)?;
-                Ok(context.defer(output))
-            });
-        }
-        if P::ALLOWS_CHOPPING
-            && let Some(plan) = self.plan_of(procedure)
-        {
-            return self.execute_in_pieces(worker, procedure, plan);
-        }
-        self.execute_eagerly(worker, procedure)
-    }
-
-    /// Runs a procedure as a transaction, each operation at once, under every protocol. One that only reads runs [on a
-    /// snapshot](Self::set_readers_isolation).
-    ///
-    /// # Errors
-    ///
-    /// As [`execute_on`](Self::execute_on).
-    #[inline]
-    pub fn execute_eagerly<T: Procedure>(
-        &self,
-        worker: &mut Worker<P>,
-        procedure: &T,
-    ) -> Result<T::Output, Error> {
-        let mut profile = procedure.profile();
-        if profile.read_only && profile.isolation == Isolation::Serializable {
-            profile.isolation = self.readers_isolation();
-        }
-        let mut worker = worker.named(procedure.name());
-        worker.try_transact_as(profile, |tx| procedure.run(&mut Eager::new(self, tx)))
-    }
-
-    /// Runs a procedure on the current state, traces its operations, and rolls everything back.
-    ///
-    /// The trace is valid for this input and this state. A procedure whose operations depend on forced values
-    /// must be traced once for each of its paths.
-    ///
-    /// # Errors
-    ///
-    /// As [`Worker::transact`], except that a rollback that the procedure requests only ends the trace
-    /// ([`ProcedureTrace::rolls_back`]).
-    pub fn trace<T: Procedure>(&self, procedure: &T) -> Result<ProcedureTrace, Error> {
-        self.with_worker(|worker| self.trace_on(worker, procedure))
-    }
-
-    /// As [`trace`](Self::trace), with this worker.
-    ///
-    /// # Errors
-    ///
-    /// As [`trace`](Self::trace).
-    pub fn trace_on<T: Procedure>(
-        &self,
-        worker: &mut Worker<P>,
-        procedure: &T,
-    ) -> Result<ProcedureTrace, Error> {
-        let mut trace = ProcedureTrace::default();
-        let result = worker.transact(|tx| {
-            let mut context = Tracing::new(Eager::new(self, tx));
-            let result = procedure.run(&mut context);
-            trace = context.finish(result.as_ref().ok());
-            match result {
-                Ok(_) => Err(Abort::rollback()),
-                Err(abort) => {
-                    trace.rolls_back = abort.is_rollback();
-                    Err::<(), _>(abort)
-                }
-            }
-        });
-        match result {
-            Ok(()) | Err(Error::Rollback(_)) => Ok(trace),
-            Err(error) => Err(error),
-        }
     }
 }

@@ -4,17 +4,16 @@
 //! record is dead when its turn comes, the attempt ends, because the key may have another record by then. (This
 //! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
-use crate::key::{AsKey, Key};
+use crate::companions::Place;
+use crate::data::KeyRange;
+use crate::key::{AsKey, Key, key_hash};
 use crate::operations::{
     Change, Delete, Fold, Insert, Later, Operation, Read, ReadColumns, Replace, RowChange, TakeFirst, Update,
     UpdateColumns, are_empty,
 };
-use crate::procedure::KeyRange;
 use crate::record::{Record, State, WordsOf};
 use crate::rows::RowView;
-use crate::secondary::MaintainedIndex;
-use crate::split::Place;
-use crate::storage::{Shared, key_hash};
+use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::column_groups::Part;
 use hotrow_core::operations::Results;
@@ -185,7 +184,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
         self.will_move_entries(tx);
-        if self.moving_secondaries().next().is_some() {
+        if self.companions.indexes.any_moves() {
             // The entry of the old row.
             tx.will_remove();
         }
@@ -229,10 +228,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = self.enter_to_change(tx)?;
         // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
         tx.settle_structure(&self.meta)?;
-        if let Some(group_of) = &self.group_of {
-            let head = self.groups.head(group_of(key));
+        if let Some(queues) = &self.companions.queues {
+            let head = self.companions.groups.head(queues.group_of(key));
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
-            unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
+            unsafe { tx.defer(&self.companions.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
         if const { Self::HAS_GROUPS }
             && let Some(split) = self.split()
@@ -262,7 +261,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<Option<K>>, Abort> {
         let gone = move |table: &Self, tx: &mut ObjectAccess<'_, P>| {
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
-            let id = unsafe { tx.item(&table.groups, head) };
+            let id = unsafe { tx.item(&table.companions.groups, head) };
             tx.conflict(Reason::Undeclared, id)
         };
         tx.settle_structure(&self.meta)?;
@@ -313,9 +312,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(deferred);
         }
         let record = record.expect("not called: the keys are not known");
-        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_immutable()) {
-            tx.leave_unsettled(secondary.meta());
-        }
+        self.companions.indexes.moving().for_each(|index| tx.leave_unsettled(index));
         let table = NonNull::from(self);
         tx.defer_late(&self.meta, self.meta.rank_of(0), keys, move |tx, keys| {
             // SAFETY: the table is freed through the epoch.
@@ -330,11 +327,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Declares that a row's entries in the secondary indexes may come and go.
     pub(crate) fn will_move_entries(&self, tx: &mut ObjectAccess<'_, P>) {
-        self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.meta()));
-    }
-
-    pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn MaintainedIndex<K, R, P>> {
-        self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_immutable())
+        self.companions.indexes.moving().for_each(|index| tx.will_change_structure(index));
     }
 
     pub(crate) fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
@@ -354,17 +347,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let deferred = match group {
             // SAFETY: the segment is the groups', both are in the table's shared state; `tx` is of the table's operation.
             Some(group) if tx.defers() => unsafe {
-                let segment = self.groups.tail(group);
-                let deferred = tx.defer(&self.groups, segment, Access::Write, inputs, work)?;
-                if self.group_of.is_some() {
-                    let id = tx.item(&self.groups, segment);
+                let segment = self.companions.groups.tail(group);
+                let deferred = tx.defer(&self.companions.groups, segment, Access::Write, inputs, work)?;
+                if self.companions.queues.is_some() {
+                    let id = tx.item(&self.companions.groups, segment);
                     tx.release_after_inserts(id);
                 }
                 Ok(deferred)
             },
             _ => {
                 // An operation of this attempt that later takes the first row of a group must see this one.
-                tx.will_change_structure(&self.groups.meta);
+                tx.will_change_structure(&self.companions.groups.meta);
                 tx.intend(inputs, work)
             }
         }?;

@@ -72,11 +72,11 @@ impl<P: Protocol> Database<P> {
         }
         #[cfg(all(feature = "durable", not(loom)))]
         if let Some(durable) = self.durable()
-            && table.shared.log.is_some()
+            && table.shared.companions.log.is_some()
         {
             durable.forget_name(table.name())?;
         }
-        let metas = || table.shared.secondaries.iter().map(|index| index.meta()).chain([&table.shared.meta]);
+        let metas = || table.shared.companions.indexes.metas().chain([&table.shared.meta]);
         self.close_objects(metas());
         self.catalog().forget(metas().map(|meta| meta.name()));
         Ok(())

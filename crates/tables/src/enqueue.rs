@@ -4,9 +4,9 @@
 //!
 //! All of this is out of line, so that a transaction without conflicts pays for one test only.
 
+use crate::data::Data;
 use crate::key::Key;
 use crate::operations::{Later, Operation, Target};
-use crate::procedure::Data;
 use crate::storage::Shared;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, ObjectAccess, Protocol, Transaction, Value};
@@ -63,7 +63,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     where
         O: Operation<K, R, I, A>,
     {
-        let moves_entries = || self.moving_secondaries().next().is_some();
+        let moves_entries = || self.companions.indexes.any_moves();
         match O::BY {
             Some(By::Anybody) if operation.kind(self).is_read() || !moves_entries() => By::Anybody,
             _ => By::Owner,

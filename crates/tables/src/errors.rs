@@ -5,12 +5,6 @@
 //! [`Error::downcast_ref`](hotrow_core::Error::downcast_ref). All are made out of line: an operation that succeeds
 //! formats nothing.
 
-use crate::index::Keyed;
-use crate::key::{AsKey, Key};
-use crate::record::Record;
-use crate::storage::Shared;
-use hotrow_core::{Abort, Overflow, Protocol, Value};
-
 /// There is no row with this key, and the operation needs one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{table} has no row with key {key}")]
@@ -71,27 +65,4 @@ pub enum LoadError {
     /// The table was recovered with the rows that it had: others are inserted by transactions.
     #[error("table {0} was recovered, and only a new one is loaded")]
     Recovered(String),
-}
-
-impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// The error of an operation that needs the row of a key.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn missing(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
-        MissingRow { table: self.meta.name().to_owned(), key: format!("{key:?}") }.into()
-    }
-
-    /// The error of an addition that would leave its column's range.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn overflow(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
-        Overflow::new(self.meta.name(), format!("{key:?}")).into()
-    }
-
-    /// The error of an insertion that has met this record.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn exists(&self, existing: &Record<K, R, P>) -> KeyExists {
-        KeyExists { table: self.meta.name().to_owned(), key: format!("{:?}", existing.key()) }
-    }
 }

@@ -1,6 +1,6 @@
 //! Insertions.
 
-use crate::errors::LoadError;
+use crate::errors::{KeyExists, LoadError};
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
 use crate::record::{Record, State};
@@ -68,9 +68,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         let key = record.key();
                         tx.record_free_key(&self.meta, key, &|bytes| put_name(key, bytes));
                     }
-                    for secondary in &self.secondaries {
+                    if !self.companions.indexes.is_empty() {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.
-                        secondary.insert(tx, record.key(), unsafe { record.row() })?;
+                        self.companions.indexes.insert(tx, record.key(), unsafe { record.row() })?;
                     }
                     end_joint_changes(tx, around);
                     return Ok(None);
@@ -132,18 +132,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.insert_parts_again(tx, split, record, row)?;
         }
         tx.record_change(id);
-        for secondary in &self.secondaries {
-            // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-            secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;
-        }
+        // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+        self.companions.indexes.insert(tx, unsafe { record.as_ref() }.key(), row)?;
         end_joint_changes(tx, around);
         Ok(true)
     }
 
     /// Inserts a row into a table that nobody else can see yet but those who load it.
     pub(crate) fn load_row(&self, key: K, row: R, pin: &Pin) -> Result<(), LoadError> {
-        self.judge(&key, &row)?;
-        let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
+        self.companions.constraints.judge(self.meta.name(), &key, &row)?;
+        let entry = (!self.companions.indexes.is_empty()).then(|| (key.clone(), row.clone()));
         let incarnation = self.next_incarnation();
         let fresh = Fresh::new(Record::boxed(P::Header::default, State::Present, key, row, incarnation));
         // SAFETY: as in `insert_unless_found`.
@@ -161,16 +159,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Insertion::Refused(_) => unreachable!("the insertion may change every node"),
         }
         if let Some((key, row)) = entry {
-            for (number, secondary) in self.secondaries.iter().enumerate() {
-                if let Err(duplicate) = secondary.load(&key, &row, pin) {
-                    let added = self.secondaries[..number].iter();
-                    added.for_each(|secondary| secondary.unload(&key, &row, pin));
-                    self.unload_row(&key, pin);
-                    return Err(duplicate.into());
-                }
-            }
+            let loaded = self.companions.indexes.load(&key, &row, pin);
+            loaded.inspect_err(|_| self.unload_row(&key, pin))?;
         }
         Ok(())
+    }
+
+    /// The error of an insertion that has met this record.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn exists(&self, existing: &Record<K, R, P>) -> KeyExists {
+        KeyExists { table: self.meta.name().to_owned(), key: format!("{:?}", existing.key()) }
     }
 
     /// Takes back a row that was [loaded](Self::load_row).

@@ -3,23 +3,24 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
+mod builder;
 mod caching;
 mod catalog;
 pub mod chopping;
 mod commit_time;
-mod constraint;
+mod companions;
 pub mod context;
+mod data;
 mod database;
 mod deferred;
 mod dropping;
+mod durability;
 #[cfg(all(feature = "durable", not(loom)))]
 pub mod durable;
 mod enqueue;
 #[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;
 mod errors;
-mod graveyard;
-mod groups;
 mod index;
 mod insertion;
 mod iterator;
@@ -32,12 +33,12 @@ pub mod operations;
 mod procedure;
 mod queue;
 mod record;
+mod record_index;
 mod reference;
 mod rows;
 mod scan;
 mod secondary;
 mod snapshot;
-mod span;
 mod split;
 mod storage;
 mod table;
@@ -46,6 +47,9 @@ mod trace;
 mod unique;
 mod walk;
 
+pub use builder::TableBuilder;
+pub use context::Operations;
+pub use data::{Data, KeyRange};
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{ConstraintViolated, DuplicateKey, KeyExists, LoadError, MissingRow};
 pub use index::Direction;
@@ -53,11 +57,11 @@ pub use key::{AsKey, Key, KeyBounds};
 pub use loading::Loading;
 pub use map::{Hashed, Sorted, THashMap, TMap, TOrderedMap};
 pub use misuse::TableMisuse;
-pub use operations::{Operation, Operations};
-pub use procedure::{Context, Data, KeyRange, Procedure};
+pub use operations::Operation;
+pub use procedure::{Context, Procedure};
 pub use reference::{IndexRef, TableRef};
 pub use secondary::SecondaryIndex;
-pub use table::{Table, TableBuilder, TableMemory};
+pub use table::{Table, TableMemory};
 pub use text::{Text, TextError};
 pub use trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
 pub use unique::UniqueIndex;

@@ -13,9 +13,9 @@
 
 use crate::catalog::{Part, PartId};
 use crate::database::Database;
+use crate::durability::MakeDurable;
 use crate::errors::LoadError;
 use crate::key::Key;
-use crate::logging::MakeDurable;
 use crate::secondary::TableSlot;
 use crate::table::Table;
 use hotrow_core::{Durability, Error, Misuse, Pin, Profile, Protocol, Value};

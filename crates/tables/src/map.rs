@@ -8,7 +8,8 @@
 use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::operations::{Change, Delete, Insert, Later, Operation, Read, Update};
-use crate::storage::{Index, Shared};
+use crate::record_index::Index;
+use crate::storage::Shared;
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::hashing::KeyHashing;

@@ -1,17 +1,10 @@
 //! Procedures: transactions written once, and the contexts that interpret them.
 
+use crate::data::{Data, KeyRange};
 use crate::key::Key;
-#[cfg(doc)]
-use crate::operations::Operations;
 use crate::operations::{Operation, Scan};
 use crate::reference::TableRef;
 use hotrow_core::{Abort, Profile, Value};
-use std::fmt;
-use std::ops::{Bound, RangeInclusive};
-
-/// Data that may flow through a procedure: results of operations, keys, rows.
-pub trait Data: Clone + Send + Sync + 'static {}
-impl<T: Clone + Send + Sync + 'static> Data for T {}
 
 /// A transaction written once, against an abstract [`Context`].
 ///
@@ -40,47 +33,10 @@ pub trait Procedure {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Self::Output>, C::Stop>;
 }
 
-/// A range of keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange<K> {
-    /// The lower bound.
-    pub low: Bound<K>,
-    /// The upper bound.
-    pub high: Bound<K>,
-}
-
-impl<K> From<RangeInclusive<K>> for KeyRange<K> {
-    fn from(range: RangeInclusive<K>) -> Self {
-        let (low, high) = range.into_inner();
-        Self { low: Bound::Included(low), high: Bound::Included(high) }
-    }
-}
-
-impl<K> From<std::ops::Range<K>> for KeyRange<K> {
-    fn from(range: std::ops::Range<K>) -> Self {
-        Self { low: Bound::Included(range.start), high: Bound::Excluded(range.end) }
-    }
-}
-
-impl<K: fmt::Debug> fmt::Display for KeyRange<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.low {
-            Bound::Included(key) => write!(f, "{key:?}..")?,
-            Bound::Excluded(key) => write!(f, "after {key:?}..")?,
-            Bound::Unbounded => write!(f, "..")?,
-        }
-        match &self.high {
-            Bound::Included(key) => write!(f, "={key:?}"),
-            Bound::Excluded(key) => write!(f, "{key:?}"),
-            Bound::Unbounded => Ok(()),
-        }
-    }
-}
-
 /// An interpreter of procedures.
 ///
-/// It applies [operations](crate::operations) and knows none by name. Procedures call them as the methods of [`Operations`], which every
-/// context has.
+/// It applies [operations](crate::operations) and knows none by name. Procedures call them as the methods of
+/// [`Operations`](crate::Operations), which every context has.
 ///
 /// Operations take and return values of the context, [`Val`](Self::Val). Only [`force`](Self::force) turns a value
 /// into a plain one. It is free in the eager context; elsewhere it declares that what follows depends on the data

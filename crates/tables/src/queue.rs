@@ -11,76 +11,26 @@
 //! search. Rows become present in the order of their keys. So if the search finds a row behind others that were not
 //! present, it runs once more: all rows before that one are present by then.
 
-use crate::groups::{GROUPS, Groups, HEADS};
+use crate::companions::{Groups, HEADS, Queues};
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageRange, Key, KeyBounds, own_range};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
-use crossbeam_utils::CachePadded;
 use hotrow_core::{
     Abort, Access, ContextAccess, Deferred, Misuse, ObjectAccess, Protocol, Reason, Transaction, Value,
 };
-use hotrow_sync::OnceLock;
-use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use hotrow_sync::atomic::{Ordering, fence};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
-
-/// The last key inserted into a group, of the groups that share a tail. Only an operation at its turn at the tail
-/// accesses it, so all accesses are relaxed: the tail's ticket lock (*line*) orders them.
-struct LastKey<I: Image> {
-    /// The number of the group plus one; 0 if no key is known.
-    group: AtomicU64,
-    image: I::Slot,
-    /// The value of [`Groups::outsiders`] when the key was set.
-    outsiders: AtomicU64,
-}
-
-impl<I: Image> LastKey<I> {
-    fn is_before<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) -> bool {
-        let group = group.wrapping_add(1);
-        group != 0
-            && self.group.load(Ordering::Relaxed) == group
-            && self.outsiders.load(Ordering::Relaxed) == groups.outsiders()
-            && I::is_surely_below(&self.image, &key.image())
-    }
-
-    fn set<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) {
-        self.group.store(group.wrapping_add(1), Ordering::Relaxed);
-        self.outsiders.store(groups.outsiders(), Ordering::Relaxed);
-        I::store(&key.image(), &AtomicU8::new(0), &self.image);
-    }
-}
-
-/// The last key of each group, where it is known.
-pub(crate) struct LastKeys<K: Key>(OnceLock<Box<[CachePadded<LastKey<K::Image>>]>>);
-
-impl<K: Key> LastKeys<K> {
-    pub(crate) fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    fn of(&self, group: u64) -> &LastKey<K::Image> {
-        let unknown = || LastKey {
-            group: AtomicU64::new(0),
-            image: <K::Image as Image>::Slot::default(),
-            outsiders: AtomicU64::new(0),
-        };
-        let keys = self.0.get_or_init(|| (0..GROUPS).map(|_| CachePadded::new(unknown())).collect());
-        &keys[group as usize % GROUPS]
-    }
-}
-
-/// A function from a row's key to its group.
-pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> u64 + Send + Sync>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Declares that a deletion that is not deferred will change a group.
     #[inline]
     pub(crate) fn leave_queue(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
-        match &self.group_of {
-            Some(group_of) if tx.allows_deferral() => {
-                self.change_groups(tx, [self.groups.head(group_of(key))])
+        match &self.companions.queues {
+            Some(queues) if tx.allows_deferral() => {
+                self.change_groups(tx, [self.companions.groups.head(queues.group_of(key))])
             }
             _ => Ok(()),
         }
@@ -94,8 +44,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<(), Abort> {
-        match &self.group_of {
-            Some(group_of) if tx.allows_deferral() => self.enter_queue_by(tx, record, group_of),
+        match &self.companions.queues {
+            Some(queues) if tx.allows_deferral() => self.enter_queue_by(tx, record, queues),
             _ => Ok(()),
         }
     }
@@ -104,16 +54,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-        group_of: &GroupOf<K>,
+        queues: &Queues<K>,
     ) -> Result<(), Abort> {
         // SAFETY: the attempt has made the record, which is in memory until the attempt ends.
         let key = unsafe { record.as_ref() }.key();
-        let group = group_of(key);
-        let (head, tail) = (self.groups.head(group), self.groups.tail(group));
+        let group = queues.group_of(key);
+        let (head, tail) = (self.companions.groups.head(group), self.companions.groups.tail(group));
         if !tx.is_at_turn() {
             return self.change_groups(tx, [head, tail]);
         }
-        if tx.is_at_turn_of(tail) && self.comes_last(tx, key, group, group_of) {
+        if tx.is_at_turn_of(tail) && self.comes_last(tx, key, group, queues) {
             return Ok(());
         }
         // SAFETY: the record is this table's.
@@ -125,24 +75,24 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cold]
     pub(crate) fn scout_insertion(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
         tx.scout_insertion();
-        let Some(group_of) = &self.group_of else { return Ok(()) };
-        let group = group_of(key);
-        self.change_groups(tx, [self.groups.head(group), self.groups.tail(group)])
+        let Some(queues) = &self.companions.queues else { return Ok(()) };
+        let group = queues.group_of(key);
+        self.change_groups(tx, [self.companions.groups.head(group), self.companions.groups.tail(group)])
     }
 
     /// True if a key follows all others of its group. The caller is at its turn at the group's tail.
-    fn comes_last(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
-        let last = self.last_keys.of(group);
+    fn comes_last(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, queues: &Queues<K>) -> bool {
+        let last = queues.last_key(group);
         let comes_last =
-            last.is_before(key, group, &self.groups) || !self.is_followed(tx, key, group, group_of);
+            last.is_before(key, group, &self.companions.groups) || !self.is_followed(tx, key, group, queues);
         if comes_last {
-            last.set(key, group, &self.groups);
+            last.set(key, group, &self.companions.groups);
         }
         comes_last
     }
 
     /// True if there is a later key in the same group.
-    fn is_followed(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
+    fn is_followed(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, queues: &Queues<K>) -> bool {
         let behind = Bound::Excluded(key.image());
         let Some(mut cursor) = self.index.record_cursor((behind, Bound::Unbounded), Direction::Ascending)
         else {
@@ -151,7 +101,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         while let Some(records) = cursor.next(tx.pin().guard()) {
             if let Some(next) = records.first() {
                 // SAFETY: found in the index under the attempt's pinned epoch.
-                return group_of(unsafe { next.as_ref() }.key()) == group;
+                return queues.group_of(unsafe { next.as_ref() }.key()) == group;
             }
         }
         false
@@ -165,7 +115,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<(), Abort> {
         for segment in segments {
             // SAFETY: the segment is the groups', both are in the table's shared state; `tx` is of the table's operation.
-            let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.groups, segment) }?;
+            let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.companions.groups, segment) }?;
             tx.release_after_inserts(id);
             if !pending {
                 // SAFETY: announced just now; groups expect no payload.
@@ -234,11 +184,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<Option<K>>, Abort> {
         self.check_has_first(tx)?;
         let tx = self.enter_to_change(tx)?;
-        tx.settle_structure(&self.groups.meta)?;
-        let (head, tail) = (self.groups.head(group), self.groups.tail(group));
+        tx.settle_structure(&self.companions.groups.meta)?;
+        let (head, tail) = (self.companions.groups.head(group), self.companions.groups.tail(group));
         // The second row is known only after the first one has been taken, and a row that the attempt inserts itself
         // may be the first.
-        if self.group_of.is_none() || tx.has_deferred(head) || tx.has_deferred(tail) {
+        if self.companions.queues.is_none() || tx.has_deferred(head) || tx.has_deferred(tail) {
             tx.settle()?;
             let taken = self.take_first(tx, range)?;
             return Ok(tx.known(taken));
@@ -251,11 +201,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
         let at_head = unsafe {
             let look = move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range, false);
-            tx.defer(&self.groups, head, Access::Write, (), look)
+            tx.defer(&self.companions.groups, head, Access::Write, (), look)
         }?;
         let found = tx.defer_late(
             &self.meta,
-            self.groups.meta.rank_of(HEADS),
+            self.companions.groups.meta.rank_of(HEADS),
             at_head,
             move |tx, first| match first {
                 Some(_) => Ok(tx.known(first)),
@@ -263,7 +213,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 None => unsafe {
                     let look =
                         move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range_again, true);
-                    tx.defer(&table().groups, tail, Access::Read, (), look)
+                    tx.defer(&table().companions.groups, tail, Access::Read, (), look)
                 },
             },
         )?;

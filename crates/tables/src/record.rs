@@ -8,7 +8,7 @@
 //! ones are, except that nobody can have found them present. A dead record never comes back: the attempt
 //! that made it dead removes it from the index in its cleanup, after which it is *removed*, and an insert of the same key makes a
 //! new record. The thread that removes a record from the index retires it through the epoch, or leaves it to the
-//! [graveyard](crate::graveyard).
+//! [graveyard](crate::companions::Graveyard).
 //!
 //! An attempt that meets a dead record in the index (its killer is between commit and cleanup) removes the record
 //! itself and looks again. So the bucket or leaf that it observes next no longer holds the record.

@@ -1,5 +1,6 @@
 //! The operations on rows.
 
+use crate::errors::MissingRow;
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, Key};
 use crate::misuse::TableMisuse;
@@ -241,7 +242,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Begins to change a row and its entries in indexes or its group, if the table has such.
     #[inline]
     pub(crate) fn begin_joint_changes(&self, tx: &mut ObjectAccess<'_, P>) -> Option<bool> {
-        (!self.secondaries.is_empty() || self.group_of.is_some()).then(|| tx.begin_joint_changes())
+        (!self.companions.indexes.is_empty() || self.companions.queues.is_some())
+            .then(|| tx.begin_joint_changes())
     }
 
     #[inline]
@@ -275,6 +277,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         tx.want_check();
         Ok(())
+    }
+
+    /// The error of an operation that needs the row of a key.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn missing(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
+        MissingRow { table: self.meta.name().to_owned(), key: format!("{key:?}") }.into()
     }
 
     #[inline]
@@ -342,7 +351,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<O, Abort> {
         // SAFETY: an update has a payload of this type.
         let row = R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) });
-        if self.secondaries.is_empty() {
+        if self.companions.indexes.is_empty() {
             return Ok(change(row));
         }
         let before = row.clone();
@@ -410,7 +419,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let output = change(R::Cell::pending_mut(&mut pending));
         // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
         unsafe { record.as_ref().install(pending, tx.pin()) };
-        if !self.secondaries.is_empty() {
+        if !self.companions.indexes.is_empty() {
             self.follow_change(tx, record, id, &before)?;
         }
         end_joint_changes(tx, around);
@@ -428,10 +437,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let Some(after) = self.look_at_own(tx, record, id, R::clone) else { return Ok(()) };
         // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
         let key = unsafe { record.as_ref() }.key();
-        for secondary in &self.secondaries {
-            secondary.change(tx, key, before, &after)?;
-        }
-        Ok(())
+        self.companions.indexes.change(tx, key, before, &after)
     }
 
     /// Replaces a row without reading it. True if there was one with this key.
@@ -444,7 +450,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         row: R,
     ) -> Result<bool, Abort> {
-        if !self.secondaries.is_empty() {
+        if !self.companions.indexes.is_empty() {
             // Only the old row tells which entries must move.
             return Ok(self.update_main(tx, key, |old| *old = row)?.is_some());
         }
@@ -582,7 +588,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let load = || record.as_ref().load();
             tx.read_for_update(self, Record::address(record), load)?
         };
-        let keep = !self.secondaries.is_empty();
+        let keep = !self.companions.indexes.is_empty();
         let around = self.begin_joint_changes(tx);
         let row = match snapshot {
             None => {
@@ -620,10 +626,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         };
         if let Some(row) = row {
-            for secondary in &self.secondaries {
-                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-                secondary.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
-            }
+            // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+            self.companions.indexes.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
         }
         end_joint_changes(tx, around);
         Ok(Some(true))

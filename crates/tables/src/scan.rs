@@ -3,8 +3,9 @@
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::record::{Record, RecordKey};
+use crate::record_index::Index;
 use crate::rows::RowView;
-use crate::storage::{Index, Shared};
+use crate::storage::Shared;
 use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;

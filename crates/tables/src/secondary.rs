@@ -9,46 +9,21 @@
 //! memory.
 
 use crate::catalog::PartId;
+use crate::companions::MaintainedIndex;
+use crate::database::Database;
 use crate::errors::DuplicateKey;
 use crate::index::Direction;
 use crate::key::{Image, ImageRange, Key, KeyBounds};
+use crate::record_index::Index;
 use crate::reference::IndexRef;
 use crate::scan::first_rows;
-use crate::storage::{Index, Shared};
+use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::{Abort, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
-
-/// The updates by which a primary table maintains one of its secondary indexes.
-pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
-    fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
-
-    fn remove(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
-
-    fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
-
-    /// Adds the entry of a row that is loaded before others can see the table.
-    fn load(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey>;
-
-    /// Takes back what [`load`](Self::load) has added.
-    fn unload(&self, key: &K, row: &R, pin: &Pin);
-
-    /// The label of the entries' table.
-    fn meta(&self) -> &ObjectMeta;
-
-    /// True if entries never change after loading.
-    fn is_immutable(&self) -> bool;
-
-    /// True if a change may be refused, because another row has the key.
-    fn may_refuse(&self) -> bool {
-        false
-    }
-
-    fn memory_bytes(&self) -> usize;
-}
 
 /// The table of an index, once it is built. Only handles of indexes have it: a table that had it as well would keep
 /// itself in memory.
@@ -350,5 +325,30 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
 
     fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes()
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    /// Returns the secondary index of this name, which is that of its table, a point, and its own.
+    ///
+    /// # Errors
+    ///
+    /// [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName); [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes).
+    pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
+        Ok(self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()?)
+    }
+
+    /// Returns the secondary index to which a reference refers.
+    ///
+    /// # Panics
+    ///
+    /// If the reference is another database's.
+    #[inline(always)]
+    pub fn index_of<S: Key, K: Key, R: Value>(
+        &self,
+        index: IndexRef<S, K, R>,
+    ) -> &SecondaryIndex<S, K, R, P> {
+        // SAFETY: as in `table_of`.
+        unsafe { self.catalog().part(index.part) }
     }
 }

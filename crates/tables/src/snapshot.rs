@@ -4,12 +4,12 @@
 //! has a version that says so; one that was deleted by such a commit is found in the index or in the [`Graveyard`], with its row
 //! in place. The nodes of indexes have no versions: a snapshot's absence is that of a visible record.
 //!
-//! [`Graveyard`]: crate::graveyard::Graveyard
+//! [`Graveyard`]: crate::companions::Graveyard
 
+use crate::companions::SplitRows;
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
 use crate::record::{GroupsOf, Record, Snapshot, State};
-use crate::split::SplitRows;
 use crate::storage::{Shared, tag};
 use hotrow_core::column_groups::Part;
 use hotrow_core::{
@@ -208,10 +208,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return;
         }
         // The index first: a record that it does not have any more is here.
-        if !self.graveyard.is_empty() {
+        if !self.companions.graveyard.is_empty() {
             let mut bytes = Vec::new();
             name(&mut bytes);
-            for record in self.graveyard.find((Bound::Included(&bytes), Bound::Included(&bytes))) {
+            for record in self.companions.graveyard.find((Bound::Included(&bytes), Bound::Included(&bytes))) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())
@@ -300,7 +300,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         (low, high): ImageRange<'_, K>,
         direction: Direction,
     ) {
-        if self.graveyard.is_empty() {
+        if self.companions.graveyard.is_empty() {
             return;
         }
         let bytes = |bound: Bound<_>| {
@@ -312,7 +312,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let (low, high) = (bytes(low), bytes(high));
         let range = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        self.graveyard.add_to(records, range, direction, &|record| {
+        self.companions.graveyard.add_to(records, range, direction, &|record| {
             let mut name = Vec::new();
             // SAFETY: found in the index or the graveyard under the pin.
             put_name(unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key(), &mut name);

@@ -6,13 +6,18 @@
 //! that finds the record of another row rolls back; like any error of the body's own, that counts only if the attempt has
 //! seen one consistent state.
 
+use crate::companions::MaintainedIndex;
+use crate::database::Database;
 use crate::errors::DuplicateKey;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, ImageRange, Key, KeyBounds};
+use crate::record_index::Index;
 use crate::scan::first_rows;
-use crate::secondary::{Indexed, KeyOf, MaintainedIndex, TableSlot, table_of};
-use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, Boxed, Engine, EpochBox, ObjectMeta, Pin, Protocol, Reason, Transaction, Value};
+use crate::secondary::{Indexed, KeyOf, TableSlot, table_of};
+use crate::storage::Shared;
+use hotrow_core::{
+    Abort, Boxed, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Reason, Transaction, Value,
+};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
@@ -271,5 +276,19 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Uni
 
     fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes()
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    /// Returns the unique index of this name, as [`index`](Self::index) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`index`](Self::index).
+    pub fn unique_index<S: Key, K: Key, R: Value>(
+        &self,
+        name: &str,
+    ) -> Result<UniqueIndex<S, K, R, P>, Misuse> {
+        Ok(self.catalog().find::<UniqueIndex<S, K, R, P>>(name).cloned()?)
     }
 }

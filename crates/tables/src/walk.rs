@@ -3,7 +3,7 @@
 use crate::index::{Direction, Keyed};
 use crate::key::Key;
 use crate::record::{Record, RecordKey};
-use crate::storage::KeyIndex;
+use crate::record_index::KeyIndex;
 use crate::table::Table;
 use hotrow_core::{Abort, Error, Protocol, Transaction, Value, Walk, Worker};
 use std::ops::Bound;
@@ -127,7 +127,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         if buried {
             // After the index: a record that it did not have any more is here.
             let _walk = Walk::new(&self.shared.meta);
-            let records = self.shared.graveyard.find((Bound::Unbounded, Bound::Unbounded));
+            let records = self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded));
             keys.extend(records.into_iter().map(|record: NonNull<()>| {
                 // SAFETY: a record of this table, found in its graveyard under the walk's pin.
                 unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()

@@ -20,7 +20,7 @@ const CIRCLE_MAX: [(&str, usize); 15] = [
     ("stamp", 23),
     ("stored", 2),
     ("sync", 4),
-    ("tables", 27),
+    ("tables", 2),
     ("workloads", 10),
 ];
 

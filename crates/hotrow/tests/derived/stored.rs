@@ -38,7 +38,6 @@ struct Row<T, const N: usize> {
     text: Option<std::num::NonZeroU8>,
 }
 
-
 pub(super) fn main() {
     use hotrow::{Key, Value};
     assert!(Id::stored().is_some() && <(Id, u8)>::stored().is_some());

@@ -1,6 +1,6 @@
 //! The chopping graph: pieces, conflicts, and the removal of SC-cycles.
 
-use super::ChoppingError;
+use super::error::ChoppingError;
 use super::operations::{Declared, OperationClass, Shape, ShapedClass};
 use crate::trace::OperationKind;
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! The eager context: each operation runs at once.
 
+use crate::data::{Data, KeyRange};
 use crate::database::{Database, OperationHook};
 use crate::key::Key;
 use crate::operations::{Operation, Scan};
-use crate::procedure::{Context, Data, KeyRange};
+use crate::procedure::Context;
 use crate::reference::TableRef;
 use hotrow_core::{Abort, Protocol, Transaction, Value};
 
@@ -124,8 +125,8 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::context::Operations;
     use crate::index::Direction;
-    use crate::operations::Operations;
     use hotrow_core::Engine;
     use hotrow_protocols::Occ;
     use std::cell::Cell;

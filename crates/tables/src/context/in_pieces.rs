@@ -11,12 +11,12 @@
 use super::Eager;
 use crate::chopping::ProcedurePlan;
 use crate::chopping::publishing::{Marks, SetMarks};
+use crate::data::{Data, KeyRange};
 use crate::database::Database;
-use crate::key::Key;
+use crate::key::{Key, key_hash};
 use crate::operations::{Operation, Scan, Target};
-use crate::procedure::{Context, Data, KeyRange};
+use crate::procedure::Context;
 use crate::reference::TableRef;
-use crate::storage::key_hash;
 use crate::trace::OperationKind;
 use hotrow_core::{Abort, Protocol, Transaction, Value};
 use std::any::Any;

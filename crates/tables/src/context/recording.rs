@@ -1,10 +1,11 @@
 //! The recording context: values may be known later, and operations run later.
 
 use super::Eager;
+use crate::data::{Data, KeyRange};
 use crate::database::Database;
 use crate::key::Key;
 use crate::operations::{Later, ONCE, Operation, Scan, are_empty};
-use crate::procedure::{Context, Data, KeyRange};
+use crate::procedure::Context;
 use crate::reference::TableRef;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};

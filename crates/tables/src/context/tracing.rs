@@ -1,9 +1,10 @@
 //! The tracing context: runs operations, and traces them with their dependencies.
 
 use crate::context::Eager;
+use crate::data::{Data, KeyRange};
 use crate::key::Key;
 use crate::operations::{Operation, Scan, ScannedPlace, Target, are_empty};
-use crate::procedure::{Context, Data, KeyRange};
+use crate::procedure::Context;
 use crate::record::GroupsOf;
 use crate::reference::TableRef;
 use crate::trace::{MAIN_GROUP, OperationId, OperationKind, ProcedureTrace, TracedOperation};

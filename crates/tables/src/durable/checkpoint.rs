@@ -1,63 +1,14 @@
 //! Checkpoints: all rows of a snapshot, beside transactions.
 
 use super::error::CheckpointError;
+use super::rows::{CHUNK_BYTES, Sink};
 use super::state::{Durable, RecoveredRows};
-use super::table::TableLog;
 use crate::database::{Database, WeakDatabase};
-use crate::key::Key;
-use crate::table::Table;
-use hotrow_core::{Error, Protocol, Snapshot, SnapshotKind, SnapshotReader, Value, contained};
+use hotrow_core::{Error, Protocol, Snapshot, SnapshotKind, contained};
 use hotrow_log::{CheckpointWriter, Report, entry};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::{Arc, Mutex, lock};
 use std::panic::Location;
-
-/// The bytes of rows or values that are written at once.
-pub(super) const CHUNK_BYTES: usize = 1 << 18;
-
-/// Writes the entries of rows.
-pub(super) type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> Result<(), CheckpointError>;
-
-/// A table whose rows a checkpoint writes.
-pub(super) trait PutRows<P: Protocol>: Send + Sync {
-    /// Writes the rows that a snapshot sees.
-    fn put_rows(
-        &self,
-        reader: &mut SnapshotReader<P>,
-        snapshot: &Snapshot<P>,
-        sink: Sink<'_>,
-    ) -> Result<(), CheckpointError>;
-}
-
-pub(super) struct RowsOfTable<K: Key, R: Value, P: Protocol> {
-    pub(super) table: Table<K, R, P>,
-    pub(super) log: Arc<TableLog<K, R>>,
-}
-
-impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
-    fn put_rows(
-        &self,
-        reader: &mut SnapshotReader<P>,
-        snapshot: &Snapshot<P>,
-        sink: Sink<'_>,
-    ) -> Result<(), CheckpointError> {
-        let mut entries = Vec::new();
-        self.table.for_each_on(reader, snapshot, &mut |batch| {
-            for (key, row) in batch {
-                let before = entries.len();
-                let put = self.log.put_row(&mut entries, key, row);
-                let table = || self.table.name().to_owned();
-                put.map_err(|reason| CheckpointError::Row { table: table(), reason })?;
-                if before > 0 && entries.len() > CHUNK_BYTES {
-                    let row = entries.split_off(before);
-                    sink(&mut entries)?;
-                    entries = row;
-                }
-            }
-            sink(&mut entries)
-        })
-    }
-}
 
 impl<P: Protocol> Database<P> {
     /// Writes a checkpoint: all rows of durable tables, as they are in one [snapshot](hotrow_core::Engine::snapshot_strict), beside

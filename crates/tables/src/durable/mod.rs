@@ -53,7 +53,9 @@ mod error;
 mod followers;
 mod objects;
 mod opening;
+mod rows;
 mod sequence;
+mod settings;
 mod shape;
 mod state;
 mod steps;
@@ -67,5 +69,5 @@ pub use hotrow_log::{
 };
 pub use ticket::Ticket;
 
-pub(crate) use opening::LogSettings;
+pub(crate) use settings::LogSettings;
 pub(crate) use state::Durable;

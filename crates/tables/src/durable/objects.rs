@@ -1,8 +1,8 @@
 //! Durable objects: boxes, arrays and counters, by name. Each is logged like a table, with a row for each value, under its number.
 
-use super::checkpoint::{CHUNK_BYTES, PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
+use super::rows::{CHUNK_BYTES, PutRows, Sink};
 use super::state::{Durable, Earlier, Found, RecoveredRows, Way};
 use super::table::fits;
 use crate::catalog::Part;

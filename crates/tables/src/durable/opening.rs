@@ -2,6 +2,7 @@
 
 use super::checkpoint::make_when_long;
 use super::error::{CheckpointError, OpenError};
+use super::settings::LogSettings;
 use super::state::{Durable, RecoveredRows, known_of};
 use super::steps::{ClockOfEngine, LogSteps};
 use super::storage::{Directory, Storage};
@@ -11,27 +12,8 @@ use hotrow_core::{CommitStamp, Engine, NotDurable, Protocol};
 use hotrow_log::{Epochs, Log, Logger, Opened, RecoveredRow};
 use hotrow_sync::{Arc, lock, thread};
 use std::collections::HashMap;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
-
-/// A function that is told how far recovery is.
-type OnProgress = dyn Fn(Progress) + Send + Sync;
-
-/// The properties of a database's log.
-#[derive(Default)]
-pub(crate) struct LogSettings {
-    options: LogOptions,
-    checkpoint_after: Option<u64>,
-    recovery_threads: Option<NonZeroUsize>,
-    on_progress: Option<Box<OnProgress>>,
-}
-
-impl fmt::Debug for LogSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogSettings").field("options", &self.options).finish_non_exhaustive()
-    }
-}
 
 impl<P: Protocol> DatabaseBuilder<P> {
     /// Sets the options of the log: when commits are acknowledged, and how much room it takes.

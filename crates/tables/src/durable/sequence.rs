@@ -1,8 +1,8 @@
 //! Durable sequences. The log has one row of each: the number below which all are reserved.
 
-use super::checkpoint::{PutRows, Sink};
 use super::codec::Codec;
 use super::error::CheckpointError;
+use super::rows::{PutRows, Sink};
 use super::state::{Durable, RecoveredRows};
 use crate::catalog::Part;
 use crate::database::Database;

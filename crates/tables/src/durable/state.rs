@@ -1,8 +1,8 @@
 //! A database's log, its durable tables, and the rows that no table has claimed yet.
 
-use super::checkpoint::PutRows;
 use super::codec::with_newer;
 use super::error::{CheckpointError, OpenError};
+use super::rows::PutRows;
 use super::shape::{Conversion, Converted, Shape};
 use crate::misuse::TableMisuse;
 use hotrow_core::{Misuse, Protocol};

@@ -1,20 +1,21 @@
 //! Durable tables.
 
-use super::checkpoint::{PutRows, RowsOfTable};
 use super::codec::{Codec, changed_fields, fields_in};
 use super::error::CheckpointError;
-
+use super::rows::{CHUNK_BYTES, PutRows, Sink};
 use super::shape::{Shape, TABLE};
 use super::state::{Durable, Earlier, Found, Registered, Way};
+use crate::builder::TableBuilder;
+use crate::companions::RowLog;
 use crate::database::Database;
+use crate::durability::{FoundTable, MakeDurable, Migration};
 use crate::errors::LoadError;
 use crate::key::Key;
-use crate::logging::{FoundTable, MakeDurable, Migration, RowLog};
 use crate::misuse::TableMisuse;
 use crate::record::GroupsOf;
-use crate::table::{Table, TableBuilder};
+use crate::table::Table;
 use hotrow_core::column_groups::ColumnGroups;
-use hotrow_core::{Error, Misuse, Protocol, Value};
+use hotrow_core::{Error, Misuse, Protocol, Snapshot, SnapshotReader, Value};
 use hotrow_log::{RECORD_BYTES_MAX, entry};
 use hotrow_sync::{Arc, OnceLock};
 use std::any::type_name;
@@ -55,8 +56,8 @@ struct Begun<K: Key, R: Value, P: Protocol> {
 }
 
 /// The way of a table's rows to the log.
-pub(super) struct TableLog<K: Key, R: Value> {
-    pub(super) structure: u32,
+struct TableLog<K: Key, R: Value> {
+    structure: u32,
     codec: Codec<K, R>,
     /// A row of the table, as one that has columns for a group. There is one as soon as there has been a row.
     any_row: OnceLock<R>,
@@ -66,7 +67,7 @@ pub(super) struct TableLog<K: Key, R: Value> {
 
 impl<K: Key, R: Value> TableLog<K, R> {
     /// Appends a row, whatever its length.
-    pub(super) fn put_row(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
+    fn put_row(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
         let Self { structure, codec, .. } = self;
         self.any_row.get_or_init(|| row.clone());
         let key = |bytes: &mut Vec<u8>| codec.put_key(key, bytes);
@@ -135,6 +136,37 @@ impl<K: Key, R: Value> RowLog<K, R> for TableLog<K, R> {
     fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String> {
         entry::delete(entries, self.structure, |bytes| self.codec.put_key(key, bytes))?;
         fits(entries)
+    }
+}
+
+/// The rows of a table, as a checkpoint writes them.
+struct RowsOfTable<K: Key, R: Value, P: Protocol> {
+    table: Table<K, R, P>,
+    log: Arc<TableLog<K, R>>,
+}
+
+impl<K: Key, R: Value, P: Protocol> PutRows<P> for RowsOfTable<K, R, P> {
+    fn put_rows(
+        &self,
+        reader: &mut SnapshotReader<P>,
+        snapshot: &Snapshot<P>,
+        sink: Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        let mut entries = Vec::new();
+        self.table.for_each_on(reader, snapshot, &mut |batch| {
+            for (key, row) in batch {
+                let before = entries.len();
+                let put = self.log.put_row(&mut entries, key, row);
+                let table = || self.table.name().to_owned();
+                put.map_err(|reason| CheckpointError::Row { table: table(), reason })?;
+                if before > 0 && entries.len() > CHUNK_BYTES {
+                    let row = entries.split_off(before);
+                    sink(&mut entries)?;
+                    entries = row;
+                }
+            }
+            sink(&mut entries)
+        })
     }
 }
 

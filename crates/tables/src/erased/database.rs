@@ -1,11 +1,11 @@
 //! The erased database and its workers.
 
 use super::array::Array;
-use super::backend::{Backend, BackendWorker, Body};
+use super::backend::{Backend, BackendWorker};
 use super::row::Row;
 use super::snapshot::Snapshot;
-use super::table::{Table, TableBuilder};
-use super::transaction::Transaction;
+use super::table::Table;
+use super::transaction::{Transaction, keep_result};
 use crate::database::Database as Typed;
 use crate::loading::in_batches;
 use hotrow_core::history::Recording;
@@ -95,11 +95,6 @@ impl Database {
     /// [`Engine::is_opaque`](hotrow_core::Engine::is_opaque).
     pub fn is_opaque(&self) -> bool {
         self.backend.is_opaque()
-    }
-
-    /// Begins to [make](TableBuilder::create) a table of this name, or to [open](TableBuilder::open) the one that has it.
-    pub fn table(&self, name: impl Into<String>) -> TableBuilder<'_> {
-        TableBuilder::new(self, name.into())
     }
 
     /// Drops a table. See [`Database::drop_table`](crate::Database::drop_table).
@@ -309,18 +304,4 @@ impl Worker {
         let place = Location::caller();
         keep_result(body, |body| self.backend.transact(profile, place, body))
     }
-}
-
-/// Runs a transaction whose body returns nothing, and returns what the body of the caller has returned last.
-#[inline]
-pub(super) fn keep_result<R>(
-    mut body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
-    run: impl FnOnce(&mut Body<'_>) -> Result<(), Error>,
-) -> Result<R, Error> {
-    let mut result = None;
-    run(&mut |operations| {
-        result = Some(body(&mut Transaction::new(operations))?);
-        Ok(())
-    })?;
-    Ok(result.expect("the body of the attempt that has committed has returned a result"))
 }

@@ -44,6 +44,7 @@
 
 mod array;
 mod backend;
+mod builder;
 mod calls;
 mod cell;
 mod database;
@@ -55,9 +56,10 @@ mod transaction;
 
 pub use crate::errors::{KeyExists, MissingRow};
 pub use array::Array;
+pub use builder::TableBuilder;
 pub use database::{Database, Worker};
 pub(crate) use keys::{BorrowedKey, BytesKey};
 pub use row::Row;
 pub use snapshot::Snapshot;
-pub use table::{Table, TableBuilder};
+pub use table::Table;
 pub use transaction::Transaction;

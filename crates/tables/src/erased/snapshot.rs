@@ -1,8 +1,7 @@
 //! Snapshots of erased databases.
 
 use super::backend::{BackendSnapshot, Body};
-use super::database::keep_result;
-use super::transaction::Transaction;
+use super::transaction::{Transaction, keep_result};
 use hotrow_core::{Abort, Error};
 use std::fmt;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! The transaction of an erased database, as its body gets it.
 
 use super::array::Array;
-use super::backend::Operations;
+use super::backend::{Body, Operations};
 use super::row::Row;
 use super::table::Table;
 use crate::index::Direction;
 use crate::key::KeyBounds;
-use hotrow_core::{Abort, BoxedError, WorkerId};
+use hotrow_core::{Abort, BoxedError, Error, WorkerId};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -329,4 +329,18 @@ impl<'t> Transaction<'t> {
             Err(_) => second(self),
         }
     }
+}
+
+/// Runs a transaction whose body returns nothing, and returns what the body of the caller has returned last.
+#[inline]
+pub(super) fn keep_result<R>(
+    mut body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    run: impl FnOnce(&mut Body<'_>) -> Result<(), Error>,
+) -> Result<R, Error> {
+    let mut result = None;
+    run(&mut |operations| {
+        result = Some(body(&mut Transaction::new(operations))?);
+        Ok(())
+    })?;
+    Ok(result.expect("the body of the attempt that has committed has returned a result"))
 }

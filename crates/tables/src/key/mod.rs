@@ -22,8 +22,9 @@ pub use part::{DerivedImage, KeyPart, LONG, MakeImage, Packer, most_bits, varian
 pub(crate) use start::{KeyStart, start_of_bytes};
 
 use hotrow_stored::StoredForm;
+use hotrow_sync::hashing::KeyHashing;
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 /// A key: a value with a hash for tables with a hash index, and with an order-preserving image for ordered ones.
 ///
@@ -109,6 +110,11 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
 /// Appends the bytes that name a key in histories, which have the order of keys.
 pub(crate) fn put_name<K: Key>(key: &K, bytes: &mut Vec<u8>) {
     K::Image::put_bytes(&key.image(), bytes);
+}
+
+/// A hash of a key, which distinguishes it from other keys.
+pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
+    KeyHashing::of_process().hash_one(key)
 }
 
 /// The start of a key's image, as records hold it.

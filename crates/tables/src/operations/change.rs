@@ -1,9 +1,9 @@
 //! Operations that change the row of a key, or columns of it: at the key, and at the turn of a deferred one.
 
-use super::{Held, Later, Operation};
+use super::{Held, Later, ONCE, Operation};
+use crate::companions::Place;
 use crate::key::Key;
 use crate::record::WordsOf;
-use crate::split::Place;
 use crate::storage::Shared;
 use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;
@@ -168,4 +168,48 @@ where
     ) -> Result<Deferred<C::Output>, Abort> {
         table.line_up_to_change(tx, &key, self.0, passed, input)
     }
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Makes the change of an operation, and returns its output.
+    #[inline]
+    pub(crate) fn change<I: 'static, A: 'static, C: RowChange<R, I, A>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        held: impl Held<C, I>,
+        mut passed: A,
+    ) -> Result<C::Output, Abort> {
+        if const { !Self::HAS_GROUPS } {
+            let changed = self.update_main(tx, key, |row| change_held(held, row, &mut passed))?;
+            return Ok(C::output(passed, changed));
+        }
+        let place = held.operation().place(self);
+        let changed = match place {
+            Place::Main => self.update_main(tx, key, |row| change_held(held, row, &mut passed))?,
+            Place::Several(_) => self.update(tx, key, |row| change_held(held, row, &mut passed))?,
+            Place::Part(split, group, columns) => {
+                let tx = self.enter_to_write(tx)?;
+                let mut held = Some(held);
+                self.on_part(tx, key, group, |tx, segment, _| {
+                    Self::update_part(tx, split, segment, |part| {
+                        let (change, input) = held.take().expect(ONCE).take();
+                        change.change_part(columns, part, &mut passed, input)
+                    })
+                })?
+            }
+        };
+        Ok(C::output(passed, changed))
+    }
+}
+
+/// Changes a row as an operation says that is held until now.
+#[inline(always)]
+fn change_held<R: Value, I: 'static, A: 'static, C: RowChange<R, I, A>>(
+    held: impl Held<C, I>,
+    row: &mut R,
+    passed: &mut A,
+) -> C::Changed {
+    let (change, input) = held.take();
+    change.change(row, passed, input)
 }

@@ -3,9 +3,9 @@
 //! Run at once, they are [changes at the commit](crate::Table::apply). Contexts that record operations run them as updates.
 
 use super::{Held, RowChange};
+use crate::companions::{Place, change_columns, change_part};
 use crate::key::Key;
 use crate::record::WordsOf;
-use crate::split::{Place, change_columns, change_part};
 use crate::storage::Shared;
 use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;

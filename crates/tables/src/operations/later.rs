@@ -1,6 +1,6 @@
 //! Values that are known now or later.
 
-use crate::procedure::Data;
+use crate::data::Data;
 use hotrow_core::operations::Results;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction};
 

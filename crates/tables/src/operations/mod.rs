@@ -15,12 +15,12 @@
 //! An operation that changes the row of a key is a [`RowChange`]: the change of a row, of its columns in a part, and the output. How
 //! such a change runs at a key, and at a record whose turn has come, is written once (`change.rs`).
 //!
-//! A new operation is a type in one of these files, and a method of [`Operations`] by which procedures apply it.
+//! A new operation is a type in one of these files, and a method of [`Operations`], which is beside the contexts, by which procedures apply
+//! it.
 
 mod change;
 mod commute;
 mod later;
-mod methods;
 mod read;
 mod rows;
 mod scan;
@@ -29,14 +29,15 @@ mod update;
 pub use change::{Change, RowChange};
 pub use commute::{Add, Commute, CommuteColumns};
 pub use later::Later;
-pub use methods::Operations;
 pub use read::{Read, ReadColumns};
 pub use rows::{Delete, Insert, TakeFirst};
 pub use scan::{Scan, ScanIndex, ScanTable, ScannedPlace};
 pub use update::{Fold, Replace, Update, UpdateColumns};
 
+pub use crate::context::Operations;
+
+use crate::data::{Data, KeyRange};
 use crate::key::Key;
-use crate::procedure::{Data, KeyRange};
 use crate::storage::Shared;
 use crate::trace::OperationKind;
 use hotrow_core::graph::By;

@@ -1,8 +1,8 @@
 //! Operations by which rows come and go.
 
 use super::{Held, Later, Operation};
+use crate::data::KeyRange;
 use crate::key::{Key, KeyBounds};
-use crate::procedure::KeyRange;
 use crate::storage::Shared;
 use crate::trace::OperationKind;
 use hotrow_core::graph::By;

@@ -1,9 +1,9 @@
 //! Scans as values.
 
+use crate::data::KeyRange;
 use crate::database::Database;
 use crate::index::Direction;
 use crate::key::Key;
-use crate::procedure::KeyRange;
 use crate::record::all_groups;
 use crate::reference::{IndexRef, TableRef};
 use hotrow_core::{Abort, Protocol, Transaction, Value};

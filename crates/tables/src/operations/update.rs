@@ -1,9 +1,9 @@
 //! Changes of rows that depend on their old values, and replacements.
 
 use super::{Held, RowChange};
+use crate::companions::{Place, change_columns, change_part};
 use crate::key::Key;
 use crate::record::WordsOf;
-use crate::split::{Place, change_columns, change_part};
 use crate::storage::Shared;
 use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;

@@ -1,8 +1,7 @@
 //! Operations on columns: on the part of their group, or on the record.
 
-use super::{PartOf, Place, SplitRows};
+use crate::companions::{PartOf, Place, SplitRows, change_columns, change_part};
 use crate::key::{AsKey, Key};
-use crate::operations::{Held, RowChange};
 use crate::record::{GroupsOf, WordsOf};
 use crate::storage::Shared;
 use crate::table::Table;
@@ -69,37 +68,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 })
             }
         }
-    }
-
-    /// Makes the change of an operation, and returns its output.
-    #[inline]
-    pub(crate) fn change<I: 'static, A: 'static, C: RowChange<R, I, A>>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        held: impl Held<C, I>,
-        mut passed: A,
-    ) -> Result<C::Output, Abort> {
-        if const { !Self::HAS_GROUPS } {
-            let changed = self.update_main(tx, key, |row| change_held(held, row, &mut passed))?;
-            return Ok(C::output(passed, changed));
-        }
-        let place = held.operation().place(self);
-        let changed = match place {
-            Place::Main => self.update_main(tx, key, |row| change_held(held, row, &mut passed))?,
-            Place::Several(_) => self.update(tx, key, |row| change_held(held, row, &mut passed))?,
-            Place::Part(split, group, columns) => {
-                let tx = self.enter_to_write(tx)?;
-                let mut held = Some(held);
-                self.on_part(tx, key, group, |tx, segment, _| {
-                    Self::update_part(tx, split, segment, |part| {
-                        let (change, input) = held.take().expect(ONCE).take();
-                        change.change_part(columns, part, &mut passed, input)
-                    })
-                })?
-            }
-        };
-        Ok(C::output(passed, changed))
     }
 
     /// Changes a row in a part.
@@ -256,43 +224,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
     }
-}
-
-/// Changes a row as an operation says that is held until now.
-#[inline(always)]
-fn change_held<R: Value, I: 'static, A: 'static, C: RowChange<R, I, A>>(
-    held: impl Held<C, I>,
-    row: &mut R,
-    passed: &mut A,
-) -> C::Changed {
-    let (change, input) = held.take();
-    change.change(row, passed, input)
-}
-
-/// Changes the values of some columns in a row.
-#[inline(always)]
-pub(crate) fn change_columns<R: Value, C: Columns<R>, O>(
-    row: &mut R,
-    columns: C,
-    change: impl FnOnce(&mut C::Values) -> O,
-) -> O {
-    let mut values = columns.of(row);
-    let output = change(&mut values);
-    columns.set(row, values);
-    output
-}
-
-/// Changes the values of some columns in their group's part.
-#[inline(always)]
-pub(crate) fn change_part<R: Value, C: Columns<R>, O>(
-    part: &mut Part<WordsOf<R>>,
-    columns: C,
-    change: impl FnOnce(&mut C::Values) -> O,
-) -> O {
-    let mut values = part.values::<R, GroupsOf<R>, C>(columns);
-    let output = change(&mut values);
-    part.set_values::<R, GroupsOf<R>, C>(columns, values);
-    output
 }
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {

@@ -5,7 +5,7 @@
 //! operations on one segment take effect in the order in which they were recorded, so do operations on rows.
 
 use super::rows::put;
-use super::{PartOf, Place, SplitRows};
+use crate::companions::{PartOf, Place, SplitRows};
 use crate::deferred::missing;
 use crate::key::{AsKey, Key};
 use crate::operations::{Later, RowChange};

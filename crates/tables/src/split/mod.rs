@@ -53,84 +53,14 @@ mod columns;
 mod deferred;
 mod rows;
 
-pub(crate) use columns::{change_columns, change_part};
-
-use crate::index::Keyed;
-use crate::key::{Key, put_name};
-use crate::logging::RowLog;
-use crate::record::{GroupsOf, Record, RecordKey, WordsOf};
-use crate::storage::{Shared, key_hash};
-use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
-use hotrow_core::history::WriteKind;
-use hotrow_core::{
-    Abort, Columns, EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin,
-    Presence, Protocol, Reason, Redo, SavedWrite, Saver, Segment, Value,
-};
-use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use crate::companions::{PartOf, Place, SplitRows};
+use crate::key::Key;
+use crate::record::{GroupsOf, Record};
+use crate::storage::Shared;
+use hotrow_core::column_groups::{ColumnGroups, groups_of};
+use hotrow_core::{Abort, Columns, ObjectAccess, Presence, Protocol, Reason, Value};
 use std::convert::Infallible;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::Arc;
-
-/// The segment of a group.
-pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;
-
-/// The parts of a table's rows, as an object.
-pub struct SplitRows<K: Key, R: Value, P: Protocol> {
-    pub(crate) meta: ObjectMeta,
-    /// The groups that conflict apart, as [`groups_of`] numbers them.
-    apart: u32,
-    incarnations: AtomicU32,
-    /// The way to the log, if the table is durable.
-    pub(crate) row_log: Option<Arc<dyn RowLog<K, R>>>,
-    _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
-}
-
-/// The segment of columns of type `C`.
-#[derive(Clone, Copy)]
-pub enum Place<'t, K: Key, R: Value, P: Protocol, C> {
-    /// The record.
-    Main,
-    /// The part of this group.
-    Part(&'t SplitRows<K, R, P>, usize, C),
-    /// Several segments, so that an operation is one on the whole row.
-    Several(&'t SplitRows<K, R, P>),
-}
-
-impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
-    /// The parts of a new table's rows: `None` if all columns conflict with each other. `indexed`: the groups of which the table's indexes
-    /// use columns.
-    pub(crate) fn new(engine: EngineId, table: &str, rank: u16, indexed: u32) -> Option<Box<Self>> {
-        let groups = GroupsOf::<R>::NAMES.len();
-        debug_assert!(groups <= GROUPS_MAX);
-        let apart = ((1u32 << groups) - 1) << 1 & !indexed;
-        if apart == 0 {
-            return None;
-        }
-        let meta = ObjectMeta::new(engine, format!("{table}.parts"));
-        meta.set_rank(rank);
-        let incarnations = AtomicU32::new(0);
-        Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
-    }
-
-    /// The groups that conflict apart.
-    #[inline]
-    pub(crate) fn groups(&self) -> impl Iterator<Item = usize> + use<K, R, P> {
-        let apart = self.apart;
-        (0..GroupsOf::<R>::NAMES.len()).filter(move |group| apart & 2 << group != 0)
-    }
-
-    /// # Safety
-    ///
-    /// The segment is that of a part of this table's rows, and still in memory.
-    pub(crate) unsafe fn part<'a>(segment: NonNull<P::Header>) -> (&'a PartSegment<WordsOf<R>, P>, &'a K) {
-        // SAFETY: the caller's promise; the record notes where its key is, which lies beside the part.
-        unsafe {
-            let part = PartSegment::<WordsOf<R>, P>::at(segment);
-            (part, part.key().cast::<RecordKey<K>>().as_ref().key())
-        }
-    }
-}
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if the row's type has column groups. Asked in `const` blocks, so that nothing of groups is compiled for other types.
@@ -139,18 +69,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// The groups that conflict apart, if there are any. For other types of rows the compiler knows that it is `None`.
     #[inline(always)]
     pub(crate) fn split(&self) -> Option<&SplitRows<K, R, P>> {
-        if Self::HAS_GROUPS { self.split.as_deref() } else { None }
+        if Self::HAS_GROUPS { self.companions.split.as_deref() } else { None }
     }
 
     /// The number of the next record, if rows are split.
     pub(crate) fn next_incarnation(&self) -> u32 {
-        // Relaxed: only uniqueness matters.
-        self.split().map_or(0, |split| split.incarnations.fetch_add(1, Ordering::Relaxed))
+        self.split().map_or(0, SplitRows::next_incarnation)
     }
 
     /// The groups of a row that conflict apart, one bit each as [`groups_of`] numbers them. The lowest one stands for all other columns.
     pub(crate) fn groups_apart(&self) -> u32 {
-        1 | self.split().map_or(0, |split| split.apart)
+        1 | self.split().map_or(0, SplitRows::apart)
     }
 
     /// Those of them to which these columns belong.
@@ -158,23 +87,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn groups_apart_of(&self, columns: impl Columns<R>) -> u32 {
         let Some(split) = self.split() else { return 1 };
         let groups = groups_of::<R, GroupsOf<R>>(columns);
-        let apart = groups & split.apart;
+        let apart = groups & split.apart();
         apart | u32::from(groups != apart)
     }
 
     /// Returns the segment of columns.
     #[inline(always)]
     pub(crate) fn place_of<C: Columns<R>>(&self, columns: C) -> Place<'_, K, R, P, C> {
-        let Some(split) = self.split() else { return Place::Main };
-        let groups = groups_of::<R, GroupsOf<R>>(columns);
-        let apart = groups & split.apart;
-        if apart == 0 {
-            Place::Main
-        } else if groups == apart && apart.is_power_of_two() {
-            Place::Part(split, apart.trailing_zeros() as usize - 1, columns)
-        } else {
-            Place::Several(split)
-        }
+        self.split().map_or(Place::Main, |split| split.place_of(columns))
     }
 
     /// Returns the segment of a whole row.
@@ -198,7 +118,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Does something to the part of a key's row, of which it gets the record, too; `None` if there is no such row.
     #[inline]
-    fn on_part<V>(
+    pub(crate) fn on_part<V>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl crate::key::AsKey<K> + ?Sized),
@@ -241,103 +161,5 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Err(self.vanished(tx, split, part))
             }
         }
-    }
-}
-
-// SAFETY: all items are for parts of the table's rows, with the payloads of their segment's type; parts and this object are in the table's
-// records and shared state, which are freed through the epoch only; operations enter with the table's identity.
-unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
-        // SAFETY: the caller's promise.
-        let (part, key) = unsafe { Self::part(segment) };
-        format!("{:?}.{}", key, GroupsOf::<R>::NAMES[part.group()])
-    }
-
-    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
-        // SAFETY: the caller's promise.
-        let (part, key) = unsafe { Self::part(segment) };
-        key_hash(key).wrapping_add(part.group() as u64 + 1)
-    }
-
-    unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
-        // SAFETY: the caller's promise; the key is the record's.
-        unsafe {
-            let part = PartSegment::<WordsOf<R>, P>::at(segment);
-            let place = part.key().cast::<RecordKey<K>>().as_ref().place();
-            self.meta.rank_of((part.group() as u32) << 24 | place)
-        }
-    }
-
-    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
-        // SAFETY: the caller's promise.
-        let (part, key) = unsafe { Self::part(segment) };
-        put_name(key, bytes);
-        bytes.extend((part.group() as u32).to_be_bytes());
-        bytes.extend(part.incarnation().to_be_bytes());
-    }
-
-    #[inline]
-    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise, here and below.
-        unsafe { PartOf::<R, P>::install(item, pin) };
-    }
-
-    fn installs_in_regions(&self, item: &Item<P>) -> bool {
-        // SAFETY: see above. It is asked of pending writes.
-        unsafe { PartOf::<R, P>::installs_in_regions(item) }
-    }
-
-    unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::settle(item, tx) }
-    }
-
-    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::changes_fit(item, pin) }
-    }
-
-    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::keep(item, keeper) };
-    }
-
-    unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
-        // SAFETY: the caller's promise.
-        unsafe { self.log_write(item, pin, entries) }
-    }
-
-    fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
-        // SAFETY: all items of this object are for its parts, with a pending write.
-        Some(unsafe { PartOf::<R, P>::effect(item) })
-    }
-
-    unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::redo(item, redo) };
-    }
-
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::undo(item, pin) };
-    }
-
-    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::save(item, saver) }
-    }
-
-    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::restore_part(item, saved, pin) };
-    }
-
-    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::part_predicate_holds(item) }
     }
 }

@@ -1,6 +1,6 @@
 //! Operations on whole rows. Rows that are not split have one segment, on which the operations of the main columns are those of the row.
 
-use super::{PartOf, SplitRows};
+use crate::companions::{PartOf, SplitRows};
 use crate::key::{AsKey, Key};
 use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
 use crate::rows::RowView;
@@ -335,7 +335,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         row: R,
     ) -> Result<bool, Abort> {
-        if !self.secondaries.is_empty() {
+        if !self.companions.indexes.is_empty() {
             return Ok(self.update_whole(tx, split, key, |old| *old = row)?.is_some());
         }
         if !self.replace_main(tx, key, row.clone())? {

@@ -204,6 +204,7 @@ impl<T> Bucket<T> {
     }
 
     /// Removes the entry of exactly this record; the chain's last entry takes its place. The caller holds the latch.
+    #[inline]
     pub(super) fn take(&self, record: NonNull<T>) -> Taken<T> {
         // Relaxed throughout: the latch orders all changes.
         let points_here = |slot: &&AtomicPtr<T>| untagged(slot.load(Ordering::Relaxed)) == record.as_ptr();

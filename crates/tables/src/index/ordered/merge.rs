@@ -21,8 +21,9 @@
 //!
 //! One thread at a time merges or unlinks. A merge is never needed: it gives up if another thread has changed one of the nodes.
 
+use super::kind::{Kind, Reached, retire_node};
 use super::leaf::Leaf;
-use super::node::{CHILDREN, Kind, LEAF_ENTRIES, Reached, retire_node};
+use super::node::{CHILDREN, LEAF_ENTRIES};
 use super::remove::Latches;
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
 use crate::index::interleaving::interleaving_point;

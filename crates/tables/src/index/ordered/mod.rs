@@ -71,6 +71,7 @@
 mod finger;
 mod inner;
 mod insert;
+mod kind;
 mod leaf;
 mod merge;
 mod node;
@@ -94,8 +95,9 @@ use hotrow_core::{Observed, StructureVersion, WatchedNodes};
 use hotrow_sync::Mutex;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use inner::Inner;
+use kind::{Kind, Reached};
 use leaf::Leaf;
-use node::{Kind, Node, Reached};
+use node::Node;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -208,7 +210,7 @@ where
                 Kind::Inner(inner) => {
                     let at = choose(inner, version)?;
                     let child = inner.child(at);
-                    node::prefetch_node::<ImageOf<T>>(child);
+                    kind::prefetch_node::<ImageOf<T>>(child);
                     interleaving_point();
                     passing(Step { inner, pointer: here.pointer(), version, child: at });
                     if !inner.node.version.unchanged(version) {
@@ -340,7 +342,7 @@ where
             }
         }
         // SAFETY: its children are on the stack, and no other thread can reach it.
-        unsafe { node::free::<ImageOf<T>, T>(node) };
+        unsafe { kind::free::<ImageOf<T>, T>(node) };
     }
 }
 

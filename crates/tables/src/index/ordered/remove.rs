@@ -16,7 +16,8 @@
 //! version. An observer of the empty leaf finds it retired.
 
 use super::insert::bumped;
-use super::node::{Kind, Node, retire_node};
+use super::kind::{Kind, retire_node};
+use super::node::Node;
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe, Step, merge};
 use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};

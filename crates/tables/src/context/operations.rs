@@ -1,12 +1,13 @@
 //! The operations as procedures call them.
 
-use super::{
+use crate::data::{Data, KeyRange};
+use crate::index::Direction;
+use crate::key::Key;
+use crate::operations::{
     Add, Change, Commute, CommuteColumns, Delete, Fold, Insert, Read, ReadColumns, Replace, ScanIndex,
     ScanTable, TakeFirst, Update, UpdateColumns,
 };
-use crate::index::Direction;
-use crate::key::Key;
-use crate::procedure::{Context, Data, KeyRange};
+use crate::procedure::Context;
 use crate::record::last_byte_of;
 use crate::reference::{IndexRef, TableRef};
 use hotrow_core::{Abort, Addend, Column, Columns, Value};

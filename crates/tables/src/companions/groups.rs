@@ -2,12 +2,13 @@
 //!
 //! A deferred insertion lines up for the group of its row (an order belongs to its district), so that it meets every
 //! operation on the whole group there. A group is a segment without a value; groups whose numbers are equal modulo
-//! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
+//! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head, and its last key is kept.
 
+use crate::key::{Image, Key};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{EngineId, Item, Keeper, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver};
 use hotrow_sync::OnceLock;
-use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::ptr::NonNull;
 
 /// The number of group segments in a table that has groups.
@@ -110,5 +111,68 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
             // SAFETY: the caller's promise; groups' writes have no payload.
             unsafe { item.put_back(saved) };
         }
+    }
+}
+
+/// The last key inserted into a group, of the groups that share a tail. Only an operation at its turn at the tail
+/// accesses it, so all accesses are relaxed: the tail's ticket lock (*line*) orders them.
+pub(crate) struct LastKey<I: Image> {
+    /// The number of the group plus one; 0 if no key is known.
+    group: AtomicU64,
+    image: I::Slot,
+    /// The value of [`Groups::outsiders`] when the key was set.
+    outsiders: AtomicU64,
+}
+
+impl<I: Image> LastKey<I> {
+    /// True if it is known, and surely before another key of the group.
+    pub(crate) fn is_before<P: Protocol>(
+        &self,
+        key: &impl Key<Image = I>,
+        group: u64,
+        groups: &Groups<P>,
+    ) -> bool {
+        let group = group.wrapping_add(1);
+        group != 0
+            && self.group.load(Ordering::Relaxed) == group
+            && self.outsiders.load(Ordering::Relaxed) == groups.outsiders()
+            && I::is_surely_below(&self.image, &key.image())
+    }
+
+    pub(crate) fn set<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) {
+        self.group.store(group.wrapping_add(1), Ordering::Relaxed);
+        self.outsiders.store(groups.outsiders(), Ordering::Relaxed);
+        I::store(&key.image(), &AtomicU8::new(0), &self.image);
+    }
+}
+
+/// The queues that a table's groups are.
+pub(crate) struct Queues<K: Key> {
+    group_of: Box<dyn Fn(&K) -> u64 + Send + Sync>,
+    /// The last key of each group, where it is known.
+    last_keys: OnceLock<Box<[CachePadded<LastKey<K::Image>>]>>,
+}
+
+impl<K: Key> Queues<K> {
+    /// `group_of` returns the number of a row's group.
+    pub(crate) fn new(group_of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
+        Self { group_of: Box::new(group_of), last_keys: OnceLock::new() }
+    }
+
+    /// The group of a row.
+    #[inline]
+    pub(crate) fn group_of(&self, key: &K) -> u64 {
+        (self.group_of)(key)
+    }
+
+    /// The last key of a group.
+    pub(crate) fn last_key(&self, group: u64) -> &LastKey<K::Image> {
+        let unknown = || LastKey {
+            group: AtomicU64::new(0),
+            image: <K::Image as Image>::Slot::default(),
+            outsiders: AtomicU64::new(0),
+        };
+        let keys = self.last_keys.get_or_init(|| (0..GROUPS).map(|_| CachePadded::new(unknown())).collect());
+        &keys[group as usize % GROUPS]
     }
 }

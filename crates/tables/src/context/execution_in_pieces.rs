@@ -1,8 +1,8 @@
 //! Procedures in pieces, executed: one transaction for each piece.
 
-use super::ProcedurePlan;
-use super::publishing::SetMarks;
-use crate::context::in_pieces::{InPieces, KeptResults, Stopped};
+use super::in_pieces::{InPieces, KeptResults, Stopped};
+use crate::chopping::ProcedurePlan;
+use crate::chopping::publishing::SetMarks;
 use crate::database::Database;
 use crate::procedure::Procedure;
 use hotrow_core::{Abort, Error, Misuse, Pieces, Protocol, Worker};

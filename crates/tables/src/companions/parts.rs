@@ -1,0 +1,248 @@
+//! The parts of [split rows](crate::split), as an object: a group of columns each.
+
+use super::row_log::RowLog;
+use crate::index::Keyed;
+use crate::key::{Key, key_hash, put_name};
+use crate::record::{GroupsOf, RecordKey, WordsOf};
+use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
+use hotrow_core::history::WriteKind;
+use hotrow_core::{
+    Columns, EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol,
+    Redo, SavedWrite, Saver, Segment, Value,
+};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The segment of a group.
+pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;
+
+/// The parts of a table's rows, as an object.
+pub struct SplitRows<K: Key, R: Value, P: Protocol> {
+    pub(crate) meta: ObjectMeta,
+    /// The groups that conflict apart, as [`groups_of`] numbers them.
+    apart: u32,
+    incarnations: AtomicU32,
+    /// The way to the log, if the table is durable.
+    row_log: Option<Arc<dyn RowLog<K, R>>>,
+    _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
+}
+
+/// The segment of columns of type `C`.
+#[derive(Clone, Copy)]
+pub enum Place<'t, K: Key, R: Value, P: Protocol, C> {
+    /// The record.
+    Main,
+    /// The part of this group.
+    Part(&'t SplitRows<K, R, P>, usize, C),
+    /// Several segments, so that an operation is one on the whole row.
+    Several(&'t SplitRows<K, R, P>),
+}
+
+impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
+    /// The parts of a new table's rows: `None` if all columns conflict with each other. `indexed`: the groups of which the table's indexes
+    /// use columns.
+    pub(crate) fn new(engine: EngineId, table: &str, rank: u16, indexed: u32) -> Option<Box<Self>> {
+        let groups = GroupsOf::<R>::NAMES.len();
+        debug_assert!(groups <= GROUPS_MAX);
+        let apart = ((1u32 << groups) - 1) << 1 & !indexed;
+        if apart == 0 {
+            return None;
+        }
+        let meta = ObjectMeta::new(engine, format!("{table}.parts"));
+        meta.set_rank(rank);
+        let incarnations = AtomicU32::new(0);
+        Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
+    }
+
+    /// The groups that conflict apart.
+    #[inline]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = usize> + use<K, R, P> {
+        let apart = self.apart;
+        (0..GroupsOf::<R>::NAMES.len()).filter(move |group| apart & 2 << group != 0)
+    }
+
+    /// # Safety
+    ///
+    /// The segment is that of a part of this table's rows, and still in memory.
+    pub(crate) unsafe fn part<'a>(segment: NonNull<P::Header>) -> (&'a PartSegment<WordsOf<R>, P>, &'a K) {
+        // SAFETY: the caller's promise; the record notes where its key is, which lies beside the part.
+        unsafe {
+            let part = PartSegment::<WordsOf<R>, P>::at(segment);
+            (part, part.key().cast::<RecordKey<K>>().as_ref().key())
+        }
+    }
+
+    /// The groups that conflict apart, one bit each as [`groups_of`] numbers them.
+    #[inline]
+    pub(crate) fn apart(&self) -> u32 {
+        self.apart
+    }
+
+    /// Returns the segment of columns.
+    #[inline(always)]
+    pub(crate) fn place_of<C: Columns<R>>(&self, columns: C) -> Place<'_, K, R, P, C> {
+        let groups = groups_of::<R, GroupsOf<R>>(columns);
+        let apart = groups & self.apart;
+        if apart == 0 {
+            Place::Main
+        } else if groups == apart && apart.is_power_of_two() {
+            Place::Part(self, apart.trailing_zeros() as usize - 1, columns)
+        } else {
+            Place::Several(self)
+        }
+    }
+
+    /// The number of the next record.
+    pub(crate) fn next_incarnation(&self) -> u32 {
+        // Relaxed: only uniqueness matters.
+        self.incarnations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sets the way to the log. The table is new.
+    pub(crate) fn set_log(&mut self, log: Arc<dyn RowLog<K, R>>) {
+        self.row_log = Some(log);
+    }
+
+    /// Appends the entries of a part's pending write.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::log`](hotrow_core::Object::log).
+    unsafe fn log_write(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        let Some(log) = &self.row_log else { return Ok(()) };
+        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock.
+        let ((part, key), value) =
+            unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
+        // The deletion of the record says all.
+        if !value.is_present() {
+            return Ok(());
+        }
+        log.put_group(entries, key, part.group(), &|row| value.put::<R, GroupsOf<R>>(row, part.group()))
+    }
+}
+
+// SAFETY: all items are for parts of the table's rows, with the payloads of their segment's type; parts and this object are in the table's
+// records and shared state, which are freed through the epoch only; operations enter with the table's identity.
+unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        format!("{:?}.{}", key, GroupsOf::<R>::NAMES[part.group()])
+    }
+
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        key_hash(key).wrapping_add(part.group() as u64 + 1)
+    }
+
+    unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise; the key is the record's.
+        unsafe {
+            let part = PartSegment::<WordsOf<R>, P>::at(segment);
+            let place = part.key().cast::<RecordKey<K>>().as_ref().place();
+            self.meta.rank_of((part.group() as u32) << 24 | place)
+        }
+    }
+
+    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
+        // SAFETY: the caller's promise.
+        let (part, key) = unsafe { Self::part(segment) };
+        put_name(key, bytes);
+        bytes.extend((part.group() as u32).to_be_bytes());
+        bytes.extend(part.incarnation().to_be_bytes());
+    }
+
+    #[inline]
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, here and below.
+        unsafe { PartOf::<R, P>::install(item, pin) };
+    }
+
+    fn installs_in_regions(&self, item: &Item<P>) -> bool {
+        // SAFETY: see above. It is asked of pending writes.
+        unsafe { PartOf::<R, P>::installs_in_regions(item) }
+    }
+
+    unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::settle(item, tx) }
+    }
+
+    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::changes_fit(item, pin) }
+    }
+
+    unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::keep(item, keeper) };
+    }
+
+    unsafe fn log(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
+        // SAFETY: the caller's promise.
+        unsafe { self.log_write(item, pin, entries) }
+    }
+
+    fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
+        // SAFETY: all items of this object are for its parts, with a pending write.
+        Some(unsafe { PartOf::<R, P>::effect(item) })
+    }
+
+    unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::redo(item, redo) };
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::undo(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::save(item, saver) }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::restore_part(item, saved, pin) };
+    }
+
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        // SAFETY: see above.
+        unsafe { PartOf::<R, P>::part_predicate_holds(item) }
+    }
+}
+
+/// Changes the values of some columns in a row.
+#[inline(always)]
+pub(crate) fn change_columns<R: Value, C: Columns<R>, O>(
+    row: &mut R,
+    columns: C,
+    change: impl FnOnce(&mut C::Values) -> O,
+) -> O {
+    let mut values = columns.of(row);
+    let output = change(&mut values);
+    columns.set(row, values);
+    output
+}
+
+/// Changes the values of some columns in their group's part.
+#[inline(always)]
+pub(crate) fn change_part<R: Value, C: Columns<R>, O>(
+    part: &mut Part<WordsOf<R>>,
+    columns: C,
+    change: impl FnOnce(&mut C::Values) -> O,
+) -> O {
+    let mut values = part.values::<R, GroupsOf<R>, C>(columns);
+    let output = change(&mut values);
+    part.set_values::<R, GroupsOf<R>, C>(columns, values);
+    output
+}

@@ -1,0 +1,23 @@
+//! What is chosen of a log before its database is opened.
+
+use super::{LogOptions, Progress};
+use std::fmt;
+use std::num::NonZeroUsize;
+
+/// A function that is told how far recovery is.
+type OnProgress = dyn Fn(Progress) + Send + Sync;
+
+/// The properties of a database's log.
+#[derive(Default)]
+pub(crate) struct LogSettings {
+    pub(super) options: LogOptions,
+    pub(super) checkpoint_after: Option<u64>,
+    pub(super) recovery_threads: Option<NonZeroUsize>,
+    pub(super) on_progress: Option<Box<OnProgress>>,
+}
+
+impl fmt::Debug for LogSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogSettings").field("options", &self.options).finish_non_exhaustive()
+    }
+}
