@@ -76,8 +76,9 @@ fn a_history_that_reaches_its_bound_is_reported_by_bench_and_by_check() {
     });
     assert!(reached);
     let output = check(&path, &[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("cut at its bound"), "{}", text(&output.stdout));
+    let words = text(&output.stdout);
+    assert!(output.status.success(), "{}{words}", text(&output.stderr));
+    assert!(words.contains("cut at its bound"), "{words}");
 }
 
 /// Two transactions that read a balance and then both add to it.

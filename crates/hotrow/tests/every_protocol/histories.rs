@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
-use hotrow::{Abort, Database, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter};
+use hotrow::{
+    Abort, Database, Direction, Error, Isolation, Misuse, Profile, RetryPolicy, TArray, TBox, TCounter,
+};
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
@@ -52,6 +54,38 @@ fn words(history: &History) -> Vec<String> {
         }
     }
     words
+}
+
+#[test]
+fn a_snapshot_names_the_version_that_an_attempt_replaced_which_is_not_recorded() {
+    for_each_protocol!(2, |P| {
+        let engine = support::engine::<P>();
+        let recording = engine.record_history(1 << 10).unwrap();
+        let (account, other) = (TBox::named(&engine, "account", 0u64), TBox::named(&engine, "other", 0u64));
+        engine.transact(|tx| account.set(tx, 1)).unwrap();
+        let on_snapshot = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
+        let mut reader = engine.worker().unwrap();
+        let mut snapshot = reader.begin_as(on_snapshot);
+        // The bound is reached: the attempts that follow are not recorded, and the one on the snapshot still is.
+        for value in 0..500 {
+            engine.transact(|tx| other.set(tx, value)).unwrap();
+        }
+        engine.transact(|tx| account.set(tx, 2)).unwrap();
+        assert_eq!(account.get(&mut snapshot).unwrap(), 1);
+        snapshot.commit().unwrap();
+        let history = recording.finish();
+        assert!(!history.complete);
+        let (mut written, mut read) = (None, None);
+        for event in history.workers.iter().flat_map(|worker| worker.events()) {
+            match event.unwrap() {
+                Event::Write { version, .. } => drop(written.get_or_insert(version)),
+                Event::Read { version, kind: ReadKind::Value, .. } => read = Some(version),
+                _ => {}
+            }
+        }
+        assert!(written.is_some() && read == written, "{read:?} of {written:?}");
+        assert!(hotrow_check::check(&history).unwrap().serializable);
+    });
 }
 
 #[test]

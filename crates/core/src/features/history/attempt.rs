@@ -45,6 +45,17 @@ impl<P: Protocol> Attempt<P> {
         self.features.log.as_deref().map(|log| unsafe { recorded_key_of(log, object, segment) })
     }
 
+    /// Returns the version in the history of the value that an item's pending write will replace. `None` if no history is recorded, by this
+    /// attempt or others: snapshots name the versions that they read, and those of one that began before the recording has ended may read
+    /// what attempts replace that began later.
+    pub(crate) fn history_of(&self, id: ItemId) -> Option<u64> {
+        let recorder = self.features.announcement.as_ref()?.snapshots().recorder.get()?;
+        let item = self.items.get(id);
+        let object = item.object();
+        // The segment is the object's, and in memory until the attempt ends.
+        Some(recorder.version_of(object.meta(), &NamedSegment { object, segment: item.segment() }))
+    }
+
     /// Records the end of the attempt.
     pub(crate) fn record_end(&mut self, outcome: Ended) {
         let State { log: Some(log), piece, ends_later, log_goes_on, records_later: false, .. } =
@@ -174,7 +185,7 @@ struct NamedSegment<'o, P: Protocol> {
 
 impl<P: Protocol> Named for NamedSegment<'_, P> {
     fn bytes(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: `recorded_key_of`'s caller promised that the segment is the object's and in memory.
+        // SAFETY: whoever makes a name promises that the segment is the object's and in memory.
         unsafe { self.object.name(self.segment, bytes) };
     }
 

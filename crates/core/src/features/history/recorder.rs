@@ -138,12 +138,24 @@ impl Recorder {
         }
     }
 
-    fn recorded_key(&self, meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<RecordedKey> {
+    /// Makes a key's bytes, and returns its shard.
+    fn shard_of(meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> usize {
         bytes.clear();
         bytes.extend_from_slice(&meta.number().to_be_bytes());
         key.bytes(bytes);
         // Keys differ most in their last bytes.
-        let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
+        bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS
+    }
+
+    /// Returns the installed version of a key; 0, the initial one, of a key that is not known.
+    pub(super) fn version_of(&self, meta: &ObjectMeta, key: &dyn Named) -> u64 {
+        let mut bytes = Vec::new();
+        let shard = Self::shard_of(meta, &mut bytes, key);
+        lock(&self.shards[shard]).get(bytes.as_slice()).map_or(0, |recorded| recorded.version())
+    }
+
+    fn recorded_key(&self, meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<RecordedKey> {
+        let shard = Self::shard_of(meta, bytes, key);
         if let Some(recorded) = lock(&self.shards[shard]).get(bytes.as_slice()) {
             return recorded.clone();
         }

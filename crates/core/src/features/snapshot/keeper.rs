@@ -184,10 +184,8 @@ impl<P: Protocol> Attempt<P> {
             return;
         }
         // Naming keys runs users' code, which may panic: before anything is installed.
-        let histories: Vec<(ItemId, u64)> = match self.is_recorded() {
-            true => self.items.writes().iter().map(|id| (*id, self.history_of(*id))).collect(),
-            false => Vec::new(),
-        };
+        let writes = self.items.writes().iter();
+        let histories: Vec<_> = writes.map_while(|id| Some((*id, self.history_of(*id)?))).collect();
         let State { announcement: Some(announcement), kept, piece, .. } = &mut self.features else { return };
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
@@ -225,14 +223,6 @@ impl<P: Protocol> Attempt<P> {
             // SAFETY: the caller's promise.
             unsafe { kept.keep((id, items.get_mut(id)), announcement.as_ref(), pin) };
         }
-    }
-
-    /// The version in the history of the value that an item's pending write will replace; 0 if none is recorded.
-    fn history_of(&self, id: ItemId) -> u64 {
-        let item = self.items.get(id);
-        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let recorded = unsafe { self.recorded_key(item.object(), item.segment()) };
-        recorded.map_or(0, |recorded| recorded.version())
     }
 
     /// Ends the keeping of versions, when everything is installed or nothing will be.

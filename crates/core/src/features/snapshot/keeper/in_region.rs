@@ -149,7 +149,7 @@ impl<P: Protocol> Attempt<P> {
             let PlannedSegment { id, since: Some(since), .. } = self.features.kept.plan.segments[at] else {
                 continue;
             };
-            let history = if self.is_recorded() { self.history_of(id) } else { 0 };
+            let history = self.history_of(id).unwrap_or(0);
             let Self {
                 features: State { announcement: Some(announcement), kept, .. },
                 items,
