@@ -100,19 +100,29 @@ fn a_file_that_cannot_be_written_is_refused_before_the_run() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
+const EXPLORE: [&str; 5] = ["explore", "--schedules", "200", "--threads", "1"];
+
 #[test]
 fn explored_schedules_pass_and_repeat_exactly() {
-    let arguments = ["explore", "--schedules", "200", "--threads", "1"];
-    let first = printed(&arguments);
+    let first = printed(&EXPLORE);
     assert!(first.lines().count() >= 2, "{first}");
     for line in first.lines() {
         assert!(line.contains(": 200 schedules without a violation (seeds 1 to 200; "), "{line}");
     }
-    assert_eq!(first, printed(&arguments));
-    assert_ne!(first, printed(&["explore", "--schedules", "200", "--threads", "1", "--seed", "2"]));
+    assert_eq!(first, printed(&EXPLORE));
+}
+
+#[test]
+fn other_seeds_explore_other_schedules() {
+    let of_seed = |seed| printed(&["explore", "--schedules", "20", "--threads", "1", "--seed", seed]);
+    assert_ne!(of_seed("1"), of_seed("2"));
+}
+
+#[test]
+fn traces_of_explored_schedules_are_the_same_in_two_processes() {
     // A trace numbers the words that the cores touch, so it also shows if the allocator places them otherwise.
-    let traced = "explore --schedules 60 --threads 1 --protocol drp,tictoc --trace";
-    let trace = || printed(&traced.split(' ').collect::<Vec<_>>());
+    let arguments = "explore --schedules 60 --threads 1 --protocol drp,tictoc --trace";
+    let trace = || printed(&arguments.split(' ').collect::<Vec<_>>());
     assert!(trace() == trace(), "the traces of two processes differ");
 }
 
