@@ -50,10 +50,13 @@ impl<P: Protocol> Attempt<P> {
     /// what attempts replace that began later.
     pub(crate) fn history_of(&self, id: ItemId) -> Option<u64> {
         let recorder = self.features.announcement.as_ref()?.snapshots().recorder.get()?;
+        if recorder.is_finished() {
+            return None;
+        }
         let item = self.items.get(id);
-        let object = item.object();
-        // The segment is the object's, and in memory until the attempt ends.
-        Some(recorder.version_of(object.meta(), &NamedSegment { object, segment: item.segment() }))
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let key = unsafe { NamedSegment::new(item.object(), item.segment()) };
+        Some(recorder.version_of(item.object().meta(), &key))
     }
 
     /// Records the end of the attempt.
@@ -183,9 +186,18 @@ struct NamedSegment<'o, P: Protocol> {
     segment: NonNull<P::Header>,
 }
 
+impl<'o, P: Protocol> NamedSegment<'o, P> {
+    /// # Safety
+    ///
+    /// The segment is the object's, and in memory as long as the name.
+    unsafe fn new(object: &'o dyn Object<P>, segment: NonNull<P::Header>) -> Self {
+        Self { object, segment }
+    }
+}
+
 impl<P: Protocol> Named for NamedSegment<'_, P> {
     fn bytes(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: whoever makes a name promises that the segment is the object's and in memory.
+        // SAFETY: the segment is the object's and in memory (`new`).
         unsafe { self.object.name(self.segment, bytes) };
     }
 
@@ -203,5 +215,6 @@ unsafe fn recorded_key_of<P: Protocol>(
     object: &dyn Object<P>,
     segment: NonNull<P::Header>,
 ) -> Arc<RecordedKey> {
-    log.recorded_key(object.meta(), &NamedSegment { object, segment })
+    // SAFETY: the caller's promise.
+    log.recorded_key(object.meta(), &unsafe { NamedSegment::new(object, segment) })
 }

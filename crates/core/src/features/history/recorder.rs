@@ -74,6 +74,8 @@ pub(crate) struct Recorder {
     /// The next version or stamp. Begins at 1: version 0 is the state before the recording.
     counter: AtomicU64,
     closed: AtomicBool,
+    /// True if the history was taken.
+    finished: AtomicBool,
     used: AtomicUsize,
     bound: usize,
     /// The map's order is the order in which its entries are freed, and so decides the addresses of the process's later allocations:
@@ -106,6 +108,7 @@ impl Recorder {
         Self {
             counter: AtomicU64::new(1),
             closed: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
             used: AtomicUsize::new(0),
             bound,
             shards: std::array::from_fn(|_| Mutex::default()),
@@ -118,6 +121,12 @@ impl Recorder {
     pub(crate) fn is_open(&self) -> bool {
         // Relaxed: one attempt more or less may be recorded.
         !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// True if the history was taken: nobody asks for versions any more.
+    pub(super) fn is_finished(&self) -> bool {
+        // Relaxed: one version more or less may be named.
+        self.finished.load(Ordering::Relaxed)
     }
 
     /// Returns the counter: a moment after all numbers already taken, and before all later ones.
@@ -183,6 +192,7 @@ impl Recorder {
     /// Ends the recording and returns the history, with the protocol's name and guarantees.
     pub(crate) fn finish(&self, protocol: &str, opaque: bool, strict: bool) -> History {
         let complete = !self.closed.swap(true, Ordering::Relaxed);
+        self.finished.store(true, Ordering::Relaxed);
         let workers = lock(&self.workers)
             .iter()
             .map(|(worker, bytes)| WorkerEvents { worker: *worker, bytes: std::mem::take(&mut lock(bytes)) })
