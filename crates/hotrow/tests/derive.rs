@@ -292,7 +292,7 @@ fn types_of_many_shapes_are_derived() {
 
 #[test]
 fn a_misuse_of_the_macros_does_not_compile() {
-    // What compiles is in modules of this file (`derived`): with it among the cases, all that the tests use would be compiled once more.
+    // Cases that compile are in modules of this file (`derived`): with them among these, all that the tests use would be compiled once more.
     trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");
 }
 

@@ -22,7 +22,7 @@ impl Drop for Explosive {
 #[test]
 fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let armed = Arc::new(AtomicBool::new(false));
         let table = Database::on(&engine).table::<u64, Explosive>("rows").hash(10).create().unwrap();
         let count = TBox::new(&engine, 0u64);
@@ -43,6 +43,30 @@ fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
             assert!(counted + exploded > round && counted <= round + 1);
         }
         assert!(counted >= 1_800, "{counted}");
+    });
+}
+
+#[test]
+fn a_stopped_attempt_whose_end_panics_leaves_nothing_to_the_next() {
+    for_each_protocol!(1, |P| {
+        let (engine, elsewhere) = (support::engine::<P>(), support::engine::<P>());
+        let (array, foreign) = (TArray::new(&engine, 2, |_| 0u64), TBox::new(&elsewhere, 0u64));
+        let armed = Arc::new(AtomicBool::new(false));
+        let mut worker = engine.worker().unwrap();
+        let mut open = worker.begin();
+        let held = Explosive { armed: armed.clone() };
+        let deferred = array.defer_update(&mut open, 0, (), move |value, ()| {
+            let _ = &held;
+            *value += 1;
+        });
+        deferred.unwrap();
+        assert!(foreign.get(&mut open).is_err());
+        armed.store(true, Ordering::SeqCst);
+        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(open)));
+        armed.store(false, Ordering::SeqCst);
+        // Where it was deferred, its closure was dropped just now.
+        assert_eq!(dropped.is_err(), support::defers());
+        assert_eq!(worker.transact(|tx| array.get(tx, 0)).unwrap(), 0);
     });
 }
 
@@ -77,7 +101,7 @@ fn settle(drops: &AtomicU64, expected: u64) {
 fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
     for_each_protocol!(1, |P| {
         for ordered in [false, true] {
-            let engine = Engine::<P>::new();
+            let engine = support::engine::<P>();
             let drops = Arc::new(AtomicU64::new(0));
             let value = |number| Counted { number, drops: drops.clone() };
             let table = match ordered {

@@ -6,7 +6,7 @@ mod support;
 
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
-use hotrow::sync::{Mutex, lock, thread};
+use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
     ConcurrentMap, Database, Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBoostedMap,
     TBox, TCounter, Table, Worker,
@@ -20,7 +20,7 @@ use support::{Census, elsewhere, for_each_concurrent_protocol, for_each_protocol
 #[test]
 fn a_worker_goes_on_elsewhere_though_its_transaction_was_leaked() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1u64);
         let mut worker = engine.worker().unwrap();
         std::mem::forget(worker.begin());
@@ -36,6 +36,35 @@ fn a_worker_goes_on_elsewhere_though_its_transaction_was_leaked() {
         });
         assert_eq!(seen, 1);
         assert_eq!(engine.transact(|tx| number.get(tx)).unwrap(), 1);
+    });
+}
+
+/// A misuse of which a count shows whether it was dropped.
+#[derive(Debug, thiserror::Error)]
+#[error("a misuse")]
+struct CountedMisuse(Arc<()>);
+
+/// The report of a conflict may hold a pin, which must not be dropped by another thread: nothing is that has stopped a leaked transaction.
+#[test]
+fn the_cause_that_has_stopped_a_leaked_transaction_is_never_dropped_by_another_thread() {
+    for_each_protocol!(1, |P| {
+        for goes_on in [true, false] {
+            let engine = support::engine::<P>();
+            let meta = ObjectMeta::new(engine.id(), "misused");
+            let cause = Arc::new(());
+            let mut worker = engine.worker().unwrap();
+            let mut open = worker.begin();
+            let misuse = Misuse::of(CountedMisuse(cause.clone()));
+            let _ = open.enter(&meta).unwrap().misuse(misuse);
+            std::mem::forget(open);
+            elsewhere(move || {
+                if goes_on {
+                    worker.begin().commit().unwrap();
+                }
+                drop(worker);
+            });
+            assert_eq!(Arc::strong_count(&cause), 2);
+        }
     });
 }
 

@@ -96,7 +96,8 @@ impl<P: Protocol> Observations<P> {
 
 // SAFETY: the raw pointers in it (items, payloads, observers) belong to an attempt in progress, and a worker
 // can be moved to another thread only between attempts, when all of these are cleared. `Pin`, which is not
-// `Send`, is `None` then. `Local` is `Send`, and so is everything else.
+// `Send`, is `None` then, and so is `stop`, whose report may have another one: whoever ends an attempt takes it, or drops it with the
+// access. Of an attempt that was leaked, `abandon` forgets both. `Local` is `Send`, and so is everything else.
 unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
@@ -299,14 +300,14 @@ impl<P: Protocol> Attempt<P> {
 
     /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those
     /// of a thread that has died. The caller may be another thread than the one that made the attempt, so the pin is
-    /// leaked too, and so are the inputs and results of deferred operations, which need not be `Send`. The attempt's
+    /// leaked too, and so are what has stopped it and the inputs and results of deferred operations, which need not be `Send`. The attempt's
     /// holder shows that for ever; the worker gets another one.
     #[cold]
     pub(crate) fn abandon(&mut self) {
         std::mem::forget(self.pin.take());
         self.holder = retained::replace(self.holder);
         self.course.thread = 0;
-        self.stop = None;
+        std::mem::forget(self.stop.take());
         P::abandoned(self);
         self.forget(&mut Panics::default());
     }

@@ -402,7 +402,7 @@ fn a_handle_from_elsewhere_is_refused() {
         }
         assert_eq!(engine.transact_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
         // Of another engine, too.
-        let other = Engine::<P>::new();
+        let other = support::engine::<P>();
         assert_eq!(other.transact_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
         assert_eq!(engine.transact(|tx| number.get(tx)), Ok(5));
         // And of an attempt that is still there.

@@ -6,7 +6,7 @@ use crate::kernel::abort::NotDurable;
 use crate::kernel::protocol::Prepared;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
-use crate::memory::users_code::Panics;
+use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::profile;
 use hotrow_sync::thread::label;
 use hotrow_sync::work::{Work, charge};
@@ -17,7 +17,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if !self.commit_until_closed() {
             return self.give_up_passing_on();
         }
-        self.close(true, &mut Panics::default());
+        self.close_committed();
         self.attempt.acknowledge()
     }
 
@@ -214,6 +214,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
+    /// Drops the cause of the attempt's end, if nobody has taken it: it has users' errors, and perhaps a pin, which is this thread's.
+    #[cold]
+    fn forget_stop(&mut self) {
+        let stop = self.attempt.stop.take();
+        contained(|| drop(stop));
+    }
+
     #[cold]
     fn after_cleanup(&mut self) {
         if !self.attempt.hears(Moments::ALONE) {
@@ -246,10 +253,15 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
     #[inline]
     fn drop(&mut self) {
         if self.open {
-            Panics::passing_on(|panics| self.roll_back(panics));
-            self.attempt.stop = None;
+            Panics::passing_on(|panics| {
+                self.roll_back(panics);
+                self.forget_stop();
+            });
             self.end_dropped();
-        } else if self.attempt.is_open() {
+            return;
+        }
+        self.forget_stop();
+        if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
             // another thread.
             P::refused(self.attempt);
