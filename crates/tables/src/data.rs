@@ -1,4 +1,4 @@
-//! What flows through procedures and their operations: plain data, and ranges of keys.
+//! Plain data, and ranges of keys, as they flow through procedures and their operations.
 
 use std::fmt;
 use std::ops::{Bound, RangeInclusive};

@@ -351,7 +351,7 @@ impl<K: Key> KeyIndex<K> {
     }
 }
 
-/// What is kept of a key's image.
+/// The kept form of a key's image.
 type KeptOf<K> = <<K as Key>::Image as Image>::Kept;
 
 /// The bounds of an observed part, as an attempt keeps them.

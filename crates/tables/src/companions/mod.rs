@@ -1,4 +1,4 @@
-//! What belongs to a row of a table beside its key and its value.
+//! Companions of a table's rows: all that belongs to a row beside its key and its value.
 //!
 //! A companion is asked or told at certain moments of a row's life. It knows rows and transactions, and nothing of the table's
 //! [shared state](crate::storage::Shared), which has it.

@@ -1,4 +1,4 @@
-//! What is chosen of a log before its database is opened.
+//! Settings of a log, which are chosen before its database is opened.
 
 use super::{LogOptions, Progress};
 use std::fmt;

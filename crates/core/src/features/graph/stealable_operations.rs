@@ -81,7 +81,7 @@ pub(super) struct OwnerInfo<P: Protocol> {
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// What is on a worker's board: its operations that others may steal.
+/// A worker's board: its operations that others may steal.
 pub(crate) struct Board<P: Protocol> {
     chunks: [OnceLock<Box<[CachePadded<StealableOperation<P>>]>>; OPERATIONS_MAX / CHUNK],
     /// Operations on rows of the current batch that could be run when it began, by their places in `chunks`.

@@ -15,7 +15,7 @@ pub(crate) trait WorkerSlots: Slots {
     type OfWorker: Default;
     /// Keeps others out while a transaction runs that must not run beside it.
     type Barrier;
-    /// What is known of the waits of one transaction.
+    /// Knowledge of the waits of one transaction.
     type Waits: Default;
 
     /// A transaction is about to be admitted, by a call at this place. False if it is in nobody's way, so that it needs no admission.
