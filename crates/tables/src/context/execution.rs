@@ -33,26 +33,36 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         let worker = &mut *worker.named(procedure.name());
-        // The constants come first, so that other protocols do not compile the procedure for this context.
-        let defers = P::DEFERS && self.allows_deferral();
-        let steals = P::ALLOWS_STEALING && self.allows_stealing();
-        if (defers || steals) && !procedure.profile().only_reads() {
-            return worker.try_transact_deferred(procedure.profile(), |tx| {
-                if defers && !tx.defers() {
-                    let output = procedure.run(&mut Eager::new(self, tx))?;
-                    return Ok(tx.known(output));
-                }
-                let mut context = Recording::sole_user(self, tx);
-                let output = procedure.run(&mut context)?;
-                Ok(context.defer(output))
-            });
+        // The constants are conditions of their own, so that other protocols do not compile the procedure for these contexts.
+        if const { P::DEFERS || P::ALLOWS_STEALING } {
+            let records = self.allows_deferral() || self.allows_stealing();
+            if records && !procedure.profile().only_reads() {
+                return self.execute_recorded(worker, procedure);
+            }
         }
-        if P::ALLOWS_CHOPPING
+        if const { P::ALLOWS_CHOPPING }
             && let Some(plan) = self.plan_of(procedure)
         {
             return self.execute_in_pieces(worker, procedure, plan);
         }
         self.execute_eagerly(worker, procedure)
+    }
+
+    /// Runs a procedure as a transaction whose operations are recorded, unless the attempt defers nothing.
+    fn execute_recorded<T: Procedure>(
+        &self,
+        worker: &mut Worker<P>,
+        procedure: &T,
+    ) -> Result<T::Output, Error> {
+        worker.try_transact_deferred(procedure.profile(), |tx| {
+            if self.allows_deferral() && !tx.defers() {
+                let output = procedure.run(&mut Eager::new(self, tx))?;
+                return Ok(tx.known(output));
+            }
+            let mut context = Recording::sole_user(self, tx);
+            let output = procedure.run(&mut context)?;
+            Ok(context.defer(output))
+        })
     }
 
     /// Runs a procedure as a transaction, each operation at once, under every protocol. One that only reads runs [on a
