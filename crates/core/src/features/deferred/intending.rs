@@ -2,7 +2,8 @@
 
 use super::intention::{Intention, NO_OBJECT};
 use super::running::Phase;
-use crate::features::operations::{Deferred, Input, Once};
+use crate::features::operations::{Deferred, Input, Once, Operation};
+use crate::features::state::State;
 use crate::kernel::abort::{Abort, Misuse, Reason};
 use crate::kernel::capabilities::Access;
 use crate::kernel::capabilities::Deferral as _;
@@ -122,16 +123,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
         let (intention, deferred) = self.intention(item, inputs, work)?;
-        if self.defers() {
-            if self.is_carrying_out() {
-                self.run_inside(&intention)?;
-            } else {
-                self.attempt.features.intentions.waiting.push(intention);
-            }
-        } else {
-            self.catching(|tx| tx.run_one(&intention))?;
-        }
+        self.add(intention)?;
         Ok(deferred)
+    }
+
+    /// Keeps an intention until the commit, or runs it at once. Knows nothing of its work, so that it is compiled once.
+    fn add(&mut self, intention: Intention<P>) -> Result<(), Abort> {
+        if !self.defers() {
+            return self.catching(|tx| tx.run_one(&intention));
+        }
+        if self.is_carrying_out() {
+            return self.run_inside(&intention);
+        }
+        self.attempt.features.intentions.waiting.push(intention);
+        Ok(())
     }
 
     /// True if an intention runs that may not defer others, because the attempt has lined up for everything deferred.
@@ -177,15 +182,19 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     {
         let was_ready = inputs.is_known(&self.attempt.features.operations.results);
         let (operation, deferred) = self.operation(inputs, Once(work))?;
-        let order = match self.attempt.features.execution.phase {
+        let (order, finds_segment_of) = (self.place_of(&operation), NO_OBJECT);
+        Ok((Intention { operation, item, order, was_ready, finds_segment_of }, deferred))
+    }
+
+    /// Returns the place among the intentions of one that is made now.
+    fn place_of(&self, operation: &Operation<P>) -> u32 {
+        let State { intentions, execution, .. } = &self.attempt.features;
+        match (execution.phase, &intentions.resolving) {
             // An intention that runs early, within another one, has that one's place.
-            Phase::Settling => self.attempt.features.execution.running_place,
-            _ => {
-                self.attempt.features.intentions.resolving.map_or(operation.slot, |late| late.intention.order)
-            }
-        };
-        let intention = Intention { operation, item, order, was_ready, finds_segment_of: NO_OBJECT };
-        Ok((intention, deferred))
+            (Phase::Settling, _) => execution.running_place,
+            (_, Some(late)) => late.intention.order,
+            (_, None) => operation.slot,
+        }
     }
 }
 

@@ -294,6 +294,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         work: W,
     ) -> Result<Deferred<W::Output>, Abort> {
         let (operation, deferred) = self.operation(inputs, work)?;
+        self.enter(operation, on_rows, is_shared);
+        Ok(deferred)
+    }
+
+    /// Puts an operation on the board, or among the owner's. Knows nothing of its work, so that it is compiled once.
+    fn enter(&mut self, operation: Operation<P>, on_rows: bool, is_shared: bool) {
         if is_shared {
             self.move_inputs(&operation);
         }
@@ -309,7 +315,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let after = self.attempt.features.graph.count;
             self.attempt.features.graph.own.push(Own { operation, on_rows, after, was_moved: false });
         }
-        Ok(deferred)
     }
 
     /// Moves the inputs of an operation to the board, and their inputs before them.

@@ -28,6 +28,11 @@ impl<P: Protocol> Copy for Operation<P> {}
 /// The functions of one type of node.
 struct Functions<P: Protocol> {
     run: unsafe fn(*mut u8, NonNull<Results>, &mut ObjectAccess<'_, P>) -> Result<(), Abort>,
+    inputs: &'static InputFunctions,
+}
+
+/// Those that depend on its inputs only. They are apart, so that nodes with the same inputs share them.
+struct InputFunctions {
     is_ready: unsafe fn(*const u8, &Results) -> bool,
     key_hash: unsafe fn(*const u8, &Results) -> Option<u64>,
     each_input: unsafe fn(*const u8, &mut dyn FnMut(u32)),
@@ -73,28 +78,29 @@ where
 }
 
 /// The node of an operation, in the arena.
+#[repr(C)]
 pub(super) struct Node<W, I, O> {
-    /// Not there while the operation runs, and afterwards if it runs only once.
-    todo: Option<(W, I)>,
+    /// First, so that it is found whatever the work is.
+    todo: Inputs<I>,
+    work: Option<W>,
     result: Option<O>,
 }
+
+/// The inputs of work that is to be done: `None` while the operation runs, and afterwards if it runs only once.
+struct Inputs<I>(Option<I>);
 
 /// The functions of one type of node.
 struct FunctionsOf<W, I, P>(PhantomData<(W, I, P)>);
 
 impl<W: Work<P, I::Value>, I: Input, P: Protocol> FunctionsOf<W, I, P> {
-    const FUNCTIONS: &'static Functions<P> = &Functions {
-        run: Node::<W, I, W::Output>::run::<P>,
-        is_ready: Node::<W, I, W::Output>::is_ready,
-        key_hash: Node::<W, I, W::Output>::key_hash,
-        each_input: Node::<W, I, W::Output>::each_input,
-    };
+    const FUNCTIONS: &'static Functions<P> =
+        &Functions { run: Node::<W, I, W::Output>::run::<P>, inputs: Inputs::<I>::FUNCTIONS };
 }
 
 impl<W, I: Input, O> Node<W, I, O> {
     pub(super) fn new(work: W, inputs: I) -> Self {
         charge(Charged::RecordedOperation);
-        Self { todo: Some((work, inputs)), result: None }
+        Self { todo: Inputs(Some(inputs)), work: Some(work), result: None }
     }
 
     /// # Safety
@@ -111,8 +117,9 @@ impl<W, I: Input, O> Node<W, I, O> {
         let node = node.cast::<Self>();
         // SAFETY: the caller's promise. The references end before the work runs. The work may look at other results,
         // and add some, but it does not look at this node's, which is not known yet.
-        let ((work, inputs), results) = unsafe {
-            ((*node).todo.take().expect("an operation that may run has its work"), results.as_ref())
+        let (todo, results) = unsafe { (((*node).todo.0.take(), (*node).work.take()), results.as_ref()) };
+        let (Some(inputs), Some(work)) = todo else {
+            unreachable!("an operation that may run has its work");
         };
         let Some(value) = inputs.get(results) else {
             return Err(tx.misuse(Misuse::UnknownInput));
@@ -126,37 +133,11 @@ impl<W, I: Input, O> Node<W, I, O> {
         }
         // SAFETY: as above; the attempt goes on.
         let node = unsafe { &mut *node };
-        node.todo = again.map(|work| (work, inputs));
+        if again.is_some() {
+            (node.todo, node.work) = (Inputs(Some(inputs)), again);
+        }
         node.result = Some(output?);
         Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// `node` points to a node of this type, which nobody changes.
-    unsafe fn is_ready(node: *const u8, results: &Results) -> bool {
-        // SAFETY: the caller's promise.
-        let todo = unsafe { &(*node.cast::<Self>()).todo };
-        todo.as_ref().is_some_and(|(_, inputs)| inputs.is_known(results))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`is_ready`](Self::is_ready).
-    unsafe fn key_hash(node: *const u8, results: &Results) -> Option<u64> {
-        // SAFETY: the caller's promise.
-        let todo = unsafe { &(*node.cast::<Self>()).todo };
-        todo.as_ref().and_then(|(_, inputs)| inputs.key_hash(results))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`is_ready`](Self::is_ready).
-    unsafe fn each_input(node: *const u8, visit: &mut dyn FnMut(u32)) {
-        // SAFETY: the caller's promise.
-        if let Some((_, inputs)) = unsafe { &(*node.cast::<Self>()).todo } {
-            inputs.each_slot(visit);
-        }
     }
 
     /// Returns the address of the result, which is `Some` once the operation has run.
@@ -167,6 +148,47 @@ impl<W, I: Input, O> Node<W, I, O> {
     pub(super) unsafe fn result(node: *mut Self) -> *const Option<O> {
         // SAFETY: no reference is made; the rest is the caller's promise.
         unsafe { &raw const (*node).result }
+    }
+}
+
+impl<I: Input> Inputs<I> {
+    const FUNCTIONS: &'static InputFunctions =
+        &InputFunctions { is_ready: Self::is_ready, key_hash: Self::key_hash, each_input: Self::each_input };
+
+    /// Returns the inputs of the node at an address.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a node with inputs of this type, which nobody changes while the reference is used.
+    unsafe fn of<'a>(node: *const u8) -> Option<&'a I> {
+        // SAFETY: they are the first field of a `repr(C)` struct; the rest is the caller's promise.
+        unsafe { (*node.cast::<Self>()).0.as_ref() }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`of`](Self::of).
+    unsafe fn is_ready(node: *const u8, results: &Results) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(node) }.is_some_and(|inputs| inputs.is_known(results))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`of`](Self::of).
+    unsafe fn key_hash(node: *const u8, results: &Results) -> Option<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(node) }.and_then(|inputs| inputs.key_hash(results))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`of`](Self::of).
+    unsafe fn each_input(node: *const u8, visit: &mut dyn FnMut(u32)) {
+        // SAFETY: the caller's promise.
+        if let Some(inputs) = unsafe { Self::of(node) } {
+            inputs.each_slot(visit);
+        }
     }
 }
 
@@ -206,7 +228,7 @@ impl<P: Protocol> Operation<P> {
     /// As for [`run`](Self::run).
     pub(crate) unsafe fn is_ready(&self, results: &Results) -> bool {
         // SAFETY: as in `run`.
-        unsafe { (self.functions.is_ready)(self.node, results) }
+        unsafe { (self.functions.inputs.is_ready)(self.node, results) }
     }
 
     /// Returns [`Input::key_hash`] of its inputs.
@@ -216,7 +238,7 @@ impl<P: Protocol> Operation<P> {
     /// As for [`run`](Self::run).
     pub(crate) unsafe fn key_hash(&self, results: &Results) -> Option<u64> {
         // SAFETY: as in `run`.
-        unsafe { (self.functions.key_hash)(self.node, results) }
+        unsafe { (self.functions.inputs.key_hash)(self.node, results) }
     }
 
     /// Visits the results that it needs, by number.
@@ -226,6 +248,6 @@ impl<P: Protocol> Operation<P> {
     /// As for [`run`](Self::run).
     pub(crate) unsafe fn each_input(&self, visit: &mut dyn FnMut(u32)) {
         // SAFETY: as in `run`.
-        unsafe { (self.functions.each_input)(self.node, visit) };
+        unsafe { (self.functions.inputs.each_input)(self.node, visit) };
     }
 }
