@@ -15,6 +15,8 @@ mod memory;
 mod testing;
 
 pub use crossbeam_epoch as epoch;
+#[doc(hidden)]
+pub use features::compiled::functions_of;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
 pub use features::durability::{EpochClock, OutsideCommits};
 pub use features::operations::ContextAccess;

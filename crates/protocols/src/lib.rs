@@ -9,6 +9,8 @@
 #[cfg(not(loom))]
 mod any;
 mod chop;
+#[cfg(not(loom))]
+mod compiled;
 mod crowd;
 mod drp;
 mod host;
@@ -37,6 +39,9 @@ mod worker_states;
 
 #[cfg(not(loom))]
 pub use any::{Any, AnyHeader, AnyLocal, AnyMark, AnyOptions};
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub use compiled::functions;
 /// In models, whose words cannot be made of zero bytes, the first protocol stands for all.
 #[cfg(loom)]
 pub use occ::Occ as Any;

@@ -26,21 +26,21 @@ impl<K: Key> RecordCursor<'_, '_, K> {
     }
 }
 
+/// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
+#[inline(never)]
+pub(crate) fn get_cached<K: Key>(
+    index: &CachedIndex<RecordKey<K>>,
+    key: &(impl AsKey<K> + ?Sized),
+    pin: &Pin,
+) -> Lookup<RecordKey<K>> {
+    index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
+}
+
 impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     /// True if the index has a cache.
     #[inline(always)]
     pub(crate) fn is_cached(&self) -> bool {
         matches!(self.keys(), KeyIndex::Cached(_))
-    }
-
-    /// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
-    #[inline(never)]
-    pub(crate) fn get_cached(
-        index: &CachedIndex<RecordKey<K>>,
-        key: &(impl AsKey<K> + ?Sized),
-        pin: &Pin,
-    ) -> Lookup<RecordKey<K>> {
-        index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
     }
 
     /// Begins a scan of the keys of records by somebody that observes nothing; `None` if the index has no order.

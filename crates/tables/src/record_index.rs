@@ -1,8 +1,9 @@
 //! The index of a table's records: unordered or ordered, with a cache in front of it or without.
 
+use crate::caching::get_cached;
 use crate::index::{
     CachedIndex, CachedPart, Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, MainIndex,
-    Marks, OrderedIndex,
+    Marks, MayChange, OrderedIndex,
 };
 use crate::key::{AsKey, Image, ImageRange, Key};
 use crate::record::{Record, RecordKey, State};
@@ -38,14 +39,6 @@ pub(crate) enum KeyIndex<K: Key> {
     Ordered(OrderedIndex<RecordKey<K>>),
     /// Either, with a cache in front.
     Cached(Box<CachedIndex<RecordKey<K>>>),
-}
-
-/// The condition of an insertion under a protocol that does not lock ranges.
-///
-/// It is a function without type parameters, so that insertions under all these protocols are one function.
-#[inline(always)]
-fn always(_: Observed) -> bool {
-    true
 }
 
 impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
@@ -88,7 +81,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         let found = match &self.keys {
             KeyIndex::Hash(index) => index.get_by(key, |other| other.is(key), pin.guard()),
             KeyIndex::Ordered(index) => index.get(&key.to_image(), pin.guard()),
-            KeyIndex::Cached(index) => Self::get_cached(index, key, pin),
+            KeyIndex::Cached(index) => get_cached(index, key, pin),
         };
         match found {
             // SAFETY: the index holds keys of records of these types, and frees them through the epoch.
@@ -113,13 +106,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     ) -> Insertion<Record<K, R, P>> {
         let key = Record::key_of(record);
         // SAFETY: the caller's promise.
-        let insertion = unsafe {
-            if P::LOCKS_RANGES {
-                self.keys.insert(key, pin, changed, may_change)
-            } else {
-                self.keys.insert(key, pin, changed, always)
-            }
-        };
+        let insertion = unsafe { self.keys.insert(key, pin, changed, P::LOCKS_RANGES.then_some(may_change)) };
         match insertion {
             Insertion::Inserted => Insertion::Inserted,
             // SAFETY: as in `get`.
@@ -300,7 +287,7 @@ impl<K: Key> KeyIndex<K> {
         key: NonNull<RecordKey<K>>,
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
-        may_change: impl Fn(Observed) -> bool,
+        may_change: MayChange<'_>,
     ) -> Insertion<RecordKey<K>> {
         let _labelled = labelled("index insertion");
         // SAFETY: the caller's promise. Only insertions keep fingers, so the one in the pin was returned under this

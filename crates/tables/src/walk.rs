@@ -103,16 +103,18 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         let (mut whole, mut cached) = (None, Vec::new());
         if let KeyIndex::Cached(index) = self.shared.index.keys() {
             let walk = whole.insert(Walk::new(&self.shared.meta));
-            cached = index.cached_records(walk.pin().guard());
-            cached.sort_unstable();
-            keys.extend(cached.iter().map(key_of));
+            let records = index.cached_records(walk.pin().guard());
+            keys.extend(records.iter().map(key_of));
+            cached.extend(records.into_iter().map(NonNull::cast));
+            sort(&mut cached);
         }
         let mut next = Some((0, 1));
         while let Some(from) = next {
             let of_batch = whole.is_none().then(|| Walk::new(&self.shared.meta));
             if let Some(walk) = whole.as_ref().or(of_batch.as_ref()) {
                 next = index.for_each_bucket(walk.pin().guard(), from, &mut |records| {
-                    keys.extend(records.iter().filter(|key| cached.binary_search(key).is_err()).map(key_of));
+                    let is_new = |key: &&NonNull<RecordKey<K>>| cached.binary_search(&key.cast()).is_err();
+                    keys.extend(records.iter().filter(is_new).map(key_of));
                     keys.len() < BATCH
                 });
             }
@@ -135,4 +137,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         }
         flush(&mut keys).map(drop)
     }
+}
+
+/// Sorts records of any table by their addresses, so that it is compiled once.
+fn sort(records: &mut [NonNull<()>]) {
+    records.sort_unstable();
 }

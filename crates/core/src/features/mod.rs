@@ -1,5 +1,6 @@
 //! Features: what only some transactions or engines use.
 
+pub(crate) mod compiled;
 pub(crate) mod conflicts;
 pub(crate) mod counters;
 pub mod deferred;

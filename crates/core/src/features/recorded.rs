@@ -33,7 +33,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Is compiled once for all results.
     #[inline(never)]
-    fn read_noted_by(&mut self, id: ItemId, look: Look, load: &mut dyn FnMut()) -> Result<(), ConflictCause> {
+    pub(super) fn read_noted_by(
+        &mut self,
+        id: ItemId,
+        look: Look,
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
         // Before it is loaded.
         let keeps_reads = self.keeps_reads();
         self.watch_item(id, look != Look::Peek || !keeps_reads);

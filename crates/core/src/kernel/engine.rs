@@ -20,6 +20,7 @@ use hotrow_sync::{Arc, Mutex, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::panic::Location;
 
@@ -181,6 +182,7 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// Registers a worker with a free number of these.
+    #[inline(never)]
     fn register(&self, numbers: Range<u32>) -> Result<Worker<P>, Misuse> {
         let mut registry = lock(&self.shared.registry);
         let slot = loop {
@@ -276,9 +278,9 @@ impl<P: Protocol> Engine<P> {
         &self,
         run: impl FnOnce(&mut Worker<P>) -> Result<R, Error<E>>,
     ) -> Result<R, Error<E>> {
-        let mut worker = ThreadWorkers::take(self)?;
-        let result = run(&mut worker);
-        ThreadWorkers::put_back(self.shared.id, worker);
+        let mut taken = ThreadWorkers::take(self)?;
+        let result = run(&mut taken.worker);
+        taken.put_back(self.shared.id);
         result
     }
 
@@ -367,6 +369,30 @@ local! {
 /// Maximum number of engines whose workers a thread keeps; the one used least recently goes first.
 const THREAD_WORKERS_MAX: usize = 8;
 
+/// A worker that was taken out of its thread's list. Dropped, because a function has panicked with it, it is given up.
+struct TakenWorker<P: Protocol> {
+    worker: ManuallyDrop<Box<Worker<P>>>,
+}
+
+impl<P: Protocol> TakenWorker<P> {
+    #[inline]
+    fn put_back(self, id: EngineId) {
+        let mut taken = ManuallyDrop::new(self);
+        // SAFETY: `taken` is not used again, nor dropped.
+        ThreadWorkers::put_back(id, unsafe { ManuallyDrop::take(&mut taken.worker) });
+    }
+}
+
+impl<P: Protocol> Drop for TakenWorker<P> {
+    /// Is never inlined, so that programs do not compile how a worker is dropped.
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        // SAFETY: dropped here only; `put_back` forgets what it has taken.
+        unsafe { ManuallyDrop::drop(&mut self.worker) };
+    }
+}
+
 impl ThreadWorkers {
     /// Calls a function with the thread's list. `None` once the thread is ending and the list is gone (a transaction
     /// run by the `Drop` of another thread-local value).
@@ -374,12 +400,14 @@ impl ThreadWorkers {
         WORKERS.try_with(|workers| work(&mut workers.borrow_mut()))
     }
 
-    fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
-        match Self::kept(engine) {
-            Some(worker) => Ok(worker),
-            None if in_transaction() => Err(Misuse::Nested),
-            None => Ok(Box::new(engine.register(0..engine.workers_max())?)),
-        }
+    #[inline(never)]
+    fn take<P: Protocol>(engine: &Engine<P>) -> Result<TakenWorker<P>, Misuse> {
+        let worker = match Self::kept(engine) {
+            Some(worker) => worker,
+            None if in_transaction() => return Err(Misuse::Nested),
+            None => Box::new(engine.register(0..engine.workers_max())?),
+        };
+        Ok(TakenWorker { worker: ManuallyDrop::new(worker) })
     }
 
     /// Takes the worker that is kept for an engine, and is idle.
@@ -391,6 +419,7 @@ impl ThreadWorkers {
         kept.flatten().and_then(|worker| worker.downcast::<Worker<P>>().ok())
     }
 
+    #[inline(never)]
     fn put_back<P: Protocol>(id: EngineId, worker: Box<Worker<P>>) {
         let evicted = Self::with(|workers| {
             let evicted = (workers.len() >= THREAD_WORKERS_MAX).then(|| workers.remove(0));

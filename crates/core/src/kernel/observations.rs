@@ -218,9 +218,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             }
         }
         if let Some(locks) = P::RangeLocks::of(self.protocol) {
-            self.lock_range(locks, object, observed, RangeUse::Scan)?;
-            // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
-            if !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
+            // SAFETY: the caller's promise; and what was observed under the attempt's pinned epoch is in memory until the attempt ends.
+            let unchanged = unsafe {
+                self.lock_range(locks, NonNull::from(object), observed, RangeUse::Scan)?;
+                observed.node.as_ref().unchanged(observed.version)
+            };
+            if !unchanged {
                 return Ok(false);
             }
         }
@@ -320,7 +323,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ) -> Result<(), Abort> {
         match P::RangeLocks::of(self.protocol) {
             None => Ok(()),
-            Some(locks) => self.lock_range(locks, object, observed, RangeUse::Change),
+            // SAFETY: the caller's promise.
+            Some(locks) => unsafe {
+                self.lock_range(locks, NonNull::from(object), observed, RangeUse::Change)
+            },
         }
     }
 
@@ -347,43 +353,45 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let from = RangeId::of(object.meta(), before);
             for how in [RangeUse::Change, RangeUse::Scan] {
                 if locks.holds(self.attempt, from, how) {
-                    self.lock_range(locks, object, Observed { node, version }, how)?;
+                    let observed = Observed { node, version };
+                    // SAFETY: the caller's promise.
+                    unsafe { self.lock_range(locks, NonNull::from(object), observed, how)? };
                 }
             }
         }
         Ok(())
     }
 
-    fn lock_range<O: Object<P> + 'static>(
+    /// Locks a node, and waits for the lock.
+    ///
+    /// # Safety
+    ///
+    /// As for [`observe`](Self::observe).
+    #[inline(never)]
+    pub(crate) unsafe fn lock_range(
         &mut self,
         locks: &P::RangeLocks,
-        object: &O,
+        object: NonNull<dyn Object<P>>,
         observed: Observed,
         how: RangeUse,
     ) -> Result<(), Abort> {
-        let range = RangeId::of(object.meta(), observed.version);
+        // SAFETY: the caller's promise.
+        let by = unsafe { object.as_ref() };
+        let range = RangeId::of(by.meta(), observed.version);
         if locks.try_lock(self.attempt, range, how) {
             return Ok(());
         }
         let locked = locks.wait(self.attempt, range, how);
         for part in locks.deadlocks(self.attempt) {
             // SAFETY: observed by this object in this attempt.
-            unsafe { self.attempt.report_range_deadlock(part, object, observed) };
+            unsafe { self.attempt.report_range_deadlock(part, by, observed) };
         }
-        locked.map_err(|reason| self.lose_range(object, observed, reason))
-    }
-
-    #[cold]
-    fn lose_range<O: Object<P> + 'static>(
-        &mut self,
-        object: &O,
-        observed: Observed,
-        reason: Reason,
-    ) -> Abort {
-        if self.attempt.has_blocked() {
-            return Abort::INTERNAL;
-        }
-        let number = self.attempt.enter_lost(observed, NonNull::from(object));
-        self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
+        locked.map_err(|reason| {
+            if self.attempt.has_blocked() {
+                return Abort::INTERNAL;
+            }
+            let number = self.attempt.enter_lost(observed, object);
+            self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
+        })
     }
 }

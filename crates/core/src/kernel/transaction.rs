@@ -356,7 +356,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[inline(never)]
-    unsafe fn read_otherwise_by(
+    pub(crate) unsafe fn read_otherwise_by(
         &mut self,
         touched: TouchedSegment<P>,
         load: &mut dyn FnMut(),

@@ -49,6 +49,7 @@
 mod arbitrary;
 mod checkpoint;
 mod codec;
+mod compiled;
 mod error;
 mod followers;
 mod objects;
@@ -62,6 +63,8 @@ mod steps;
 mod table;
 mod ticket;
 
+#[doc(hidden)]
+pub use compiled::functions;
 pub use error::{CheckpointError, OpenError};
 pub use hotrow_log::{
     DumpError, Failure, Logger, Mode, OpenReport, Options as LogOptions, Progress, Report as LogReport,

@@ -66,6 +66,7 @@ impl<P: Protocol> DatabaseBuilder<P> {
     /// # Errors
     ///
     /// As [`open_at`](Self::open_at).
+    #[inline(never)]
     pub fn open_in(self, storage: Arc<dyn Storage>) -> Result<Database<P>, OpenError> {
         let checkpoint_after = self.log.checkpoint_after;
         let (database, ()) = self.open_with(storage, |opened, epochs| Ok((opened.start(epochs)?, ())))?;

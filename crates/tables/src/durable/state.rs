@@ -126,6 +126,7 @@ impl<P: Protocol> Durable<P> {
     /// # Errors
     ///
     /// [`TableMisuse::OtherSchema`](crate::TableMisuse::OtherSchema), if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
+    #[inline(never)]
     pub(super) fn register(
         &self,
         table: &str,
@@ -203,7 +204,8 @@ impl<P: Protocol> Durable<P> {
     /// # Errors
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
-    fn enter(
+    #[inline(never)]
+    pub(super) fn enter(
         &self,
         structure: u32,
         table: &str,
@@ -246,6 +248,7 @@ impl<P: Protocol> Durable<P> {
     /// # Errors
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
+    #[inline(never)]
     fn forget(&self, structure: u32) -> Result<(), Misuse> {
         let rows = lock(&self.tables).recovered.remove(&structure);
         drop(rows);
@@ -253,7 +256,8 @@ impl<P: Protocol> Durable<P> {
     }
 
     /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.
-    fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
+    #[inline(never)]
+    pub(super) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
         let mut tables = lock(&self.tables);
         tables.made.push((structure, table));
         tables.recovered.remove(&structure)

@@ -224,7 +224,8 @@ impl<K: Key, R: Value, P: Protocol> MakeDurable<K, R, P> for Plan<K, R, P> {
 }
 
 /// Logs all rows of a table that nobody else sees, and waits until they are on the device.
-fn log_rows<P: Protocol>(database: &Database<P>, rows: &dyn PutRows<P>) -> Result<(), Error> {
+#[inline(never)]
+pub(super) fn log_rows<P: Protocol>(database: &Database<P>, rows: &dyn PutRows<P>) -> Result<(), Error> {
     let mut commits = database.outside_commits().expect("the engine has a log");
     let snapshot = database.snapshot().map_err(Error::Misuse)?;
     let mut log = |entries: &mut Vec<u8>| {

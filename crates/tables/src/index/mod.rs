@@ -40,6 +40,9 @@ pub(crate) trait Keyed: Send + Sync + 'static {
     }
 }
 
+/// The nodes that an insertion may change, at these versions; `None` for all.
+pub(crate) type MayChange<'f> = Option<&'f dyn Fn(Observed) -> bool>;
+
 /// The result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Lookup<T> {

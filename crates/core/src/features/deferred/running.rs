@@ -139,7 +139,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     #[cold]
-    fn settle_now(&mut self) -> Result<(), Abort> {
+    #[inline(never)]
+    pub(in crate::features) fn settle_now(&mut self) -> Result<(), Abort> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }

@@ -33,18 +33,20 @@ impl<P: Protocol> SnapshotReader<P> {
     /// # Errors
     ///
     /// As [`Snapshot::transact`].
+    #[inline(never)]
     pub fn transact_on<R>(
         &mut self,
         snapshot: &Snapshot<P>,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        for _ in 1..ATTEMPTS_MAX {
+        let mut left = ATTEMPTS_MAX;
+        loop {
+            left -= 1;
             match self.0.transact_on(snapshot, &mut body) {
-                Err(Error::MemoryLimit(limit)) if limit.was_told => {}
+                Err(Error::MemoryLimit(limit)) if limit.was_told && left > 0 => {}
                 result => return result,
             }
         }
-        self.0.transact_on(snapshot, body)
     }
 }
 

@@ -192,6 +192,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// Watches the buckets or leaves into which the attempt has inserted, because it depends on their not having had the key. It is
     /// in time: nobody else can insert the key before the attempt ends.
+    #[inline(never)]
     pub(crate) fn watch_insertion(&mut self, change: StructureChange) {
         let Some(watch) = &mut self.attempt.features.watch else { return };
         let (StructureChange::Bumped { node, .. } | StructureChange::Split { from: node, .. }) = change;

@@ -149,6 +149,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// [Gives up](Self::give_up), and passes a panic on when all is done.
     #[cold]
+    #[inline(never)]
     pub(crate) fn give_up_passing_on(self) -> AttemptOutcome {
         Panics::passing_on(|panics| self.give_up(panics))
     }
@@ -176,6 +177,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// only if the attempt has seen one consistent state (drp §5.2 has the certification as an input of all
     /// intentions). Otherwise the attempt has lost, and another one follows. One that the log has refused was prepared.
     #[cold]
+    #[inline(never)]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
         // After the first half of a commit it is known.
         if !P::OPAQUE
@@ -229,6 +231,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn roll_back(&mut self, panics: &mut Panics) {
         label("abort");
         self.open = false;

@@ -60,10 +60,10 @@ where
         // fingers. So one with this index's address is this index's.
         let insertion = unsafe {
             match self {
-                Self::Hash(index) => index.insert(record, pin.guard(), &mut |_| (), |_| true),
+                Self::Hash(index) => index.insert(record, pin.guard(), &mut |_| (), None),
                 Self::Ordered(index) => {
                     let (insertion, finger) =
-                        index.insert(record, pin.guard(), pin.kept(), &mut |_| (), |_| true);
+                        index.insert(record, pin.guard(), pin.kept(), &mut |_| (), None);
                     pin.keep(finger);
                     insertion
                 }

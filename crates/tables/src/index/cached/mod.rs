@@ -81,6 +81,7 @@ use crate::key::{Image, ImageOf, Key};
 use bucket::{Bucket, Latched};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, Pin, StructureChange, StructureVersion, WatchedNodes};
+use std::cmp::Ordering;
 use std::hash::Hash;
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -247,12 +248,14 @@ where
     pub(crate) unsafe fn write_back(&self, record: NonNull<T>, pin: &Pin) {
         // SAFETY: the caller's promise.
         let (bucket, _) = self.place(&unsafe { record.as_ref() }.image());
-        let mut records: Vec<_> = bucket.records().collect();
+        let mut records: Vec<_> = bucket.records().map(NonNull::cast).collect();
         // In the order of keys, so that each insertion into a tree finds its place behind the last one.
-        // SAFETY: found in a bucket under the pin, as in `get`.
-        let image_of = |record: &NonNull<T>| unsafe { record.as_ref() }.image();
-        records.sort_by(|one, other| <T::Key as Key>::Image::compare(&image_of(one), &image_of(other)));
-        for record in records {
+        sort(&mut records, &|one, other| {
+            // SAFETY: found in a bucket under the pin, as in `get`.
+            let image_of = |record: NonNull<()>| unsafe { record.cast::<T>().as_ref() }.image();
+            <T::Key as Key>::Image::compare(&image_of(one), &image_of(other))
+        });
+        for record in records.into_iter().map(NonNull::cast) {
             let latched = bucket.latch();
             let Some(entry) = latched.take(record) else { continue };
             let mut moving = Moving { latched: Some(latched), entry: Some(entry) };
@@ -341,6 +344,11 @@ where
         }
         self.main.drain(visit);
     }
+}
+
+/// Sorts records of any type, so that it is compiled once.
+fn sort(records: &mut [NonNull<()>], compare: &dyn Fn(NonNull<()>, NonNull<()>) -> Ordering) {
+    records.sort_by(|one, other| compare(*one, *other));
 }
 
 /// Adds the records of a bucket at one version, which it returns.

@@ -53,7 +53,7 @@ mod models;
 mod tests;
 
 use super::interleaving::interleaving_point;
-use super::{Insertion, Keyed, Lookup};
+use super::{Insertion, Keyed, Lookup, MayChange};
 use crate::index::tagged::Entry;
 use array::Array;
 use bucket::{Bucket, Pushed, Taken, free_chain};
@@ -208,7 +208,7 @@ where
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
-        may_change: impl Fn(Observed) -> bool,
+        may_change: MayChange<'_>,
     ) -> Insertion<T> {
         // SAFETY: the caller's promise.
         let key = unsafe { record.as_ref() }.key();
@@ -222,7 +222,7 @@ where
                 return Insertion::Exists(existing);
             }
             let observed = Observed { node: bucket.word(), version: before };
-            if !may_change(observed) {
+            if may_change.is_some_and(|may_change| !may_change(observed)) {
                 return Insertion::Refused(observed);
             }
             interleaving_point();

@@ -57,7 +57,7 @@ fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<ModelRecord>>) {
 /// Inserts a record. True if it is in the index.
 fn insert(index: &Index, record: NonNull<ModelRecord>) -> bool {
     // SAFETY: models free their records last.
-    match unsafe { index.insert(record, guard(), &mut |_| (), |_| true) } {
+    match unsafe { index.insert(record, guard(), &mut |_| (), None) } {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);

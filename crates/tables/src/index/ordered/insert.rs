@@ -4,8 +4,8 @@ use super::inner::Inner;
 use super::leaf::Leaf;
 use super::node::{CHILDREN, LEAF_ENTRIES, Node};
 use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
-use crate::index::Insertion;
 use crate::index::interleaving::interleaving_point;
+use crate::index::{Insertion, MayChange};
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureChange};
@@ -54,7 +54,7 @@ where
         guard: &Guard,
         near: Option<Finger>,
         changed: &mut dyn FnMut(StructureChange),
-        may_change: impl Fn(Observed) -> bool,
+        may_change: MayChange<'_>,
     ) -> (Insertion<T>, Option<Finger>) {
         // SAFETY: the caller's promise.
         let image = unsafe { record.as_ref() }.key().image();
@@ -67,7 +67,7 @@ where
             let LeafPosition { leaf, version, parent, position, existing, shared } = found;
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
-            let refused = existing.is_none() && !may_change(observed);
+            let refused = existing.is_none() && may_change.is_some_and(|may_change| !may_change(observed));
             interleaving_point();
             if existing.is_none() && !full && !refused {
                 let Some(slots) = leaf.slots_to_insert(shared, version) else { continue };
@@ -97,7 +97,7 @@ where
             if refused {
                 return (Insertion::Refused(observed), None);
             }
-            if self.insert_splitting(&image, record, guard, changed, &may_change).is_some() {
+            if self.insert_splitting(&image, record, guard, changed, may_change).is_some() {
                 return (Insertion::Inserted, None);
             }
         }
@@ -169,7 +169,7 @@ where
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
-        may_change: &dyn Fn(Observed) -> bool,
+        may_change: MayChange<'_>,
     ) -> Option<()> {
         let mut above: Option<Step<'_, _>> = None;
         let mut below: Option<Step<'_, _>> = None;
@@ -197,7 +197,8 @@ where
         // The latches are taken at the versions read, so earlier reads are as good as reads under them. So the parent
         // has room.
         let observed = Observed { node: leaf.word(), version };
-        if existing.is_some() || !leaf.is_full() || !may_change(observed) {
+        let refused = may_change.is_some_and(|may_change| !may_change(observed));
+        if existing.is_some() || !leaf.is_full() || refused {
             return None;
         }
         let split = LeafSplit::new(leaf, version, found.position, image)?;

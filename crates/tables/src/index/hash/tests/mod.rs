@@ -18,7 +18,7 @@ fn insert<K: Hash + Eq + Send + Sync + 'static>(
     changed: &mut dyn FnMut(StructureChange),
 ) -> bool {
     // SAFETY: the tests free records only after they have removed them.
-    match unsafe { index.insert(record, guard, changed, |_| true) } {
+    match unsafe { index.insert(record, guard, changed, None) } {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);

@@ -92,7 +92,7 @@ fn a_bucket_that_must_not_be_changed_is_named_and_stays_as_it_is() {
         let record = CountedRecord::new(key, &census);
         // SAFETY: the tests free records only after they have removed them.
         let try_insert =
-            |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &pin, &mut |_| (), may) };
+            |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &pin, &mut |_| (), Some(may)) };
         let Insertion::Refused(refused) = try_insert(&|_| false) else { panic!("inserted") };
         // The refused insertion may have helped the index to grow.
         let named = index.node_of(&key, &pin);

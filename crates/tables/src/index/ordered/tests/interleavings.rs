@@ -246,7 +246,7 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
                     let record = CountedRecord::new(key, &world.census);
                     // SAFETY: the tests free records only after they have removed them. The finger is this tree's.
                     let (insertion, finger) =
-                        unsafe { world.index.insert(record, guard, near, &mut ignore, |_| true) };
+                        unsafe { world.index.insert(record, guard, near, &mut ignore, None) };
                     let inserted = matches!(insertion, Insertion::Inserted);
                     if !inserted {
                         // SAFETY: it did not get in.
@@ -276,7 +276,7 @@ fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
         let record = CountedRecord::new(9, &census);
         world.model.borrow_mut().insert(9, record);
         // SAFETY: the tests free records only after they have removed them.
-        let (_, finger) = unsafe { world.index.insert(record, guard, None, &mut ignore, |_| true) };
+        let (_, finger) = unsafe { world.index.insert(record, guard, None, &mut ignore, None) };
         let finger = finger.expect("no split");
         // The next keys in the leaf are 10 and, if that were gone, 16, where the leaf beside it begins.
         // SAFETY: the finger is this tree's, and was returned under this guard.

@@ -147,7 +147,7 @@ fn keys_whose_images_change_break_nothing_but_their_order() {
         let mut inserted = None;
         quietly(&mut || {
             // SAFETY: records are freed after their removal only.
-            let (insertion, _) = unsafe { index.insert(record, guard, None, &mut ignore, |_| true) };
+            let (insertion, _) = unsafe { index.insert(record, guard, None, &mut ignore, None) };
             inserted = Some(insertion);
         });
         match inserted {

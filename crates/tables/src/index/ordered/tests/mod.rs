@@ -67,7 +67,7 @@ fn insert<K: Key>(
     changed: &mut dyn FnMut(StructureChange),
 ) -> bool {
     // SAFETY: the tests free records only after they have removed them.
-    match unsafe { index.insert(record, guard, None, changed, |_| true) }.0 {
+    match unsafe { index.insert(record, guard, None, changed, None) }.0 {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);

@@ -280,7 +280,7 @@ fn a_leaf_that_must_not_be_changed_is_named_and_stays_as_it_is() {
         let record = CountedRecord::new(key, &census);
         // SAFETY: the tests free records only after they have removed them.
         let try_insert = |may: &dyn Fn(Observed) -> bool| unsafe {
-            index.insert(record, &guard, None, &mut ignore, may).0
+            index.insert(record, &guard, None, &mut ignore, Some(may)).0
         };
         let named = index.node_of(&key, &guard);
         let refused = try_insert(&|_| false);
