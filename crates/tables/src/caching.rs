@@ -18,6 +18,7 @@ pub(crate) enum RecordCursor<'i, 'k, K: Key> {
 
 impl<K: Key> RecordCursor<'_, '_, K> {
     /// The keys of the next records, perhaps of none; `None` when the range has been covered.
+    #[inline(never)]
     pub(crate) fn next(&mut self, guard: &hotrow_core::epoch::Guard) -> Option<&[NonNull<RecordKey<K>>]> {
         match self {
             Self::Plain(cursor) => cursor.next(guard).map(|leaf| leaf.records),
@@ -28,9 +29,9 @@ impl<K: Key> RecordCursor<'_, '_, K> {
 
 /// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
 #[inline(never)]
-pub(crate) fn get_cached<K: Key>(
+pub(crate) fn get_cached<K: Key, Q: AsKey<K> + ?Sized>(
     index: &CachedIndex<RecordKey<K>>,
-    key: &(impl AsKey<K> + ?Sized),
+    key: &Q,
     pin: &Pin,
 ) -> Lookup<RecordKey<K>> {
     index.get(key, &key.to_image(), |other| other.is(key), pin.guard())

@@ -9,6 +9,9 @@ mod catalog;
 pub mod chopping;
 mod commit_time;
 mod companions;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod compiled;
 pub mod context;
 mod data;
 mod database;

@@ -281,8 +281,8 @@ impl<K: Key> KeyIndex<K> {
     /// # Safety
     ///
     /// As for [`Index::insert`].
-    #[inline]
-    unsafe fn insert(
+    #[inline(never)]
+    pub(crate) unsafe fn insert(
         &self,
         key: NonNull<RecordKey<K>>,
         pin: &Pin,

@@ -245,6 +245,7 @@ where
     /// # Safety
     ///
     /// The index is reached under the pin, does not move, and is freed through the epoch. The record is in memory.
+    #[inline(never)]
     pub(crate) unsafe fn write_back(&self, record: NonNull<T>, pin: &Pin) {
         // SAFETY: the caller's promise.
         let (bucket, _) = self.place(&unsafe { record.as_ref() }.image());
@@ -270,6 +271,7 @@ where
     /// present, so others may have seen it.
     ///
     /// Calls `changed` with the bucket's change after the latch is released.
+    #[inline(never)]
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,

@@ -137,7 +137,8 @@ where
     }
 
     /// As [`next`](Self::next), with what is known of the buckets.
-    pub(super) fn next_unrefreshed(&mut self, guard: &Guard) -> Option<ScannedPart<'_, 'k, T>> {
+    #[inline(never)]
+    pub(crate) fn next_unrefreshed(&mut self, guard: &Guard) -> Option<ScannedPart<'_, 'k, T>> {
         self.before = self.main.position();
         let leaf = self.main.next(guard)?;
         self.records.clear();

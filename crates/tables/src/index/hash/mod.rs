@@ -243,6 +243,7 @@ where
     /// Removes exactly this record. False if the index does not hold it.
     ///
     /// Calls `changed` with the bucket's change after the latch is released.
+    #[inline(never)]
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,
@@ -364,6 +365,7 @@ where
 
 impl<T> HashIndex<T> {
     /// Removes all records and passes each to `visit`, for the owner to free.
+    #[inline(never)]
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         // Relaxed, here and below: `&mut self` proves that no other thread uses the index.
         // SAFETY: the index owns its arrays, and no other thread uses them.

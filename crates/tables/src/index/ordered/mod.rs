@@ -306,6 +306,7 @@ where
     }
 
     /// Removes all records and passes each to `visit`, in order, for the owner to free.
+    #[inline(never)]
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         let empty = Leaf::<ImageOf<T>, T>::allocate(0).cast();
         // Relaxed: `&mut self` proves that no other thread uses the tree.

@@ -37,6 +37,7 @@ where
     ///
     /// Calls `changed` with the leaf's change after the latch is released. A leaf that becomes empty is also retired,
     /// so that every attempt that has observed it fails validation, the caller's included.
+    #[inline(never)]
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,

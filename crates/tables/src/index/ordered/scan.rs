@@ -135,7 +135,8 @@ where
     }
 
     /// Delivers the next leaf upwards. `None`: a node changed; start over.
-    fn ascend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
+    #[inline(never)]
+    pub(crate) fn ascend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
         let choose = |inner: &Inner<ImageOf<T>>, version| match &self.low {
             Bound::Included(image) | Bound::Excluded(image) => inner.child_of(image, version),
             Bound::Unbounded => Some(0),
@@ -175,7 +176,8 @@ where
     }
 
     /// As [`ascend`](Self::ascend), downwards.
-    fn descend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
+    #[inline(never)]
+    pub(crate) fn descend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
         let choose = |inner: &Inner<ImageOf<T>>, version| match &self.high {
             Bound::Included(image) => inner.child_of(image, version),
             Bound::Excluded(image) => inner.child_before(image, version),
