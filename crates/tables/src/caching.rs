@@ -1,7 +1,7 @@
 //! Tables whose index has a cache in front of it: [`CachedIndex`].
 
-use crate::index::{CachedCursor, CachedIndex, CachedPart, Cursor, Direction, Lookup};
-use crate::key::{AsKey, ImageRange, Key};
+use crate::index::{CachedCursor, CachedPart, Cursor, Direction};
+use crate::key::{ImageRange, Key};
 use crate::record::{Record, RecordKey};
 use crate::record_index::{Index, KeyIndex, kept_bounds};
 use crate::storage::Shared;
@@ -25,16 +25,6 @@ impl<K: Key> RecordCursor<'_, '_, K> {
             Self::Cached(cursor) => cursor.next(guard).map(|part| part.records),
         }
     }
-}
-
-/// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
-#[inline(never)]
-pub(crate) fn get_cached<K: Key, Q: AsKey<K> + ?Sized>(
-    index: &CachedIndex<RecordKey<K>>,
-    key: &Q,
-    pin: &Pin,
-) -> Lookup<RecordKey<K>> {
-    index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
 }
 
 impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {

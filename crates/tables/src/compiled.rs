@@ -1,10 +1,10 @@
 //! Indexes of keys that many programs have, compiled here once, and not in each program: see [`hotrow_core::functions_of`].
 
-use crate::caching::{RecordCursor, get_cached};
+use crate::caching::RecordCursor;
 use crate::index::{CachedCursor, CachedIndex, Cursor, HashIndex, OrderedIndex};
 use crate::key::Key;
 use crate::record::RecordKey;
-use crate::record_index::KeyIndex;
+use crate::record_index::{KeyIndex, get_cached};
 
 /// Is not called: what it names is compiled.
 #[inline(never)]

@@ -1,6 +1,5 @@
 //! The index of a table's records: unordered or ordered, with a cache in front of it or without.
 
-use crate::caching::get_cached;
 use crate::index::{
     CachedIndex, CachedPart, Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, MainIndex,
     Marks, MayChange, OrderedIndex,
@@ -275,6 +274,16 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         };
         KeySpan { first: head(low, 0), last: head(high, u64::MAX) }
     }
+}
+
+/// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
+#[inline(never)]
+pub(crate) fn get_cached<K: Key, Q: AsKey<K> + ?Sized>(
+    index: &CachedIndex<RecordKey<K>>,
+    key: &Q,
+    pin: &Pin,
+) -> Lookup<RecordKey<K>> {
+    index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
 }
 
 impl<K: Key> KeyIndex<K> {
