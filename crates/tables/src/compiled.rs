@@ -4,23 +4,25 @@ use crate::caching::RecordCursor;
 use crate::index::{CachedCursor, CachedIndex, Cursor, HashIndex, OrderedIndex};
 use crate::key::Key;
 use crate::record::RecordKey;
-use crate::record_index::{KeyIndex, get_cached};
+use crate::record_index::get_cached;
 
 /// Is not called: what it names is compiled.
 #[inline(never)]
-pub fn functions() -> [[*const (); 12]; 3] {
+pub fn functions() -> [[*const (); 14]; 3] {
     [functions_of_key::<u32>(), functions_of_key::<u64>(), functions_of_key::<String>()]
 }
 
-fn functions_of_key<K: Key>() -> [*const (); 12] {
+fn functions_of_key<K: Key>() -> [*const (); 14] {
     [
-        KeyIndex::<K>::insert as *const (),
+        HashIndex::<RecordKey<K>>::insert as *const (),
         HashIndex::<RecordKey<K>>::remove as *const (),
         HashIndex::<RecordKey<K>>::drain as *const (),
+        OrderedIndex::<RecordKey<K>>::insert as *const (),
         OrderedIndex::<RecordKey<K>>::remove as *const (),
         OrderedIndex::<RecordKey<K>>::drain as *const (),
         Cursor::<'_, '_, RecordKey<K>>::ascend as *const (),
         Cursor::<'_, '_, RecordKey<K>>::descend as *const (),
+        CachedIndex::<RecordKey<K>>::insert as *const (),
         CachedIndex::<RecordKey<K>>::remove as *const (),
         CachedIndex::<RecordKey<K>>::write_back as *const (),
         CachedCursor::<'_, '_, RecordKey<K>>::next_unrefreshed as *const (),

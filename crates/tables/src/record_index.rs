@@ -290,8 +290,8 @@ impl<K: Key> KeyIndex<K> {
     /// # Safety
     ///
     /// As for [`Index::insert`].
-    #[inline(never)]
-    pub(crate) unsafe fn insert(
+    #[inline]
+    unsafe fn insert(
         &self,
         key: NonNull<RecordKey<K>>,
         pin: &Pin,

@@ -210,6 +210,7 @@ where
     ///
     /// The record is valid, and is freed only through the epoch after its removal. The index is reached under the pin, does
     /// not move, and is freed through the epoch.
+    #[inline(never)]
     pub(crate) unsafe fn insert(
         &self,
         record: NonNull<T>,

@@ -203,6 +203,7 @@ where
     ///
     /// The record is valid, and stays so until it has been removed from this index (or the index has been
     /// drained or dropped) and after that every epoch pinned before has ended.
+    #[inline(never)]
     pub(crate) unsafe fn insert(
         &self,
         record: NonNull<T>,

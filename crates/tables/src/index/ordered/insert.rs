@@ -48,6 +48,7 @@ where
     /// The record is valid, and stays so until it has been removed from this index (or the index has been drained or
     /// dropped) and after that every epoch pinned before has ended. If the finger is one of this tree, it was
     /// returned under this guard.
+    #[inline(never)]
     pub(crate) unsafe fn insert(
         &self,
         record: NonNull<T>,
