@@ -43,6 +43,11 @@ pub(crate) trait Keyed: Send + Sync + 'static {
 /// The nodes that an insertion may change, at these versions; `None` for all.
 pub(crate) type MayChange<'f> = Option<&'f dyn Fn(Observed) -> bool>;
 
+/// True if a node must not be changed at this version. To ask may lock it, so it comes after all other conditions.
+fn is_forbidden(may_change: MayChange<'_>, observed: Observed) -> bool {
+    may_change.is_some_and(|may_change| !may_change(observed))
+}
+
 /// The result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Lookup<T> {

@@ -53,7 +53,7 @@ mod models;
 mod tests;
 
 use super::interleaving::interleaving_point;
-use super::{Insertion, Keyed, Lookup, MayChange};
+use super::{Insertion, Keyed, Lookup, MayChange, is_forbidden};
 use crate::index::tagged::Entry;
 use array::Array;
 use bucket::{Bucket, Pushed, Taken, free_chain};
@@ -223,7 +223,7 @@ where
                 return Insertion::Exists(existing);
             }
             let observed = Observed { node: bucket.word(), version: before };
-            if may_change.is_some_and(|may_change| !may_change(observed)) {
+            if is_forbidden(may_change, observed) {
                 return Insertion::Refused(observed);
             }
             interleaving_point();

@@ -5,7 +5,7 @@ use super::leaf::Leaf;
 use super::node::{CHILDREN, LEAF_ENTRIES, Node};
 use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
 use crate::index::interleaving::interleaving_point;
-use crate::index::{Insertion, MayChange};
+use crate::index::{Insertion, MayChange, is_forbidden};
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureChange};
@@ -68,7 +68,7 @@ where
             let LeafPosition { leaf, version, parent, position, existing, shared } = found;
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
-            let refused = existing.is_none() && may_change.is_some_and(|may_change| !may_change(observed));
+            let refused = existing.is_none() && is_forbidden(may_change, observed);
             interleaving_point();
             if existing.is_none() && !full && !refused {
                 let Some(slots) = leaf.slots_to_insert(shared, version) else { continue };
@@ -198,8 +198,7 @@ where
         // The latches are taken at the versions read, so earlier reads are as good as reads under them. So the parent
         // has room.
         let observed = Observed { node: leaf.word(), version };
-        let refused = may_change.is_some_and(|may_change| !may_change(observed));
-        if existing.is_some() || !leaf.is_full() || refused {
+        if existing.is_some() || !leaf.is_full() || is_forbidden(may_change, observed) {
             return None;
         }
         let split = LeafSplit::new(leaf, version, found.position, image)?;

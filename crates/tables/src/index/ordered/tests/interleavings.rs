@@ -2,7 +2,7 @@
 //! change happens at the first point at which it can, then at the second, and so on.
 
 use super::*;
-use crate::index::testing::{Observer, meanwhile};
+use crate::index::testing::{Observer, meanwhile, undisturbed};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -264,6 +264,32 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
             });
         }
     }
+}
+
+/// To ask is to lock the leaf, under some protocols.
+#[test]
+fn a_leaf_is_asked_for_only_if_the_key_may_go_into_it() {
+    for_each_interleaving::<u64>(&all_deeds(), |world, _, with_deed| {
+        let guard = &epoch::pin();
+        let record = CountedRecord::new(5, &world.census);
+        let may_change = |observed: Observed| {
+            undisturbed(|| {
+                // SAFETY: observed under the pin.
+                let is_as_observed = unsafe { observed.node.as_ref() }.unchanged(observed.version);
+                let is_absent = matches!(world.index.get(&5u64.image(), guard), Lookup::Absent(_));
+                assert!(is_absent || !is_as_observed, "the key is there");
+                true
+            })
+        };
+        with_deed(&mut || {
+            // SAFETY: the tests free records only after they have removed them.
+            match unsafe { world.index.insert(record, guard, None, &mut ignore, Some(&may_change)) }.0 {
+                Insertion::Inserted => _ = world.model.borrow_mut().insert(5, record),
+                // SAFETY: it did not get in.
+                _ => unsafe { free(record) },
+            }
+        });
+    });
 }
 
 #[test]
