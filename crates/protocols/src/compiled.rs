@@ -1,4 +1,4 @@
-//! What depends on the protocol alone, compiled here once, and not in each program.
+//! Functions that depend on the protocol alone, compiled here once, and not in each program: see [`functions_of`].
 
 use crate::none::Uncontrolled;
 use crate::{Any, Occ};
@@ -6,6 +6,6 @@ use hotrow_core::functions_of;
 
 /// Is not called: what it names is compiled.
 #[inline(never)]
-pub fn functions() -> [[*const (); 7]; 3] {
-    [functions_of::<Occ>(), functions_of::<Any>(), functions_of::<Uncontrolled>()]
+pub fn functions() -> impl Sized {
+    (functions_of::<Occ>(), functions_of::<Any>(), functions_of::<Uncontrolled>())
 }

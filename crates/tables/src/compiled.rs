@@ -8,11 +8,11 @@ use crate::record_index::get_cached;
 
 /// Is not called: what it names is compiled.
 #[inline(never)]
-pub fn functions() -> [[*const (); 14]; 3] {
-    [functions_of_key::<u32>(), functions_of_key::<u64>(), functions_of_key::<String>()]
+pub fn functions() -> impl Sized {
+    (functions_of_key::<u32>(), functions_of_key::<u64>(), functions_of_key::<String>())
 }
 
-fn functions_of_key<K: Key>() -> [*const (); 14] {
+fn functions_of_key<K: Key>() -> impl Sized {
     [
         HashIndex::<RecordKey<K>>::insert as *const (),
         HashIndex::<RecordKey<K>>::remove as *const (),

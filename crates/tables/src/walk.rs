@@ -1,6 +1,6 @@
 //! Walks over all rows of a table, in batches that are one transaction each.
 
-use crate::index::{Direction, Keyed};
+use crate::index::{Direction, Keyed, sort};
 use crate::key::Key;
 use crate::record::{Record, RecordKey};
 use crate::record_index::KeyIndex;
@@ -106,7 +106,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             let records = index.cached_records(walk.pin().guard());
             keys.extend(records.iter().map(key_of));
             cached.extend(records.into_iter().map(NonNull::cast));
-            sort(&mut cached);
+            sort(&mut cached, &|one, other| one.cmp(&other));
         }
         let mut next = Some((0, 1));
         while let Some(from) = next {
@@ -137,9 +137,4 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         }
         flush(&mut keys).map(drop)
     }
-}
-
-/// Sorts records of any table by their addresses, so that it is compiled once.
-fn sort(records: &mut [NonNull<()>]) {
-    records.sort_unstable();
 }

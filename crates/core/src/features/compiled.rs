@@ -1,8 +1,8 @@
 //! Functions of a transaction's path that depend on the protocol alone.
 //!
-//! A program compiles for its own types what depends on them: bodies, tables. What depends on the protocol alone need not be compiled again:
-//! a generic function that is never inlined (`#[inline(never)]`) is taken from the crate of the protocols, if that crate has compiled it for
-//! the same protocol, and what it calls is not compiled either. [`functions_of`] names them, so that the crate of the protocols does.
+//! A program compiles for its own types what depends on them: bodies, tables. These functions need not be compiled again: a generic function
+//! that is never inlined (`#[inline(never)]`) is taken from the crate of the protocols, if that crate has compiled it for the same protocol, and
+//! what it calls is not compiled either. [`functions_of`] names them, so that the crate of the protocols does.
 
 use crate::features::snapshot::{Snapshot, SnapshotReader};
 use crate::kernel::abort::{Abort, Error};
@@ -12,7 +12,7 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 
 /// Returns functions that call all others.
-pub fn functions_of<P: Protocol>() -> [*const (); 7] {
+pub fn functions_of<P: Protocol>() -> impl Sized {
     [
         run::<P> as *const (),
         read::<P> as *const (),

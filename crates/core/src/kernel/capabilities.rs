@@ -383,7 +383,7 @@ impl<P: Protocol> PieceOrder<P> for Absent {
     }
 }
 
-/// A protocol under which attempts may run [whole in a region](crate::features::region), without the lock that [`Protocol::enter`] would take
+/// A protocol under which attempts may run [whole in a region](crate::region), without the lock that [`Protocol::enter`] would take
 /// ([`Protocol::Elision`]).
 pub trait Elision<P: Protocol>: Sized {
     /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.

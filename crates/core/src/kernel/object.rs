@@ -138,7 +138,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         Ok(())
     }
 
-    /// True if [`settle`](Self::settle) would succeed. Asked within a [region](crate::features::region), of a write that [may be installed
+    /// True if [`settle`](Self::settle) would succeed. Asked within a [region](crate::region), of a write that [may be installed
     /// there](Self::installs_in_regions).
     ///
     /// # Safety
@@ -155,7 +155,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item has a pending write of this object, and the caller holds the segment's lock.
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
 
-    /// True if the item's pending write may be installed in a [region](crate::features::region), which may be cut off at any instruction and
+    /// True if the item's pending write may be installed in a [region](crate::region), which may be cut off at any instruction and
     /// begun again: [`install`](Self::install) then changes nothing but words of `hotrow_sync::atomic` and what the pending value owns,
     /// which it moves into a cell; it retires only through the pin, and runs no users' code. The answer says no more than is true
     /// of this write.

@@ -104,7 +104,7 @@ pub trait Variants: Sized + 'static {
     /// True if some variant executes procedures [in pieces](crate::Pieces).
     const ALLOWS_CHOPPING: bool = false;
 
-    /// True if some variant uses [regions](crate::features::region), that is, hardware transactions.
+    /// True if some variant uses [regions](crate::region), that is, hardware transactions.
     const ALLOWS_REGIONS: bool = false;
 
     /// The difference between one variant and another; `()` if there is only one.

@@ -1,4 +1,4 @@
-//! What depends on the protocol alone, compiled here once, and not in each program: see [`hotrow_core::functions_of`].
+//! Functions that depend on the protocol alone, compiled here once, and not in each program: see [`hotrow_core::functions_of`].
 
 use super::state::Durable;
 use super::table::log_rows;
@@ -8,17 +8,18 @@ use hotrow_protocols::{Any, Occ};
 
 /// Is not called: what it names is compiled.
 #[inline(never)]
-pub fn functions() -> [[*const (); 6]; 2] {
-    [functions_of::<Occ>(), functions_of::<Any>()]
+pub fn functions() -> impl Sized {
+    (functions_of::<Occ>(), functions_of::<Any>())
 }
 
-fn functions_of<P: Protocol>() -> [*const (); 6] {
+fn functions_of<P: Protocol>() -> impl Sized {
     [
         DatabaseBuilder::<P>::open_in as *const (),
         drop::<Database<P>> as *const (),
         Durable::<P>::register as *const (),
         Durable::<P>::enter as *const (),
         Durable::<P>::claim as *const (),
+        Durable::<P>::forget as *const (),
         log_rows::<P> as *const (),
     ]
 }

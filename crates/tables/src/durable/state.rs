@@ -249,7 +249,7 @@ impl<P: Protocol> Durable<P> {
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
     #[inline(never)]
-    fn forget(&self, structure: u32) -> Result<(), Misuse> {
+    pub(super) fn forget(&self, structure: u32) -> Result<(), Misuse> {
         let rows = lock(&self.tables).recovered.remove(&structure);
         drop(rows);
         self.log.drop_structure(structure).map_err(|failure| Misuse::Unsupported(failure.to_string()))

@@ -22,6 +22,7 @@ pub(crate) use ordered::{Cursor, LeafPart, Marks, OrderedIndex};
 
 use crate::key::{ImageOf, Key};
 use hotrow_core::Observed;
+use std::cmp::Ordering;
 use std::ptr::NonNull;
 
 /// A record that knows its own key.
@@ -46,6 +47,11 @@ pub(crate) type MayChange<'f> = Option<&'f dyn Fn(Observed) -> bool>;
 /// True if a node must not be changed at this version. To ask may lock it, so it comes after all other conditions.
 fn is_forbidden(may_change: MayChange<'_>, observed: Observed) -> bool {
     may_change.is_some_and(|may_change| !may_change(observed))
+}
+
+/// Sorts records of any type, so that it is compiled once.
+pub(crate) fn sort(records: &mut [NonNull<()>], compare: &dyn Fn(NonNull<()>, NonNull<()>) -> Ordering) {
+    records.sort_by(|one, other| compare(*one, *other));
 }
 
 /// The result of a lookup.

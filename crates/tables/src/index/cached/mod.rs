@@ -76,12 +76,11 @@ pub(crate) use scan::CachedCursor;
 
 use super::interleaving::{interleaving_point, undisturbed};
 use super::tagged::Entry;
-use super::{Insertion, Keyed, Lookup};
+use super::{Insertion, Keyed, Lookup, sort};
 use crate::key::{Image, ImageOf, Key};
 use bucket::{Bucket, Latched};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, Pin, StructureChange, StructureVersion, WatchedNodes};
-use std::cmp::Ordering;
 use std::hash::Hash;
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -347,11 +346,6 @@ where
         }
         self.main.drain(visit);
     }
-}
-
-/// Sorts records of any type, so that it is compiled once.
-fn sort(records: &mut [NonNull<()>], compare: &dyn Fn(NonNull<()>, NonNull<()>) -> Ordering) {
-    records.sort_by(|one, other| compare(*one, *other));
 }
 
 /// Adds the records of a bucket at one version, which it returns.
