@@ -20,7 +20,7 @@ use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
 use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
 use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
-use hotrow_sync::atomic::{AtomicU8, Ordering};
+use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::charge_block;
 use std::hash::BuildHasher;
@@ -31,6 +31,8 @@ use std::ptr::NonNull;
 #[repr(C)]
 pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
     header: P::Header,
+    /// The epoch of the newest commit: see [`ObjectMeta::noting_commits`](hotrow_core::ObjectMeta::noting_commits).
+    newest_commit: AtomicU64,
     body: Body<K, R>,
     /// The groups of columns that conflict apart ([`split`](crate::split)); nothing if the row is not split.
     parts: PartsOf<R, P>,
@@ -117,6 +119,9 @@ pub(crate) struct Snapshot<R: Value> {
 pub(crate) type Pending<R> = <<R as Value>::Cell as Cell<R>>::Pending;
 
 impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
+    /// The bytes from the record's beginning to the epoch of its newest commit.
+    pub(crate) const NEWEST_COMMIT: usize = offset_of!(Self, newest_commit);
+
     /// Makes a record. `header` makes the header of each of its segments; `incarnation` distinguishes the split rows that have
     /// the same key one after the other.
     pub(crate) fn boxed(
@@ -135,7 +140,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         let part = |group| if state == State::Present { Self::part_of(&row, group) } else { Part::ABSENT };
         let parts = PartsOf::<R, P>::new(header, part, incarnation);
         let body = Body { key: RecordKey::new(key, state, place), cell: R::Cell::new(row) };
-        let mut record = Box::new(Self { header: own, body, parts });
+        let mut record = Box::new(Self { header: own, newest_commit: AtomicU64::new(0), body, parts });
         let key = NonNull::from(&record.body.key).cast();
         record.parts.set_key(key);
         record

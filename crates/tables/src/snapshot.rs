@@ -1,7 +1,7 @@
 //! Reading tables on a snapshot.
 //!
 //! A record's version is its row, and whether there is one. A record that was inserted by a commit which the snapshot does not see
-//! has a version that says so; one that was deleted by such a commit is found in the index or in the [`Graveyard`], with its row
+//! has the epoch of that commit, or of a later one, and no version that is old enough; one that was deleted by such a commit is found in the index or in the [`Graveyard`], with its row
 //! in place. The nodes of indexes have no versions: a snapshot's absence is that of a visible record.
 //!
 //! [`Graveyard`]: crate::companions::Graveyard
@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 
 /// The content of a record before a commit, for snapshots.
 pub(crate) enum Version<R: Value> {
-    /// There was no row.
+    /// There was no row. Kept only if a history is recorded, for the version that the absence has there.
     Absent,
     /// There was the row that the record, which is dead, still holds.
     InPlace,
@@ -61,7 +61,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: the caller's promise; rows are installed by `Item::install_in`.
                 unsafe { keeper.keep_cell::<R, _>(record.cell(), Version::<R>::Replaced) };
             }
-            tag::INSERTED => keeper.keep_birth(Version::<R>::Absent),
+            tag::INSERTED => keeper.keep(Version::<R>::Absent, 0),
             tag::DELETE => keeper.keep(Version::<R>::InPlace, 0),
             _ => {}
         }
@@ -84,7 +84,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             unsafe { tx.read_on_snapshot::<_, Version<R>, _>(self, Record::address(record), load_now) };
         match seen {
             OnSnapshot::Present(State::Present) => {}
-            OnSnapshot::Present(_) | OnSnapshot::Kept(Version::Absent) => return None,
+            OnSnapshot::Present(_) | OnSnapshot::Kept(Version::Absent) | OnSnapshot::MadeLater => {
+                return None;
+            }
             // The record is dead, or is going to be: nothing is installed in it any more.
             OnSnapshot::Kept(Version::InPlace) => _ = load(found, room),
             // SAFETY: nothing is installed in a cell that is kept, and it is freed through the epoch.

@@ -75,7 +75,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // Before the table's label: see `Companions::new`.
         let companions = Companions::new(engine, &name);
         Self {
-            meta: ObjectMeta::new(engine.id(), name),
+            // SAFETY: all segments of this object are records of this type.
+            meta: unsafe {
+                ObjectMeta::new(engine.id(), name).noting_commits(Record::<K, R, P>::NEWEST_COMMIT)
+            },
             index,
             immutable,
             guards_changes: immutable,
@@ -129,7 +132,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: the record is in memory as long as the caller is pinned.
         let found = unsafe { record.as_ref() };
         let name = Self::name_of(found);
-        let life = (self.companions.graveyard.birth(&self.meta, record.addr().get(), pin), newest);
+        let life = (self.companions.graveyard.needed_since(&self.meta, record.addr().get(), pin), newest);
         // Before it is removed, so that it is always found in one of the two.
         // SAFETY: as in `remove_dead`. A removal succeeds only once, and so the record is freed once.
         let is_in = unsafe {

@@ -201,7 +201,7 @@ impl<P: Protocol> Slots for P {
     fn installed(attempt: &mut Attempt<P>, id: ItemId) {
         let State { kept, log, records_later, .. } = &mut attempt.features;
         if attempt.items.get(id).is(Flags::KEPT) {
-            kept.not_replaced(id);
+            kept.not_replaced((id, attempt.items.get(id)));
         }
         if let Some(log) = log
             && !*records_later

@@ -5,12 +5,15 @@
 //! any that it has read. One that only reads need not wait for what it has not read: so each commit notes its epoch at the places that it
 //! writes, before anybody can see that, and the reader looks at its places when it ends.
 //!
-//! A place is a segment; and for all that was found absent, the object as a whole, because what is absent has no segment. Places share
-//! words, so a reader may wait for a commit that it has not read from. It never misses one.
+//! A place is a segment; and for all that was found absent, the object as a whole, because what is absent has no segment. Rows have the
+//! epoch beside them. Other places share words, so a reader may wait for a commit that it has not read from. It never misses one.
 
 use crate::kernel::attempt::Attempt;
+use crate::kernel::item::TouchedSegment;
 use crate::kernel::protocol::Protocol;
+use crate::kernel::read_log::LoggedRead;
 use crate::memory::identity::ObjectMeta;
+use crate::memory::versions::note_epoch;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// The number of words.
@@ -40,13 +43,19 @@ impl NewestCommits {
         if before < epoch { word.fetch_max(epoch, Ordering::Relaxed) } else { before }
     }
 
-    /// As [`note`](Self::note), for a segment at this address.
+    /// As [`note`](Self::note), for a segment that has no word of its own.
     pub(crate) fn note_segment(&self, address: usize, epoch: u64) -> u64 {
         Self::note(self.word(segment_place(address)), epoch)
     }
 
-    fn of(&self, place: u64) -> u64 {
-        self.word(place).load(Ordering::Relaxed)
+    /// The epoch of a segment's newest commit, or a later one.
+    fn of_segment<P: Protocol>(&self, segment: &TouchedSegment<P>) -> u64 {
+        let word = segment.newest_commit().unwrap_or_else(|| self.word(segment_place(segment.address())));
+        word.load(Ordering::Relaxed)
+    }
+
+    fn of_absence(&self, meta: &ObjectMeta) -> u64 {
+        self.word(absence_place(meta)).load(Ordering::Relaxed)
     }
 }
 
@@ -88,8 +97,10 @@ impl<P: Protocol> Attempt<P> {
         let Some(newest) = self.newest_commits() else { return };
         let (mut last_object, notes_later) = (None, self.features.kept.are_kept());
         for item in self.items.writes().iter().map(|id| self.items.get(*id)) {
-            if !notes_later {
-                newest.note_segment(item.segment().addr().get(), epoch);
+            match item.touched.newest_commit() {
+                _ if notes_later => {}
+                Some(own) => note_epoch(own, epoch),
+                None => _ = newest.note_segment(item.segment().addr().get(), epoch),
             }
             let place = absence_place(item.object().meta());
             if last_object.replace(place) != Some(place) {
@@ -109,11 +120,11 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     fn note_seen_now(&mut self) {
         let Some(newest) = self.newest_commits() else { return };
-        let items = self.items.iter().map(|item| item.segment().addr().get());
-        let reads = self.reads.iter().map(|read| read.segment().address());
-        let segments = items.chain(reads).map(segment_place);
-        let absences = self.observed_objects().map(absence_place);
-        let seen = segments.chain(absences).map(|place| newest.of(place)).max().unwrap_or(0);
+        let segments = self.items.iter().map(|item| &item.touched);
+        let segments = segments.chain(self.reads.iter().map(LoggedRead::segment));
+        let epochs = segments.map(|segment| newest.of_segment(segment));
+        let absences = self.observed_objects().map(|meta| newest.of_absence(meta));
+        let seen = epochs.chain(absences).max().unwrap_or(0);
         // The effects of datatypes with concurrency control of their own have no places.
         let elsewhere = if self.has_hooks() { self.present_epoch() } else { 0 };
         self.features.seen = self.features.seen.max(seen).max(elsewhere);
@@ -121,9 +132,9 @@ impl<P: Protocol> Attempt<P> {
 
     /// As [`note_seen`](Self::note_seen), for a segment that was read just now and of which the attempt keeps no trace.
     #[inline]
-    pub(crate) fn note_seen_segment(&mut self, address: usize) {
+    pub(crate) fn note_seen_segment(&mut self, segment: &TouchedSegment<P>) {
         if self.features.logging.is_some() {
-            self.note_seen_at(segment_place(address));
+            self.note_seen_at(|newest| newest.of_segment(segment));
         }
     }
 
@@ -131,13 +142,13 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn note_seen_absence(&mut self, meta: &ObjectMeta) {
         if self.features.logging.is_some() {
-            self.note_seen_at(absence_place(meta));
+            self.note_seen_at(|newest| newest.of_absence(meta));
         }
     }
 
     #[cold]
-    fn note_seen_at(&mut self, place: u64) {
-        let seen = self.newest_commits().map_or(0, |newest| newest.of(place));
+    fn note_seen_at(&mut self, epoch: impl FnOnce(&NewestCommits) -> u64) {
+        let seen = self.newest_commits().map_or(0, epoch);
         self.features.seen = self.features.seen.max(seen);
     }
 }

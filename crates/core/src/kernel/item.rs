@@ -9,6 +9,7 @@ use crate::memory::arena::Arena;
 use crate::memory::cell::Cell;
 use crate::memory::pin::Pin;
 use crate::memory::structure::KeySpan;
+use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::memory;
 use hotrow_sync::profile;
 use hotrow_sync::work::{Work, charge, charge_times};
@@ -161,6 +162,13 @@ impl<P: Protocol> TouchedSegment<P> {
     pub fn span(&self) -> KeySpan {
         // SAFETY: as above.
         unsafe { self.object().span(self.segment) }
+    }
+
+    /// Where the segment has the epoch of its newest commit, if it has it.
+    #[inline]
+    pub(crate) fn newest_commit(&self) -> Option<&AtomicU64> {
+        // SAFETY: the segment is the object's, and in memory until the attempt ends.
+        unsafe { self.object().meta().newest_commit(self.segment) }
     }
 
     /// The segment's address.

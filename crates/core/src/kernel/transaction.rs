@@ -394,7 +394,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
                     } else {
                         load()
                     };
-                    self.attempt.note_seen_segment(touched.address());
+                    self.attempt.note_seen_segment(&touched);
                     Ok(ReadValue::Shared(value))
                 }
             };

@@ -16,6 +16,8 @@ use crate::kit::segment::Segment;
 use crate::memory::cell::{Inline, Plain, Value};
 use crate::memory::column::{Column, Columns};
 pub use crate::memory::column_groups::{ColumnGroups, Each, GROUPS_MAX, GroupColumn, Words};
+use hotrow_sync::atomic::AtomicU64;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
 
@@ -136,7 +138,7 @@ impl<R, F: Plain> Column<R, F> {
         let mut place = 0;
         self.for_each(|bytes| place = place_in_part::<R, G>(bytes));
         // SAFETY: the part has the column there, as the trait promises.
-        unsafe { Column::at(std::mem::offset_of!(Part<G::Words>, words) + place) }
+        unsafe { Column::at(offset_of!(Part<G::Words>, words) + place) }
     }
 }
 
@@ -165,6 +167,8 @@ pub fn groups_of<R, G: ColumnGroups<R>>(columns: impl Columns<R>) -> u32 {
 #[repr(C, align(64))]
 pub struct PartSegment<W: Words, P: Protocol> {
     segment: Segment<Part<W>, P>,
+    /// The epoch of the newest commit: see [`ObjectMeta::noting_commits`](crate::ObjectMeta::noting_commits).
+    newest_commit: AtomicU64,
     /// Where the row's key is; its owner knows its type.
     key: NonNull<u8>,
     group: u32,
@@ -184,6 +188,9 @@ impl<W: Words, P: Protocol> std::fmt::Debug for PartSegment<W, P> {
 }
 
 impl<W: Words, P: Protocol> PartSegment<W, P> {
+    /// The bytes from the beginning of the segment to the epoch of its newest commit.
+    pub const NEWEST_COMMIT: usize = offset_of!(Self, newest_commit);
+
     /// The segment itself.
     #[inline(always)]
     pub fn segment(&self) -> &Segment<Part<W>, P> {
@@ -238,6 +245,7 @@ impl<W: Words, P: Protocol, S: Each<PartSegment<W, P>>> Parts<W, P> for S {
     ) -> Self {
         Self::from_fn(|group| PartSegment {
             segment: Segment::with_header(header(), part(group)),
+            newest_commit: AtomicU64::new(0),
             key: NonNull::dangling(),
             group: group as u32,
             incarnation,

@@ -461,6 +461,7 @@ where
             match tx.read_on_snapshot::<_, CellOf<D>, _>(object, segment.address(), || segment.cell.load()) {
                 OnSnapshot::Present(snapshot) => look(CellOf::<D>::view(&snapshot, pin.as_ref())),
                 OnSnapshot::Kept(cell) => look(cell.in_place()),
+                OnSnapshot::MadeLater => unreachable!("the object was made with its segment"),
             }
         }
     }

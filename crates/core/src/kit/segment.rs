@@ -129,6 +129,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             match tx.read_on_snapshot::<_, T::Cell, _>(object, self.address(), || self.cell.load()) {
                 OnSnapshot::Present(snapshot) => look(T::Cell::view(&snapshot, pin.as_ref())),
                 OnSnapshot::Kept(cell) => look(cell.in_place()),
+                OnSnapshot::MadeLater => unreachable!("what holds the segment was made with it"),
             }
         }
     }

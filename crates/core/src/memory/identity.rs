@@ -1,11 +1,9 @@
 //! Identities: the names and numbers by which memory, errors and reports know engines, workers, objects and transactions.
 
-use hotrow_sync::atomic::{
-    Ordering,
-    unfollowed::{AtomicU32, AtomicU64},
-};
+use hotrow_sync::atomic::{self, Ordering, unfollowed::AtomicU32, unfollowed::AtomicU64};
 use std::fmt;
 use std::panic::Location;
+use std::ptr::NonNull;
 
 /// The number of an engine, unique in the process, never 0.
 ///
@@ -55,6 +53,8 @@ pub struct ObjectMeta {
     place: u16,
     /// The rank, of which 16 bits count.
     rank: AtomicU32,
+    /// The bytes from the beginning of each segment to the epoch of its newest commit; 0 if its segments have none.
+    newest_commit: usize,
     name: Box<str>,
 }
 
@@ -74,7 +74,31 @@ impl ObjectMeta {
         let place = (number as u16).wrapping_sub(engine.objects_before());
         let rank = AtomicU32::new(u32::from(u16::MAX));
         let engine = AtomicU64::new(engine.0);
-        Self { engine, number, place, rank, name: name.into().into_boxed_str() }
+        Self { engine, number, place, rank, newest_commit: 0, name: name.into().into_boxed_str() }
+    }
+
+    /// Has commits note their epochs in the object's segments. A snapshot then knows a value that is old enough without a search, and
+    /// a segment that was made later without a version that says so; and a reader knows exactly how far it must wait for the device.
+    ///
+    /// # Safety
+    ///
+    /// So many bytes behind the beginning of its header, in the same allocation, each segment has an `AtomicU64`, at first 0, which is used for
+    /// nothing else.
+    #[must_use]
+    pub unsafe fn noting_commits(mut self, offset: usize) -> Self {
+        self.newest_commit = offset;
+        self
+    }
+
+    /// Where a segment has the epoch of its newest commit, if the object's segments have it.
+    ///
+    /// # Safety
+    ///
+    /// The segment is one of the object's, and in memory as long as the result is used.
+    #[inline]
+    pub(crate) unsafe fn newest_commit<'a, H>(&self, segment: NonNull<H>) -> Option<&'a atomic::AtomicU64> {
+        // SAFETY: the caller's promise, and that of `noting_commits`.
+        (self.newest_commit != 0).then(|| unsafe { segment.byte_add(self.newest_commit).cast().as_ref() })
     }
 
     /// The number of its engine, or of that engine's closed objects.

@@ -19,9 +19,11 @@
 
 mod chunks;
 mod handing_over;
+mod own_epochs;
 
 pub(crate) use chunks::Chunks;
 pub use handing_over::{Keeper, Redo};
+pub(crate) use own_epochs::{Found, note_epoch};
 
 use crate::memory::held_back::made_in_region;
 use crate::memory::pin::Pin;
@@ -76,8 +78,6 @@ pub(crate) struct EntryHead {
     /// The version in the history, if one is recorded.
     pub(crate) history: u64,
     bytes: usize,
-    /// True if there was nothing before: the commit has made the segment.
-    is_birth: bool,
     /// True if the value was not replaced after all.
     is_void: AtomicBool,
     /// The chunk that it lies in; `None` if it has a box of its own.
@@ -124,13 +124,6 @@ impl EntryHead {
     fn superseded(&self) -> u64 {
         // Relaxed: `Versions::split` says why either value is right.
         self.superseded.load(Ordering::Relaxed)
-    }
-
-    /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
-    /// the segment's.
-    pub(crate) fn make_void(&self) {
-        // Release: pairs with the acquire in `find`.
-        self.is_void.store(true, Ordering::Release);
     }
 }
 
@@ -289,15 +282,11 @@ impl Versions {
         found
     }
 
-    /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know.
-    pub(crate) fn birth(&self, segment: SegmentId, pin: &Pin) -> u64 {
-        let mut birth = 0;
-        self.visit(segment, pin, |_, head| {
-            if head.is_birth {
-                birth = birth.max(head.superseded());
-            }
-        });
-        birth
+    /// The stamp up to which no snapshot needs a version of a segment; the greatest of all if there is none.
+    pub(crate) fn since(&self, segment: SegmentId, pin: &Pin) -> u64 {
+        let mut since = u64::MAX;
+        self.visit(segment, pin, |_, head| since = since.min(head.since));
+        since
     }
 
     /// Keeps the present value of a segment, which is going to be replaced. `since` is what [`latest`](Self::latest) says.
@@ -309,9 +298,8 @@ impl Versions {
         history: u64,
         value: V,
         heap_bytes: usize,
-        is_birth: bool,
     ) -> NonNull<EntryHead> {
-        let entry = Self::make(None, segment, stamps, history, value, heap_bytes, is_birth);
+        let entry = Self::make(None, segment, stamps, history, value, heap_bytes);
         self.put(self.make_room(1), entry);
         self.count_bytes(EntryHead::bytes(entry));
         entry
@@ -335,11 +323,10 @@ impl Versions {
         history: u64,
         value: V,
         heap_bytes: usize,
-        is_birth: bool,
     ) -> NonNull<EntryHead> {
         let bytes = size_of::<Entry<V>>() + heap_bytes;
-        // A value that owns something is dropped as soon as it may be. (One that says that there was nothing owns nothing.)
-        let chunks = chunks.filter(|_| is_birth || !needs_drop::<V>());
+        // A value that owns something is dropped as soon as it may be.
+        let chunks = chunks.filter(|_| !needs_drop::<V>());
         let place = chunks.and_then(|(chunks, pin)| chunks.place::<Entry<V>>(pin));
         let head = EntryHead {
             next: AtomicPtr::new(null_mut()),
@@ -348,7 +335,6 @@ impl Versions {
             since,
             history,
             bytes,
-            is_birth,
             is_void: AtomicBool::new(false),
             chunk: place.map(|(_, chunk)| chunk),
             retire: if place.is_some() { leave_chunk } else { retire::<V> },
@@ -390,7 +376,7 @@ impl Versions {
         // Relaxed: see `EntryHead::superseded`.
         head.superseded.store(until, Ordering::Relaxed);
         let stamps = (at.max(head.since), superseded);
-        self.keep(head.segment, stamps, UNRECORDED, value, heap_bytes, false);
+        self.keep(head.segment, stamps, UNRECORDED, value, heap_bytes);
     }
 
     /// Makes room for so many entries, in a level, which it returns: they count as being there.

@@ -39,6 +39,7 @@ fn run_until_killed(directory: &Path) {
             std::process::exit(1);
         });
         println!("ready");
+        scope.spawn(|| ledger.load_beside(&must_end));
         ledger.run(std::process::id().into(), &nothing_acknowledged(THREADS), &must_end, &tell);
     });
 }

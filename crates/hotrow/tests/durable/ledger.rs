@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(crate) const ACCOUNTS: u32 = 8;
+/// The rows that are loaded beside the transactions, and as many that are inserted in bulk by one of them.
+const LOADED: u32 = 40;
 const REMAINDERS: usize = 3;
 
 /// Main columns, and two groups that conflict apart.
@@ -154,6 +156,38 @@ impl<P: Protocol> Ledger<P> {
         });
     }
 
+    /// Loads and drops tables until `must_end`, or until that fails.
+    pub(crate) fn load_beside(&self, must_end: &AtomicBool) {
+        while !must_end.load(Ordering::Relaxed) && self.load_and_drop().is_some() {}
+    }
+
+    /// Loads a table, unless it is there, inserts as many rows at once, and drops it. `None` if that has failed.
+    fn load_and_drop(&self) -> Option<()> {
+        let loading = self.db.table::<u32, u64>("loaded").load().ok()?;
+        let is_new = loading.is_new();
+        if is_new {
+            (0..LOADED).for_each(|key| loading.insert(key, 7).unwrap());
+        }
+        let table = loading.finish().ok()?;
+        if is_new {
+            table.bulk_insert((LOADED..2 * LOADED).map(|key| (key, 7))).ok()?;
+        }
+        self.db.drop_table(&table).ok()
+    }
+
+    /// Checks that what was loaded, and what was inserted at once, is there whole or not at all.
+    fn check_loaded(&self) {
+        let loading = self.db.table::<u32, u64>("loaded").load().unwrap();
+        if !loading.is_new() {
+            let loaded = loading.finish().unwrap();
+            let rows =
+                self.db.transact(|tx| loaded.collect(tx, .., Direction::Ascending, usize::MAX)).unwrap();
+            assert!([LOADED, 2 * LOADED].contains(&(rows.len() as u32)), "{} rows are loaded", rows.len());
+            let is_right = |(at, (key, row)): (u32, &(u32, u64))| *key == at && *row == 7;
+            assert!((0..).zip(&rows).all(is_right), "{rows:?}");
+        }
+    }
+
     fn run_one(
         &self,
         worker: &mut Worker<P>,
@@ -194,6 +228,7 @@ impl<P: Protocol> Ledger<P> {
     /// Checks that the ledger is what a first part of all commits makes of it, and that all that was acknowledged is in it. Returns the
     /// number of commits.
     pub(crate) fn check(&self, acknowledged: &[u64]) -> u64 {
+        self.check_loaded();
         let mut worker = self.db.worker().unwrap();
         let (last, accounts, journal, odd) = worker
             .transact(|tx| {

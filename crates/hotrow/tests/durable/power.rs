@@ -37,6 +37,7 @@ fn lose_power<P: Protocol>(seed: u64, losses: u64) -> u64 {
         let (length, checkpoints) = (random.below(3_000), random.below(3) == 0);
         let after = thread::scope(|scope| {
             scope.spawn(|| ledger.run(seed ^ loss, &acknowledged, &must_end, &|_, _| ()));
+            scope.spawn(|| ledger.load_beside(&must_end));
             if checkpoints {
                 let (db, must_end) = (&db, &must_end);
                 scope.spawn(move || {
@@ -87,6 +88,7 @@ fn what_async_loses_is_the_end_and_nothing_else() {
         let (acknowledged, must_end) = (nothing_acknowledged(2), AtomicBool::new(false));
         let after = thread::scope(|scope| {
             scope.spawn(|| ledger.run(loss, &acknowledged, &must_end, &|_, _| ()));
+            scope.spawn(|| ledger.load_beside(&must_end));
             thread::sleep(Duration::from_micros(500 * (loss % 8)));
             let after = storage.power_loss(loss);
             must_end.store(true, Ordering::Relaxed);

@@ -142,6 +142,31 @@ fn the_versions_of_a_hot_row_are_no_more_than_the_snapshots_that_see_them() {
 }
 
 #[test]
+fn rows_that_a_snapshot_cannot_see_need_no_versions() {
+    for_each_protocol(1, |db| {
+        let tables = tables(db);
+        let old = db.snapshot_strict().unwrap();
+        let on_all = |operation: &dyn Fn(&mut Transaction<'_>, &Table, u64) -> Result<(), Abort>| {
+            for at in 0..KEYS {
+                db.transact(|tx| tables.iter().try_for_each(|(table, _)| operation(tx, table, at))).unwrap();
+            }
+        };
+        on_all(&|tx, table, at| tx.insert(table, key(at), row(1, 40)));
+        on_all(&|tx, table, at| tx.update(table, key(at), |row| add(row, 1)).map(drop));
+        on_all(&|tx, table, at| tx.delete(table, key(at)).map(drop));
+        on_all(&|tx, table, at| tx.insert(table, key(at), row(3, 40)));
+        assert_eq!(db.snapshots().versions, 0, "nothing has changed that the snapshot sees");
+        assert_has(&old, &tables, &[]);
+        let new = db.snapshot_strict().unwrap();
+        on_all(&|tx, table, at| tx.update(table, key(at), |row| add(row, 1)).map(drop));
+        assert_eq!(db.snapshots().versions as u64, KEYS * tables.len() as u64);
+        let rows: Vec<_> = (0..KEYS).map(|at| (at, 3)).collect();
+        assert_has(&new, &tables, &rows);
+        assert_has(&old, &tables, &[]);
+    });
+}
+
+#[test]
 fn nothing_is_written_on_a_snapshot_or_at_read_committed() {
     for_each_protocol(1, |db| {
         for (table, _) in tables(db) {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A record, of whatever types, that is out of its index or about to be.
 pub(crate) struct Buried {
     record: NonNull<()>,
-    /// The stamp of the commit that has made it, or 0, and one not before that of the commit that has deleted it.
+    /// The stamp before which no snapshot needs it, and one not before that of the commit that has deleted it.
     life: (u64, u64),
     /// Frees the record.
     retire: unsafe fn(NonNull<()>, &Pin),
@@ -62,9 +62,9 @@ impl Graveyard {
         self.snapshots.newest()
     }
 
-    /// The stamp of the commit that has made a record, as far as snapshots need to know.
-    pub(crate) fn birth(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
-        self.snapshots.birth(meta, address, pin)
+    /// The stamp before which no snapshot needs a record.
+    pub(crate) fn needed_since(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
+        self.snapshots.needed_since(meta, address, pin)
     }
 
     /// True if no record is here. If one was taken out of the index before the index was searched, it is false.

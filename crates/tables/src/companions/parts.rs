@@ -51,6 +51,8 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
             return None;
         }
         let meta = ObjectMeta::new(engine, format!("{table}.parts"));
+        // SAFETY: all segments of this object are those of parts of this type.
+        let meta = unsafe { meta.noting_commits(PartSegment::<WordsOf<R>, P>::NEWEST_COMMIT) };
         meta.set_rank(rank);
         let incarnations = AtomicU32::new(0);
         Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))

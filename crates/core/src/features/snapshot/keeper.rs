@@ -14,7 +14,7 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
-use crate::memory::versions::{Chunks, EntryHead, Keeper, Place, Redo, SegmentId, Versions};
+use crate::memory::versions::{Chunks, EntryHead, Keeper, Place, Redo, SegmentId, Versions, note_epoch};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::{Arc, local};
 use std::cell;
@@ -95,12 +95,14 @@ impl KeptWrites {
     ) {
         let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
         let Keeping { stamp, superseded, is_later } = keeping;
-        let (snapshots, segment) = (announcement.snapshots(), segment_of(item));
-        let before = snapshots.newest_commits().map(|newest| newest.note_segment(segment.address, stamp));
+        let (snapshots, segment, touched) = (announcement.snapshots(), segment_of(item), item.touched);
+        let own = touched.newest_commit();
+        let shared = snapshots.newest_commits().filter(|_| own.is_none());
+        let before = shared.map(|newest| newest.note_segment(segment.address, stamp));
         // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
         let since = before.filter(|before| *before < self.oldest);
         let since = since.unwrap_or_else(|| latest_of(item, snapshots, pin));
-        if since < superseded {
+        if since < superseded && !is_made_later(item, snapshots) {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
             let mut keeper = Keeper::new((&mut self.chunks, pin), segment, (since, superseded), history);
@@ -121,7 +123,11 @@ impl KeptWrites {
                 unsafe { item.object().redo(item, redo) };
             }
         }
-        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the entry.
+        // After the entry is in the table.
+        if let Some(own) = own {
+            note_epoch(own, stamp);
+        }
+        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the epoch and the entry.
         fence(Ordering::Release);
     }
 
@@ -152,19 +158,29 @@ impl KeptWrites {
     /// Takes back the entry of a write that has not replaced its value after all. The segment is still locked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn not_replaced(&self, id: ItemId) {
+    pub(crate) fn not_replaced<P: Protocol>(&self, (id, item): (ItemId, &Item<P>)) {
         for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
             // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
             // attempt is pinned besides.
-            unsafe { entry.as_ref() }.make_void();
+            unsafe { entry.as_ref() }.take_back(item.touched.newest_commit());
         }
     }
 }
 
-/// The stamp at which the value of an item's segment has superseded another one; 0 if the table does not know.
+/// The stamp at which the value of an item's segment has superseded another one; 0 if that is not known.
 fn latest_of<P: Protocol>(item: &Item<P>, snapshots: &Snapshots, pin: &Pin) -> u64 {
+    if let Some(own) = item.touched.newest_commit() {
+        // Relaxed: the segment is locked, or it is looked at again.
+        return own.load(Ordering::Relaxed);
+    }
     // A segment that the attempt has made has no versions. (Those of another one that had its address are needed no more.)
     if item.is(Flags::INSERTED) { 0 } else { snapshots.versions().latest(segment_of(item), pin) }
+}
+
+/// True if snapshots know from the epoch of an item's commit alone that they do not see it: the commit has made the segment. A recorded
+/// history must know besides what was there before.
+fn is_made_later<P: Protocol>(item: &Item<P>, snapshots: &Snapshots) -> bool {
+    item.is(Flags::INSERTED) && snapshots.recorder.get().is_none() && item.touched.newest_commit().is_some()
 }
 
 /// The name of an item's segment.
@@ -291,13 +307,14 @@ impl KeptSegments {
         move |made, removed| open.may_need(made, removed)
     }
 
-    /// The stamp of the commit that has made a segment; 0 if no snapshot needs to know. The segment is in memory.
-    pub fn birth(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
+    /// The stamp before which no snapshot needs a segment that was deleted: that of the commit that has made it, or a later one. The segment is
+    /// in memory, and has the epoch of its newest commit.
+    pub fn needed_since(&self, meta: &ObjectMeta, address: usize, pin: &Pin) -> u64 {
         if self.0.recorder.get().is_some() {
             // The history names the version of an absence, which the segment's versions tell.
             return 0;
         }
-        self.0.versions().birth(SegmentId { address, object: meta.number() }, pin)
+        self.0.versions().since(SegmentId { address, object: meta.number() }, pin)
     }
 
     /// Lets a structure be swept when snapshots end.
@@ -321,7 +338,7 @@ impl KeptSegments {
         if since >= stamp {
             return false;
         }
-        self.0.versions().keep(segment, (since, stamp), 0, value(), bytes, false);
+        self.0.versions().keep(segment, (since, stamp), 0, value(), bytes);
         // As in `KeptWrites::keep`.
         fence(Ordering::Release);
         true

@@ -14,6 +14,10 @@
 //! `s` or more enters the old value before it installs the new one, so whoever has loaded a part of the new value finds
 //! the entry. And commits with smaller stamps have installed everything before the snapshot can be used.
 //!
+//! Rows have the epoch of their newest commit beside them ([`noting_commits`](crate::ObjectMeta::noting_commits)), which is written after the
+//! entry and before the new value. If it is below `s`, no entry is looked for. If it is not, and no entry has a value that was current at `s`,
+//! there was no row: so a row that is inserted needs no entry.
+//!
 //! Nobody holds a lock for that, and the protocol has no part in it but to draw the stamp. (`tictoc`, whose order is not that
 //! of stamps, has a rule of its own: `protocols/src/tictoc.rs`.)
 //!
@@ -25,7 +29,7 @@
 //!
 //! # Deviations from the paper
 //!
-//! - dbx-tc keeps a version and a snapshot number in each record; here neither record nor cell grows.
+//! - dbx-tc keeps a version and a snapshot number in each record; here records have the number, and versions are elsewhere.
 //! - Its snapshot number advances by a timer; here a reader advances it that finds the newest snapshot too old.
 //! - Its snapshots are eventual: a transaction's number is assigned in its conflicting piece. Here it is the commit's stamp. A
 //!   chopped transaction would draw it there.

@@ -10,9 +10,9 @@ use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::identity::ObjectMeta;
-use crate::memory::versions::{EntryHead, SegmentId, UNRECORDED};
+use crate::memory::versions::{EntryHead, Found, SegmentId, UNRECORDED};
 use hotrow_sync::Arc;
-use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::atomic::AtomicU64;
 use std::fmt::Debug;
 use std::ptr::NonNull;
 
@@ -23,6 +23,9 @@ pub enum OnSnapshot<'a, V, K> {
     Present(V),
     /// The version that was [kept](crate::Object::keep) when the value was replaced.
     Kept(&'a K),
+    /// There was none: a commit that the snapshot does not see has made the segment. Only of objects that
+    /// [note commits](ObjectMeta::noting_commits).
+    MadeLater,
 }
 
 /// The absence of a key on a snapshot, as it is recorded.
@@ -61,8 +64,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // SAFETY: the caller's promise.
         match unsafe { self.find_version(object, segment) } {
             // SAFETY: the object keeps values of this type, and the attempt is pinned.
-            Some(entry) => OnSnapshot::Kept(unsafe { EntryHead::value::<K>(entry) }),
-            None => OnSnapshot::Present(loaded),
+            Found::Version(entry) => OnSnapshot::Kept(unsafe { EntryHead::value::<K>(entry) }),
+            Found::InSegment => OnSnapshot::Present(loaded),
+            Found::Nowhere => OnSnapshot::MadeLater,
         }
     }
 
@@ -72,18 +76,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// As for [`read`](Self::read).
     #[inline(never)]
-    unsafe fn find_version(
-        &mut self,
-        object: &dyn Object<P>,
-        segment: NonNull<P::Header>,
-    ) -> Option<NonNull<EntryHead>> {
+    unsafe fn find_version(&mut self, object: &dyn Object<P>, segment: NonNull<P::Header>) -> Found {
         // SAFETY: the caller's promise.
         let recorded = unsafe { self.attempt.recorded_key(object, segment) };
         let version = recorded.as_ref().map_or(0, |recorded| recorded.version());
-        let entry = self.find_entry(object.meta(), segment.addr().get());
+        // SAFETY: the caller's promise.
+        let own = unsafe { object.meta().newest_commit(segment) };
+        let place = self.look_up(own, object.meta(), segment.addr().get());
         if let Some(recorded) = recorded {
-            // SAFETY: found under the attempt's pin.
-            let found = entry.map(|entry| unsafe { entry.as_ref() }.history);
+            let found = match place {
+                // SAFETY: found under the attempt's pin.
+                Found::Version(entry) => Some(unsafe { entry.as_ref() }.history),
+                // A commit that is recorded keeps a version of what was not there, too.
+                Found::InSegment | Found::Nowhere => None,
+            };
             self.attempt.features.kept.found = found;
             if found == Some(UNRECORDED) {
                 self.attempt.find_unrecorded(&recorded);
@@ -91,15 +97,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 self.attempt.record_read(&recorded, found.unwrap_or(version), ReadKind::Value);
             }
         }
-        entry
+        place
     }
 
-    fn find_entry(&self, meta: &ObjectMeta, address: usize) -> Option<NonNull<EntryHead>> {
+    /// Finds where the value is of a segment that was loaded just now. `own`: where it has its newest epoch.
+    fn look_up(&self, own: Option<&AtomicU64>, meta: &ObjectMeta, address: usize) -> Found {
         let ReadPoint { snapshots, opened } = self.read_point();
-        // Acquire: pairs with the release fence in `KeptWrites::keep`.
-        fence(Ordering::Acquire);
         let segment = SegmentId { address, object: meta.number() };
-        snapshots.versions().find(segment, opened.number, self.pin())
+        snapshots.versions().look_up(own, segment, opened.number, self.pin())
     }
 
     /// As [`read_on_snapshot`](Self::read_on_snapshot), for what stands at a place and is no segment.
@@ -108,7 +113,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// `K` is the type of what was kept for the place.
     pub(crate) unsafe fn find_in_place<K: 'static>(&self, meta: &ObjectMeta, address: usize) -> Option<&K> {
-        let entry = self.find_entry(meta, address)?;
+        let Found::Version(entry) = self.look_up(None, meta, address) else { return None };
         // SAFETY: the caller's promise, and the attempt is pinned.
         Some(unsafe { EntryHead::value::<K>(entry) })
     }

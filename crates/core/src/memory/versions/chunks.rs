@@ -10,6 +10,7 @@
 use crate::memory::held_back::holds_back;
 use crate::memory::pin::Pin;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
+use hotrow_sync::prefetch::prefetch_bytes;
 use hotrow_sync::work::{Work, charge};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -22,6 +23,10 @@ const ENTRY_MAX: usize = ROOM / 4;
 
 /// The alignment of entries.
 const ALIGNMENT: usize = 16;
+
+/// The bytes of a chunk that are fetched before they are used. They were last used when the memory was another chunk, long ago; a commit
+/// that links an entry waits until all of it is in the cache.
+const AHEAD: usize = 256;
 
 /// More entries than a chunk has room for.
 const BIAS: usize = 1 << 16;
@@ -99,6 +104,7 @@ impl Chunks {
         let place = unsafe { (&raw mut (*chunk.as_ptr()).room).byte_add(self.bytes) };
         self.entries += 1;
         self.bytes += bytes;
+        prefetch_bytes(place.wrapping_byte_add(bytes), AHEAD);
         Some((NonNull::new(place.cast())?, chunk))
     }
 
@@ -117,7 +123,9 @@ impl Chunks {
         // SAFETY: the rest of the chunk need not be initialized.
         unsafe { (&raw mut (*chunk.as_mut_ptr()).left).write(AtomicUsize::new(BIAS)) };
         // SAFETY: as above.
-        self.open = Some(NonNull::from(Box::leak(unsafe { chunk.assume_init() })));
+        let chunk = Box::leak(unsafe { chunk.assume_init() });
+        prefetch_bytes(&raw const chunk.room, AHEAD);
+        self.open = Some(NonNull::from(chunk));
     }
 
     /// Adds no more entries to the chunk.

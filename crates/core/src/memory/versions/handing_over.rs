@@ -56,18 +56,8 @@ impl<'a> Keeper<'a> {
 
     /// Keeps a value that says all that a snapshot needs to know of the segment.
     pub fn keep<V: Send + 'static>(&mut self, value: V, heap_bytes: usize) {
-        self.keep_as(value, heap_bytes, false);
-    }
-
-    /// Keeps a value that says that there was nothing: the commit has made the segment.
-    pub fn keep_birth<V: Send + 'static>(&mut self, value: V) {
-        self.keep_as(value, 0, true);
-    }
-
-    fn keep_as<V: Send + 'static>(&mut self, value: V, heap_bytes: usize, is_birth: bool) {
         let Self { chunks: (ref mut chunks, pin), segment, stamps, history, .. } = *self;
-        self.kept =
-            Some(Versions::make(Some((chunks, pin)), segment, stamps, history, value, heap_bytes, is_birth));
+        self.kept = Some(Versions::make(Some((chunks, pin)), segment, stamps, history, value, heap_bytes));
     }
 }
 

@@ -21,7 +21,7 @@
 //! snapshot must have begun between the transaction's two pieces, and another transaction must have changed the row since.
 
 use super::super::points::Stamping;
-use super::{Keeping, KeptWrites, latest_of, segment_of};
+use super::{Keeping, KeptWrites, is_made_later, latest_of, segment_of};
 use crate::features::region::{Late, STALE};
 use crate::features::stamp::CommitStamp;
 use crate::features::state::State;
@@ -29,7 +29,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::memory::versions::{EntryHead, Keeper, Versions};
+use crate::memory::versions::{EntryHead, Keeper, Versions, note_epoch};
 use hotrow_sync::region;
 use std::mem;
 use std::ptr::NonNull;
@@ -90,6 +90,13 @@ impl<P: Protocol> Attempt<P> {
         };
         let (snapshots, plan) = (announcement.snapshots(), &mut kept.plan);
         plan.epoch = stamp.map_or(stamping.clock, CommitStamp::epoch);
+        if let Some(newest) = snapshots.newest_commits() {
+            // Too early, and perhaps in vain: who sees it waits for a little more.
+            let items = items.writes().iter().map(|id| items.get(*id));
+            for item in items.filter(|item| item.touched.newest_commit().is_none()) {
+                newest.note_segment(item.segment().addr().get(), plan.epoch);
+            }
+        }
         if stamping.newest == 0 {
             return Ok(());
         }
@@ -105,7 +112,7 @@ impl<P: Protocol> Attempt<P> {
             if since > plan.epoch && piece.is_later() {
                 return Err(Late);
             }
-            let since = (since < superseded).then_some(since);
+            let since = (since < superseded && !is_made_later(item, snapshots)).then_some(since);
             if since.is_some() || others_are_later {
                 plan.segments.push(PlannedSegment { id: *id, word, since });
             }
@@ -138,6 +145,12 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn keep_planned(&mut self) {
         if self.features.kept.plan.room.1 > 0 {
             self.keep_planned_now();
+        }
+        if self.features.kept.plan.stamping.is_some() {
+            let items = self.items.writes().iter().map(|id| self.items.get(*id));
+            for own in items.filter_map(|item| item.touched.newest_commit()) {
+                note_epoch(own, self.features.kept.plan.epoch);
+            }
         }
     }
 

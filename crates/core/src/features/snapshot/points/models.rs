@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::pin::Pin;
-use crate::memory::versions::{EntryHead, SegmentId};
+use crate::memory::versions::{EntryHead, Found, SegmentId, note_epoch};
 use hotrow_sync::model::{Model, Part, step_is_left_out};
 use hotrow_sync::thread::spawn;
 
@@ -37,12 +37,12 @@ fn a_reader_that_loads_a_new_value_finds_the_one_before() {
     model.needs(Part::RELEASE_FENCES).needs(Part::ACQUIRE_FENCES).needs(Part::STEP).check(|| {
         let versions = Arc::new(Versions::new());
         // Makes the lists, because models do not follow the `OnceLock` that holds them.
-        versions.keep(OTHER, (0, 5), 0, 0_u64, 0, false);
+        versions.keep(OTHER, (0, 5), 0, 0_u64, 0);
         let value = Arc::new(AtomicU64::new(0));
         let (kept, installed) = (versions.clone(), value.clone());
         let committer = spawn(move || {
             if !step_is_left_out() {
-                kept.keep(SEGMENT, (0, 5), 0, 0_u64, 0, false);
+                kept.keep(SEGMENT, (0, 5), 0, 0_u64, 0);
             }
             // As in `KeptWrites::keep`.
             fence(Ordering::Release);
@@ -50,11 +50,64 @@ fn a_reader_that_loads_a_new_value_finds_the_one_before() {
         });
         let pin = Pin::new();
         let loaded = value.load(Ordering::Relaxed);
-        // As in `ObjectAccess::find_entry`.
-        fence(Ordering::Acquire);
-        // SAFETY: only such values are kept here, and the pin lives longer than the reference.
-        let found = versions.find(SEGMENT, 5, &pin).map(|entry| *unsafe { EntryHead::value::<u64>(entry) });
-        assert_eq!(found.unwrap_or(loaded), 0);
+        assert_eq!(value_of(versions.look_up(None, SEGMENT, 5, &pin), loaded), Some(0));
+        drop(pin);
+        committer.join().unwrap();
+    });
+}
+
+/// The value that a reader has, who has loaded one before.
+fn value_of(found: Found, loaded: u64) -> Option<u64> {
+    match found {
+        Found::InSegment => Some(loaded),
+        // SAFETY: only such values are kept here, and the callers' pins live longer than the references.
+        Found::Version(entry) => Some(*unsafe { EntryHead::value::<u64>(entry) }),
+        Found::Nowhere => None,
+    }
+}
+
+#[test]
+fn a_reader_that_sees_the_epoch_of_a_commit_or_its_value_finds_the_one_before() {
+    let model = Model::new().preemptions(2);
+    model.needs(Part::RELEASE_FENCES).needs(Part::ACQUIRE_FENCES).needs(Part::STEP).check(|| {
+        let versions = Arc::new(Versions::new());
+        versions.keep(OTHER, (0, 5), 0, 0_u64, 0);
+        let (value, own) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(2)));
+        let (kept, installed, noted) = (versions.clone(), value.clone(), own.clone());
+        let committer = spawn(move || {
+            if !step_is_left_out() {
+                kept.keep(SEGMENT, (2, 5), 0, 0_u64, 0);
+            }
+            note_epoch(&noted, 5);
+            // As in `KeptWrites::keep`.
+            fence(Ordering::Release);
+            installed.store(1, Ordering::Relaxed);
+        });
+        let pin = Pin::new();
+        let loaded = value.load(Ordering::Relaxed);
+        assert_eq!(value_of(versions.look_up(Some(&own), SEGMENT, 5, &pin), loaded), Some(0));
+        drop(pin);
+        committer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_finds_the_value_although_a_commit_takes_its_epoch_back() {
+    let model = Model::new().preemptions(2);
+    model.needs(Part::STEP).check(|| {
+        let versions = Arc::new(Versions::new());
+        let own = Arc::new(AtomicU64::new(2));
+        versions.keep(SEGMENT, (2, 5), 0, 0_u64, 0);
+        note_epoch(&own, 5);
+        let (kept, noted) = (versions.clone(), own.clone());
+        let committer = spawn(move || {
+            let pin = Pin::new();
+            let entry = kept.find(SEGMENT, 5, &pin).expect("it was kept");
+            // SAFETY: found under the pin.
+            unsafe { entry.as_ref() }.take_back((!step_is_left_out()).then_some(&noted));
+        });
+        let pin = Pin::new();
+        assert_eq!(value_of(versions.look_up(Some(&own), SEGMENT, 5, &pin), 0), Some(0));
         drop(pin);
         committer.join().unwrap();
     });

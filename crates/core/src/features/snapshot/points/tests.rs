@@ -20,7 +20,7 @@ fn commit(announcement: &mut Announcement, value: Counted) {
     let superseded = number.min(announcement.snapshots().newest());
     let since = versions.latest(SEGMENT, &Pin::new());
     if since < superseded {
-        versions.keep(SEGMENT, (since, superseded), 0, value, 0, false);
+        versions.keep(SEGMENT, (since, superseded), 0, value, 0);
     }
     announcement.end();
 }
@@ -131,8 +131,7 @@ fn a_worker_finds_its_versions_again_that_are_needed_no_more() {
         // Versions that came after the snapshot, and went, are needed by nobody.
         let since = if address % 2 == 0 { opened.number } else { 0 };
         let stamps = (since, opened.number);
-        let entry =
-            Versions::make(Some((&mut chunks, &Pin::new())), segment, stamps, 0, address as u64, 0, false);
+        let entry = Versions::make(Some((&mut chunks, &Pin::new())), segment, stamps, 0, address as u64, 0);
         let level = versions.make_room(1);
         versions.put(level, entry);
         places.push_back(Versions::place_of(level, entry));
@@ -154,7 +153,7 @@ fn a_segment_of_another_object_at_the_same_address_has_other_versions() {
     let snapshots = Snapshots::new(false, None);
     let opened = snapshots.open_strict();
     let other = SegmentId { object: 2, ..SEGMENT };
-    snapshots.versions.keep(SEGMENT, (0, opened.number), 0, 7_u64, 0, false);
+    snapshots.versions.keep(SEGMENT, (0, opened.number), 0, 7_u64, 0);
     assert!(snapshots.versions.find(other, opened.number, &Pin::new()).is_none());
     assert!(snapshots.versions.find(SEGMENT, opened.number, &Pin::new()).is_some());
 }
@@ -164,8 +163,8 @@ fn a_late_change_is_made_to_the_versions_of_all_points_that_see_it() {
     let snapshots = Snapshots::new(false, None);
     let (versions, pin) = (snapshots.versions(), Pin::new());
     // Commits with the stamps 5 and 8 have replaced 10 and 20.
-    versions.keep(SEGMENT, (0, 5), 0, 10_u64, 0, false);
-    versions.keep(SEGMENT, (5, 8), 0, 20_u64, 0, false);
+    versions.keep(SEGMENT, (0, 5), 0, 10_u64, 0);
+    versions.keep(SEGMENT, (5, 8), 0, 20_u64, 0);
     let add = |stamp: u64, more: u64| {
         for entry in versions.superseded_after(SEGMENT, stamp, &pin) {
             // SAFETY: only such values are kept here; the pin lives longer than the reference.
