@@ -15,6 +15,7 @@ mod memory;
 mod testing;
 
 pub use crossbeam_epoch as epoch;
+pub use features::by_hand::OpenTransaction;
 #[doc(hidden)]
 pub use features::compiled::functions_of;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
@@ -22,6 +23,7 @@ pub use features::durability::{EpochClock, OutsideCommits};
 pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
+pub use features::retries::RetryPolicy;
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
     AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Snapshot, SnapshotKind, SnapshotReader,
@@ -45,14 +47,12 @@ pub use kernel::capabilities::{Access, Deferral};
 pub use kernel::capabilities::{PieceOrder, PieceRanks};
 pub use kernel::capabilities::{RangeId, RangeLocks, RangeUse};
 pub use kernel::capabilities::{Reports, Rival};
-pub use kernel::course::WaitLimit;
 pub use kernel::engine::Engine;
 pub use kernel::item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use kernel::loss::DeadlockPart;
 pub use kernel::object::Object;
 pub use kernel::object::OutOfRange;
 pub use kernel::object::{SavedWrite, Saver};
-pub use kernel::policy::RetryPolicy;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
 pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants};
@@ -61,7 +61,7 @@ pub use kernel::read_log::{LoggedRead, ReadLog};
 pub use kernel::statistics::Statistics;
 pub use kernel::statistics::{Counter, CounterPlace, CounterValue, NamedCounts};
 pub use kernel::transaction::{ObjectAccess, ReadValue, Transaction};
-pub use kernel::worker::{OpenTransaction, Worker};
+pub use kernel::worker::Worker;
 pub use kit::column_groups;
 pub use kit::commit_time::{
     Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, Overflow,
@@ -75,6 +75,7 @@ pub use kit::slots::{SegmentSlots, Slots};
 pub use memory::cell;
 pub use memory::cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
 pub use memory::column::{Column, Columns};
+pub use memory::course::WaitLimit;
 pub use memory::identity::EngineId;
 pub use memory::identity::ObjectMeta;
 pub use memory::identity::Origin;

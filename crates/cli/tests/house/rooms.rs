@@ -66,6 +66,13 @@ fn the_parts_of_the_core_import_only_those_before_them() {
 }
 
 #[test]
+fn the_kernel_is_small() {
+    let kernel = files(&crates().join("core/src/kernel"), ".rs");
+    let lines: usize = kernel.iter().map(|(_, text)| text.lines().count()).sum();
+    assert!(kernel.len() <= 20 && lines <= 6_500, "the kernel has {} files of {lines} lines", kernel.len());
+}
+
+#[test]
 fn the_kernel_looks_at_no_state_of_features() {
     for (path, text) in files(&crates().join("core/src/kernel"), ".rs") {
         assert!(!code(&text).contains("features."), "{}: the features' state is theirs", path.display());

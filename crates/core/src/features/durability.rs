@@ -7,6 +7,7 @@
 //! plor §5 flushes before it releases).
 
 use crate::features::end_hooks::EndHooks;
+use crate::features::retries::TransactionEnd;
 use crate::features::snapshot::{Announcement, Snapshots};
 use crate::features::stamp::{CommitStamp, Commits, LogFollowers, WorkerLog};
 use crate::kernel::abort::Error;
@@ -17,7 +18,7 @@ use crate::kernel::profile::Durability;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::AttemptOutcome;
-use crate::kernel::worker::{TransactionEnd, Worker};
+use crate::kernel::worker::Worker;
 use hotrow_sync::Arc;
 use std::fmt;
 use std::pin::Pin;

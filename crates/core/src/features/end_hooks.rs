@@ -10,12 +10,13 @@
 
 use crate::features::durability::Later;
 use crate::features::region::UNFIT;
+use crate::features::retries::TransactionEnd;
 use crate::kernel::abort::NotDurable;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::thread_mark::outside;
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
-use crate::kernel::worker::{TransactionEnd, Worker};
+use crate::kernel::worker::Worker;
 use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::region;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

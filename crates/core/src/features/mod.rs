@@ -1,5 +1,6 @@
 //! Features: what only some transactions or engines use.
 
+pub(crate) mod by_hand;
 pub(crate) mod compiled;
 pub(crate) mod conflicts;
 pub(crate) mod counters;
@@ -9,11 +10,14 @@ pub(crate) mod end_hooks;
 pub mod graph;
 pub mod history;
 pub(crate) mod hooks;
+pub(crate) mod making;
 pub(crate) mod moments;
 pub mod operations;
 pub(crate) mod pieces;
 pub(crate) mod recorded;
 pub mod region;
+pub(crate) mod retained_memory;
+pub(crate) mod retries;
 pub(crate) mod savepoint;
 pub(crate) mod session;
 #[cfg(feature = "serde")]

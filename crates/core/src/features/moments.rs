@@ -25,25 +25,18 @@ use crate::features::counters;
 use crate::features::deferred::{Execution, line_up_early};
 use crate::features::graph::Board;
 use crate::features::history::Ended;
-use crate::features::pieces::{Piece, WholeGuard};
+use crate::features::pieces::Piece;
 use crate::features::state::{OfWorker, Place, Shared, State};
-use crate::features::waiting::Waits;
-use crate::kernel::abort::{Error, NotDurable};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
-use crate::kernel::profile::{Isolation, Profile};
+use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::statistics::Named;
 use crate::kernel::transaction::{ObjectAccess, Stop};
-use crate::kernel::worker::slots::WorkerSlots;
-use crate::kernel::worker::{Inside, TransactionEnd, Worker};
-use crate::memory::identity::Origin;
+use crate::kernel::worker::{Worker, WorkerSlots};
 use crate::memory::users_code::Panics;
-use hotrow_sync::clock::{Duration, Instant};
-use std::convert::Infallible;
-use std::panic::Location;
 
 impl<P: Protocol> Slots for P {
     type State = State<P>;
@@ -59,10 +52,6 @@ impl<P: Protocol> Slots for P {
         State::of(&shared.snapshots, shared.commits.clone())
     }
 
-    fn collecting(shared: &Shared<P>) {
-        shared.snapshots.collect();
-    }
-
     fn named_counters(protocol: &Self) -> Named {
         counters::named(protocol)
     }
@@ -70,24 +59,6 @@ impl<P: Protocol> Slots for P {
     #[inline(always)]
     fn must_end(attempt: &Attempt<P>) -> bool {
         P::ALLOWS_CHOPPING && attempt.features.piece.is_later()
-    }
-
-    fn starts_over(attempt: &mut Attempt<P>) {
-        if let Some(watch) = attempt.features.watch.as_deref_mut() {
-            watch.start_over();
-        }
-    }
-
-    fn follows(attempt: &mut Attempt<P>) {
-        attempt.forget_hooks();
-    }
-
-    fn stands_back(attempt: &mut Attempt<P>) {
-        attempt.features.footprint.clear();
-    }
-
-    fn retried(attempt: &mut Attempt<P>) {
-        attempt.set_watch(None);
     }
 
     #[inline(always)]
@@ -309,66 +280,6 @@ impl<P: Protocol> Slots for P {
 
 impl<P: Protocol> WorkerSlots for P {
     type OfWorker = OfWorker;
-    type Barrier = WholeGuard;
-    type Waits = Waits;
-
-    #[inline]
-    fn entering(worker: &mut Worker<P>, profile: &Profile, place: &'static Location<'static>) -> bool {
-        let is_alone = profile.isolation.is_on_snapshot();
-        if is_alone {
-            worker.open_snapshot(profile, place);
-        }
-        !is_alone
-    }
-
-    #[inline(always)]
-    fn barrier(worker: &Worker<P>) -> Option<WholeGuard> {
-        worker.exclude_pieces()
-    }
-
-    #[inline(always)]
-    fn entered(worker: &mut Worker<P>, profile: &Profile) {
-        worker.admit_to_log(profile);
-    }
-
-    fn by_hand(worker: &mut Worker<P>) {
-        worker.set_refusal(None);
-    }
-
-    fn names(worker: &mut Worker<P>, origin: Origin) {
-        worker.features.origin = Some(origin);
-    }
-
-    #[inline(always)]
-    fn begins(worker: &mut Worker<P>, place: &'static Location<'static>) {
-        worker.begin_activity(place);
-    }
-
-    #[inline(always)]
-    fn attempting(worker: &mut Worker<P>) {
-        if P::ALLOWS_CHOPPING && worker.attempt.features.piece != Piece::Whole {
-            worker.await_piece();
-        }
-    }
-
-    fn waits(
-        worker: &mut Worker<P>,
-        waits: &mut Waits,
-        (policy, body): (Option<(Instant, Duration)>, Option<Duration>),
-        inside: &mut Inside<P>,
-    ) -> Result<(), Error<Infallible>> {
-        worker.wait_for_change(waits, policy, body, inside)
-    }
-
-    #[inline]
-    fn ends(worker: &mut Worker<P>, end: TransactionEnd) -> Result<(), NotDurable> {
-        worker.end_activity(end == TransactionEnd::Committed);
-        if worker.attempt.features.end_hooks.is_some() {
-            worker.end_with_hooks(end)
-        } else {
-            worker.acknowledge(end)
-        }
-    }
 
     #[cold]
     fn panicked(worker: &mut Worker<P>) {

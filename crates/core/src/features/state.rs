@@ -8,16 +8,16 @@ use crate::features::graph::EnqueuedOperations;
 use crate::features::history::recorder::Log;
 use crate::features::operations::Operations;
 use crate::features::pieces::Piece;
+use crate::features::retries::{RetryPolicy, StarvationGate};
 use crate::features::savepoint::Savepoints;
 use crate::features::snapshot::{Announcement, KeptWrites, ReadPoint, Snapshots};
-use crate::features::stamp::{CommitStamp, CommitSteps, Commits};
+use crate::features::stamp::{CommitStamp, Commits};
 use crate::features::waiting::{Waiting, Watch};
 use crate::kernel::capabilities::PieceRanks;
-use crate::kernel::engine::Engine;
-use crate::kernel::policy::RetryPolicy;
 use crate::kernel::protocol::{ConflictCause, Protocol};
 use crate::memory::held_back::HeldBack;
-use crate::memory::identity::Origin;
+use crate::memory::identity::{EngineId, Origin};
+use crate::memory::retained::Limit;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::profile::name_memory;
 use hotrow_sync::{Arc, Mutex};
@@ -151,17 +151,16 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) origins: Arc<Origins>,
     pub(crate) deadlocks: Arc<Deadlocks>,
-}
-
-impl<P: Protocol> Default for Shared<P> {
-    fn default() -> Self {
-        Self::new(None)
-    }
+    pub(crate) policy: RetryPolicy,
+    /// Lets transactions through that keep losing.
+    pub(crate) gate: StarvationGate,
+    /// The limit of retained memory.
+    pub(crate) limit: Limit,
 }
 
 impl<P: Protocol> Shared<P> {
     /// The state of a new engine, with the steps between the halves of its commits.
-    pub(crate) fn new(commits: Option<Arc<Commits<P>>>) -> Self {
+    pub(crate) fn new(id: EngineId, policy: RetryPolicy, commits: Option<Arc<Commits<P>>>) -> Self {
         let has_log = commits.as_ref().is_some_and(|commits| commits.has_log());
         let awaits_device = commits.as_ref().is_some_and(|commits| commits.awaits_device());
         let snapshots = Snapshots::new(commits.is_some(), has_log.then_some(awaits_device));
@@ -170,14 +169,8 @@ impl<P: Protocol> Shared<P> {
             name_memory(&**commits, || String::from("the clock of the stamps"));
         }
         let (origins, deadlocks) = (Arc::default(), Arc::default());
-        Self { commits, has_log, snapshots, waiting: Waiting::new(), origins, deadlocks }
-    }
-}
-
-impl<P: Protocol> Engine<P> {
-    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
-    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
-        Self::with_features(options, policy, Shared::new(Some(Commits::new(Box::new(steps)))))
+        let (waiting, gate, limit) = (Waiting::new(), StarvationGate::default(), Limit::new(id));
+        Self { commits, has_log, snapshots, waiting, origins, deadlocks, policy, gate, limit }
     }
 }
 

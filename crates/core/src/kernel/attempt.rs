@@ -2,7 +2,6 @@
 
 use crate::kernel::abort::Reason;
 use crate::kernel::capabilities::Abilities;
-use crate::kernel::course::{Course, WaitBudget, WaitLimit};
 use crate::kernel::item::{Flags, Item, ItemId, Items};
 use crate::kernel::object::Object;
 use crate::kernel::profile::{Isolation, Profile};
@@ -12,6 +11,7 @@ use crate::kernel::slots::{Moments, Slots, WorkerSlot};
 use crate::kernel::statistics::CounterPlace;
 use crate::kernel::transaction::Stop;
 use crate::memory::arena::Arena;
+use crate::memory::course::{Course, WaitBudget, WaitLimit};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::identity::WorkerId;
 use crate::memory::pin::Pin;

@@ -3,13 +3,11 @@
 pub(crate) mod abort;
 pub(crate) mod attempt;
 pub(crate) mod capabilities;
-pub(crate) mod course;
 pub(crate) mod engine;
 pub(crate) mod item;
 pub(crate) mod loss;
 pub(crate) mod object;
 pub(crate) mod observations;
-pub(crate) mod policy;
 pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod read_log;

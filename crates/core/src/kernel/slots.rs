@@ -99,7 +99,7 @@ pub(crate) trait Slots: Protocol {
     /// The state of all features in one attempt.
     type State: Default;
     /// What they share in one engine.
-    type Shared: Default;
+    type Shared;
     /// Their state for the workers of one number, one after the other.
     type Place;
     /// A worker's operations that others may run.
@@ -110,21 +110,11 @@ pub(crate) trait Slots: Protocol {
     /// Makes the state for the attempts of a new worker.
     fn state(shared: &Self::Shared) -> Self::State;
 
-    /// Frees what is kept for nobody, because memory is going to be collected.
-    fn collecting(shared: &Self::Shared);
     /// The counters of an engine's protocol, by place.
     fn named_counters(protocol: &Self) -> Named;
 
-    /// True if a transaction must get to its end, whatever others do: it waits for no admission, and its attempts for no limit.
+    /// True if a transaction must get to its end, whatever others do, because a part of it has committed.
     fn must_end(attempt: &Attempt<Self>) -> bool;
-    /// An attempt of the transaction was lost, and is followed by another one, which is not to wait for what the lost one has seen.
-    fn starts_over(attempt: &mut Attempt<Self>);
-    /// Another attempt of the transaction follows.
-    fn follows(attempt: &mut Attempt<Self>);
-    /// The transaction waits before its next attempt, and holds nothing.
-    fn stands_back(attempt: &mut Attempt<Self>);
-    /// A transaction that has made more than one attempt makes no other.
-    fn retried(attempt: &mut Attempt<Self>);
 
     /// A transaction begins: its first attempt is opened next.
     fn admitted(attempt: &mut Attempt<Self>);

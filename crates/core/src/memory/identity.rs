@@ -53,8 +53,8 @@ pub struct ObjectMeta {
     place: u16,
     /// The rank, of which 16 bits count.
     rank: AtomicU32,
-    /// The bytes from the beginning of each segment to the epoch of its newest commit; 0 if its segments have none.
-    newest_commit: usize,
+    /// The bytes from the beginning of each segment to the epoch of its newest commit, if its segments have that.
+    newest_commit: Option<usize>,
     name: Box<str>,
 }
 
@@ -74,7 +74,7 @@ impl ObjectMeta {
         let place = (number as u16).wrapping_sub(engine.objects_before());
         let rank = AtomicU32::new(u32::from(u16::MAX));
         let engine = AtomicU64::new(engine.0);
-        Self { engine, number, place, rank, newest_commit: 0, name: name.into().into_boxed_str() }
+        Self { engine, number, place, rank, newest_commit: None, name: name.into().into_boxed_str() }
     }
 
     /// Has commits note their epochs in the object's segments. A snapshot then knows a value that is old enough without a search, and
@@ -82,11 +82,12 @@ impl ObjectMeta {
     ///
     /// # Safety
     ///
-    /// So many bytes behind the beginning of its header, in the same allocation, each segment has an `AtomicU64`, at first 0, which is used for
-    /// nothing else.
+    /// So many bytes behind the beginning of its header, in the same allocation, each segment has an `AtomicU64` of `hotrow_sync::atomic`, at first 0,
+    /// which is used for nothing else. The object's [`install`](crate::Object::install) replaces each value that it has handed over
+    /// ([`Keeper::keep_cell`](crate::Keeper::keep_cell)), and its reads on a snapshot expect [`MadeLater`](crate::OnSnapshot::MadeLater).
     #[must_use]
     pub unsafe fn noting_commits(mut self, offset: usize) -> Self {
-        self.newest_commit = offset;
+        self.newest_commit = Some(offset);
         self
     }
 
@@ -98,7 +99,7 @@ impl ObjectMeta {
     #[inline]
     pub(crate) unsafe fn newest_commit<'a, H>(&self, segment: NonNull<H>) -> Option<&'a atomic::AtomicU64> {
         // SAFETY: the caller's promise, and that of `noting_commits`.
-        (self.newest_commit != 0).then(|| unsafe { segment.byte_add(self.newest_commit).cast().as_ref() })
+        self.newest_commit.map(|offset| unsafe { segment.byte_add(offset).cast().as_ref() })
     }
 
     /// The number of its engine, or of that engine's closed objects.
@@ -175,5 +176,19 @@ impl fmt::Display for Origin {
             Origin::Name(name) => f.write_str(name),
             Origin::Place(place) => write!(f, "{}:{}", place.file(), place.line()),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_without_a_header_may_begin_with_its_epoch() {
+        let epoch = atomic::AtomicU64::new(7);
+        let meta = ObjectMeta::new(EngineId(1), "rows");
+        // SAFETY: the only segment that is asked for is that word.
+        let found = unsafe { meta.noting_commits(0).newest_commit(NonNull::from(&epoch).cast::<()>()) };
+        assert_eq!(found.map(|epoch| epoch.load(Ordering::Relaxed)), Some(7));
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod arena;
 pub mod cell;
 pub(crate) mod column;
 pub mod column_groups;
+pub(crate) mod course;
 pub(crate) mod held_back;
 pub(crate) mod identity;
 pub(crate) mod pin;

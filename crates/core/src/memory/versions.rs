@@ -125,6 +125,13 @@ impl EntryHead {
         // Relaxed: `Versions::split` says why either value is right.
         self.superseded.load(Ordering::Relaxed)
     }
+
+    /// Takes back an entry whose value was not replaced after all. The caller holds the segment's lock, and the value is still
+    /// the segment's.
+    pub(crate) fn make_void(&self) {
+        // Release: pairs with the acquire in `find`.
+        self.is_void.store(true, Ordering::Release);
+    }
 }
 
 /// In place of an entry's version in the history: no version there has the entry's value, because the changes in it are not those

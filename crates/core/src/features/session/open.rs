@@ -1,6 +1,7 @@
 //! The thread's side of a session: the open transaction.
 
 use super::link::{Answer, Link, Next, Request};
+use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, CancelCause, Error};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -8,11 +9,15 @@ use crate::kernel::slots::Moments;
 use crate::kernel::thread_mark::{is_rolling_back, set_rollback};
 use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::kernel::worker::Worker;
+use crate::memory::identity::Origin;
+use crate::memory::retained::{self, HolderKind};
 use crate::memory::users_code::{Panics, contained, drop_payload, message_of};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicBool, Ordering};
+use hotrow_sync::event::Event;
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 /// A session's transaction, on its thread.
 pub(super) struct OpenSession<'w, P: Protocol> {
@@ -215,5 +220,24 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
             (Err(panic), _) => Ending::by_panic(panic),
             (Ok(()), outcome) => Ending::of(outcome, is_late),
         };
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Begins the only attempt of a session, on the session's thread.
+    fn begin_session(
+        &mut self,
+        name: &str,
+        profile: Profile,
+        idles_at: Arc<Event>,
+    ) -> Result<(Inside, ObjectAccess<'_, P>), Error<Infallible>> {
+        let (name, protocol) = (name.to_owned(), self.shared.name.clone());
+        let kind = HolderKind::Session { name, worker: self.id(), protocol };
+        retained::make_session(self.attempt.holder, kind, idles_at);
+        self.attempt.make_interactive();
+        self.features.origin = Some(Origin::Name("a session"));
+        let inside = self.admit(&profile, Location::caller())?;
+        let thread = inside.thread();
+        Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
 }

@@ -159,10 +159,11 @@ impl KeptWrites {
     #[cold]
     #[inline(never)]
     pub(crate) fn not_replaced<P: Protocol>(&self, (id, item): (ItemId, &Item<P>)) {
+        debug_assert!(item.touched.newest_commit().is_none(), "a segment that notes commits is replaced");
         for (_, entry) in self.owning.iter().filter(|(kept, _)| *kept == id) {
             // SAFETY: a commit that has stamped an entry keeps its point from being passed, so the entry has not been swept; the
             // attempt is pinned besides.
-            unsafe { entry.as_ref() }.take_back(item.touched.newest_commit());
+            unsafe { entry.as_ref() }.make_void();
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The wait between two attempts of a transaction whose body has called `retry`.
 
 use super::Watch;
+use crate::features::retries::Inside;
 use crate::kernel::abort::{BlockedForever, Error, Misuse};
 use crate::kernel::protocol::Protocol;
-use crate::kernel::worker::{Inside, Worker};
+use crate::kernel::worker::Worker;
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::profile::waiting;
@@ -56,7 +57,7 @@ impl<P: Protocol> Worker<P> {
         waits: &mut Waits,
         policy: Option<(Instant, Duration)>,
         body: Option<Duration>,
-        inside: &mut Inside<P>,
+        inside: &mut Inside,
     ) -> Result<(), Error<Infallible>> {
         if self.attempt.features.snapshot_read != 0
             || P::ALLOWS_CHOPPING && self.attempt.features.piece.is_later()

@@ -26,13 +26,14 @@
 use super::{Waits, Watch};
 use crate::features::durability::{Acknowledgement, Answer, Later};
 use crate::features::end_hooks::EndHooks;
+use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Inside, Known, Unfinished, Worker};
+use crate::kernel::worker::{Attempted, Known, Unfinished, Worker};
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::fmt;
@@ -328,7 +329,7 @@ impl<P: Protocol> Worker<P> {
             }
             Attempted::Failed(error) => Step::failed(error.of_any_body()),
             Attempted::Unfinished(Unfinished::Lost(lost)) => {
-                let policy = self.shared.policy;
+                let policy = self.shared.features.policy;
                 progress.lost += 1;
                 progress.lost_since = Some(clock::now());
                 let deadline = progress.deadline(policy.deadline);
@@ -353,14 +354,12 @@ impl<P: Protocol> Worker<P> {
 
     fn attempt_once<R, E: From<Abort>>(
         &mut self,
-        inside: &Inside<P>,
+        inside: &Inside,
         lost: u32,
         profile: Profile,
         body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Attempted<R, E> {
-        self.one_attempt(0, lost, inside.thread(), profile, &mut |tx: &mut Transaction<'_, P>| {
-            body(tx).map(Known)
-        })
+        self.attempt(0, lost, inside, profile, &mut |tx: &mut Transaction<'_, P>| body(tx).map(Known))
     }
 
     fn begin_to_wait<R, E>(
@@ -375,7 +374,7 @@ impl<P: Protocol> Worker<P> {
         if progress.waits.was_woken() {
             self.slot.counters.woken_in_vain();
         }
-        let deadline = progress.deadline(self.shared.policy.deadline);
+        let deadline = progress.deadline(self.shared.features.policy.deadline);
         let left = progress.waits.left(deadline, time_max);
         match &progress.watch {
             None => {

@@ -3,8 +3,6 @@
 //! A commit puts the version that it replaces into the table, then notes its epoch, and installs after that. So if a reader finds an epoch below its
 //! snapshot's number, what it has loaded before is its value. Otherwise it looks for a version that was current at its number. If there is
 //! none, there was nothing: versions of a segment follow each other without a gap from its making on, but for those that no snapshot needs.
-//!
-//! A commit that has not replaced the value after all takes back its epoch, and then its version.
 
 use super::{EntryHead, SegmentId, Versions};
 use crate::memory::pin::Pin;
@@ -28,19 +26,6 @@ pub(crate) fn note_epoch(own: &AtomicU64, epoch: u64) {
     }
 }
 
-impl EntryHead {
-    /// Takes back an entry whose value was not replaced after all, and the epoch that was noted in its segment. The caller holds the segment's lock,
-    /// and the value is still the segment's.
-    pub(crate) fn take_back(&self, own: Option<&AtomicU64>) {
-        if let Some(own) = own {
-            // Relaxed: before the entry, which releases it.
-            own.store(self.since, Ordering::Relaxed);
-        }
-        // Release: pairs with the acquire of who walks along the list.
-        self.is_void.store(true, Ordering::Release);
-    }
-}
-
 impl Versions {
     /// Finds where the value is that a segment, which was loaded just now, had for a snapshot. `own`: where it has its newest epoch.
     pub(crate) fn look_up(
@@ -52,23 +37,17 @@ impl Versions {
     ) -> Found {
         // Acquire: pairs with the release fence between the noting and the installation.
         fence(Ordering::Acquire);
-        loop {
-            // Acquire: pairs with the release in `note_epoch`.
-            let newest = own.map(|own| own.load(Ordering::Acquire));
-            if newest.is_some_and(|newest| newest < snapshot) {
-                return Found::InSegment;
+        // Acquire: pairs with the release in `note_epoch`.
+        if own.is_some_and(|own| own.load(Ordering::Acquire) < snapshot) {
+            return Found::InSegment;
+        }
+        match self.find(segment, snapshot, pin) {
+            // SAFETY: found under the pin.
+            Some(entry) if own.is_none() || unsafe { entry.as_ref() }.since < snapshot => {
+                Found::Version(entry)
             }
-            if let Some(entry) = self.find(segment, snapshot, pin) {
-                // SAFETY: found under the pin.
-                let is_later = own.is_some() && unsafe { entry.as_ref() }.since >= snapshot;
-                return if is_later { Found::Nowhere } else { Found::Version(entry) };
-            }
-            match own.zip(newest) {
-                None => return Found::InSegment,
-                // Relaxed: who has found an entry void, with acquire, finds what was stored before.
-                Some((own, newest)) if own.load(Ordering::Relaxed) == newest => return Found::Nowhere,
-                Some(_) => {}
-            }
+            None if own.is_none() => Found::InSegment,
+            _ => Found::Nowhere,
         }
     }
 }

@@ -90,13 +90,6 @@ impl<P: Protocol> Attempt<P> {
         };
         let (snapshots, plan) = (announcement.snapshots(), &mut kept.plan);
         plan.epoch = stamp.map_or(stamping.clock, CommitStamp::epoch);
-        if let Some(newest) = snapshots.newest_commits() {
-            // Too early, and perhaps in vain: who sees it waits for a little more.
-            let items = items.writes().iter().map(|id| items.get(*id));
-            for item in items.filter(|item| item.touched.newest_commit().is_none()) {
-                newest.note_segment(item.segment().addr().get(), plan.epoch);
-            }
-        }
         if stamping.newest == 0 {
             return Ok(());
         }

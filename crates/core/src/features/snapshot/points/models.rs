@@ -92,28 +92,6 @@ fn a_reader_that_sees_the_epoch_of_a_commit_or_its_value_finds_the_one_before() 
 }
 
 #[test]
-fn a_reader_finds_the_value_although_a_commit_takes_its_epoch_back() {
-    let model = Model::new().preemptions(2);
-    model.needs(Part::STEP).check(|| {
-        let versions = Arc::new(Versions::new());
-        let own = Arc::new(AtomicU64::new(2));
-        versions.keep(SEGMENT, (2, 5), 0, 0_u64, 0);
-        note_epoch(&own, 5);
-        let (kept, noted) = (versions.clone(), own.clone());
-        let committer = spawn(move || {
-            let pin = Pin::new();
-            let entry = kept.find(SEGMENT, 5, &pin).expect("it was kept");
-            // SAFETY: found under the pin.
-            unsafe { entry.as_ref() }.take_back((!step_is_left_out()).then_some(&noted));
-        });
-        let pin = Pin::new();
-        assert_eq!(value_of(versions.look_up(Some(&own), SEGMENT, 5, &pin), 0), Some(0));
-        drop(pin);
-        committer.join().unwrap();
-    });
-}
-
-#[test]
 fn a_point_that_is_hidden_for_a_moment_keeps_its_versions() {
     Model::new().preemptions(2).check(|| {
         let snapshots = Snapshots::new(false, None);

@@ -1,25 +1,25 @@
-//! An attempt that is stepped by hand.
+//! Attempts that are stepped by hand.
 
-use super::slots::WorkerSlots;
+use crate::features::pieces::WholeGuard;
 use crate::kernel::abort::Error;
+use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::worker::Worker;
 use crate::memory::users_code::Panics;
+use hotrow_sync::thread;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 
 /// One attempt that is held open: see [`Worker::begin`](crate::Worker::begin). Dropping it rolls back.
 pub struct OpenTransaction<'w, P: Protocol> {
     access: ObjectAccess<'w, P>,
     /// Dropped after the attempt.
-    _barrier: Option<<P as WorkerSlots>::Barrier>,
+    _barrier: Option<WholeGuard>,
 }
 
 impl<'w, P: Protocol> OpenTransaction<'w, P> {
-    pub(super) fn new(access: ObjectAccess<'w, P>, barrier: Option<<P as WorkerSlots>::Barrier>) -> Self {
-        Self { access, _barrier: barrier }
-    }
-
     /// Tries to commit.
     ///
     /// # Errors
@@ -57,5 +57,24 @@ impl<P: Protocol> DerefMut for OpenTransaction<'_, P> {
 impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Transaction::fmt(self, f)
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation
+    /// by operation. There is no retry, no backoff, no wait for memory and no check against nesting. Under a protocol
+    /// that waits, two transactions of one thread can wait for each other.
+    pub fn begin(&mut self) -> OpenTransaction<'_, P> {
+        self.begin_as(Profile::UNKNOWN)
+    }
+
+    /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
+    pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
+        self.attempt.begin_transaction(self.shared.features.policy.deadline);
+        self.set_refusal(None);
+        let is_in_the_way = self.is_in_the_way(&profile, Location::caller());
+        let barrier = if is_in_the_way { self.exclude_pieces() } else { None };
+        let access = self.open_attempt(0, true, thread::number(), profile, true);
+        OpenTransaction { access, _barrier: barrier }
     }
 }

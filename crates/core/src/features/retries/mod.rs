@@ -1,8 +1,12 @@
-//! Retrying: limits of attempts and of time, backoff, and escalation.
+//! Retries: they make a transaction of attempts. Admission, limits of attempts and of time, backoff, and escalation.
 
+mod attempts;
 mod gate;
+mod thread_workers;
+mod transacting;
 
 pub(crate) use gate::{Elder, StarvationGate};
+pub(crate) use transacting::{Inside, TransactionEnd};
 
 use std::time::Duration;
 

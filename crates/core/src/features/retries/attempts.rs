@@ -1,17 +1,18 @@
 //! The time between the attempts of a transaction: it tells of the one that was lost, stands back, and lets older ones through.
 
-use super::slots::WorkerSlots;
-use super::{Attempted, Inside, Resolve, Unfinished, Worker};
+use super::{Elder, Inside, RetryPolicy};
+use crate::features::pieces::Piece;
+use crate::features::waiting::Waits;
 use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
 use crate::kernel::loss::Events;
-use crate::kernel::policy::{Elder, RetryPolicy};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
 use crate::kernel::thread_mark::set_rollback;
 use crate::kernel::transaction::Transaction;
+use crate::kernel::worker::{Attempted, Resolve, Unfinished, Worker};
 use crate::memory::pin::Pin;
 use hotrow_sync::Arc;
 use hotrow_sync::backoff::Backoff;
@@ -24,7 +25,7 @@ use std::convert::Infallible;
 pub(super) struct Attempts<'w, 's, P: Protocol> {
     worker: &'w mut Worker<P>,
     profile: Profile,
-    inside: Inside<P>,
+    inside: Inside,
     /// The number of the attempt that is made next.
     number: u32,
     /// The engine, once an attempt was lost: an elder borrows its gate.
@@ -40,7 +41,7 @@ struct Retries<'s, P: Protocol> {
     must_end: bool,
     begin: Instant,
     backoff: Backoff,
-    waits: <P as WorkerSlots>::Waits,
+    waits: Waits,
     elder: Option<Elder<'s>>,
     /// Number of the attempts made, without those that waited for a change.
     attempts: u32,
@@ -58,7 +59,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
     pub(super) fn of(
         worker: &'w mut Worker<P>,
         profile: Profile,
-        inside: Inside<P>,
+        inside: Inside,
         shared: &'s OnceCell<Arc<Shared<P>>>,
     ) -> Self {
         Self { worker, profile, inside, number: 0, shared, retries: None }
@@ -70,7 +71,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
         &mut self,
         body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Attempted<B::Output, E> {
-        self.worker.one_attempt(self.number, self.number, self.inside.thread(), self.profile, body)
+        self.worker.attempt(self.number, self.number, &self.inside, self.profile, body)
     }
 
     /// Prepares another attempt.
@@ -87,7 +88,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                 // Others need not let it through while it waits.
                 retries.elder = None;
                 let deadline = retries.policy.deadline.map(|max| (retries.begin, max));
-                P::waits(worker, &mut retries.waits, (deadline, time_max), inside)?;
+                worker.wait_for_change(&mut retries.waits, deadline, time_max, inside)?;
                 worker.may_begin(profile)?;
             }
             Unfinished::Lost(mut lost) => {
@@ -103,12 +104,14 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                     worker.may_begin(profile)?;
                 }
                 retries.attempt_began = Some(clock::now());
-                P::starts_over(&mut worker.attempt);
+                if let Some(watch) = worker.attempt.features.watch.as_deref_mut() {
+                    watch.start_over();
+                }
                 retries.attempts += 1;
             }
         }
         set_rollback(false);
-        P::follows(&mut worker.attempt);
+        worker.attempt.forget_hooks();
         *number = retries.attempts - 1;
         Ok(())
     }
@@ -127,7 +130,7 @@ impl<P: Protocol> Drop for Attempts<'_, '_, P> {
 impl<'s, P: Protocol> Retries<'s, P> {
     /// Begins after the first attempt.
     fn begin(attempt: &mut Attempt<P>, shared: &'s Shared<P>) -> Self {
-        let mut policy = shared.policy;
+        let mut policy = shared.features.policy;
         let must_end = P::must_end(attempt);
         if must_end {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
@@ -140,7 +143,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
             must_end,
             begin,
             backoff: Backoff::new(policy.backoff_max),
-            waits: Default::default(),
+            waits: Waits::default(),
             elder: None,
             attempts: 1,
             attempt_began: None,
@@ -165,7 +168,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
         if time_max == Some(Duration::ZERO) {
             return false;
         }
-        let gate = &self.shared.gate;
+        let gate = &self.shared.features.gate;
         if self.elder.is_none() && self.policy.escalates_after(self.attempts, self.lost_time) {
             self.elder = Some(gate.escalate());
             events.escalates(self.attempts);
@@ -173,13 +176,13 @@ impl<'s, P: Protocol> Retries<'s, P> {
             self.backoff = Backoff::new(self.policy.backoff_max);
         }
         // An attempt with a footprint waits in its lines, and so needs no other wait.
-        let stands_back = self.elder.is_some() || gate.is_closed() || self.shared.limit.may_wait();
+        let stands_back = self.elder.is_some() || gate.is_closed() || self.shared.features.limit.may_wait();
         self.footprint = pin.take().filter(|_| !stands_back);
         if self.footprint.is_some() {
             return true;
         }
         // Nothing is held while it waits.
-        P::stands_back(&mut worker.attempt);
+        worker.attempt.features.footprint.clear();
         {
             let _waiting = profile::waiting("back-off", 0);
             self.backoff.wait(&mut worker.random);
@@ -196,7 +199,34 @@ impl<'s, P: Protocol> Retries<'s, P> {
     #[inline(never)]
     fn end(self, worker: &mut Worker<P>) {
         worker.slot.counters.attempts(self.attempts);
-        P::retried(&mut worker.attempt);
+        worker.attempt.set_watch(None);
         worker.attempt.course.lost_since = None;
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Makes an attempt of this number, after so many lost ones.
+    #[inline]
+    pub(crate) fn attempt<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        number: u32,
+        lost: u32,
+        inside: &Inside,
+        profile: Profile,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Attempted<B::Output, E> {
+        let policy = &self.shared.features.policy;
+        let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
+        let describe = may_give_up || Events::want_losses();
+        self.await_turn_of_piece();
+        self.one_attempt((number, is_last, describe), inside.thread(), profile, body)
+    }
+
+    /// Waits until a piece of a transaction may begin. Nothing is held.
+    #[inline(always)]
+    pub(crate) fn await_turn_of_piece(&mut self) {
+        if P::ALLOWS_CHOPPING && self.attempt.features.piece != Piece::Whole {
+            self.await_piece();
+        }
     }
 }
