@@ -44,6 +44,13 @@ pub struct CheckpointWriter {
 }
 
 impl Log {
+    /// Begins a new segment. Segments that were begun before it have no records of epochs that begin later, so a checkpoint of such an epoch
+    /// replaces all of them. Waits for the logger, if it has a thread.
+    pub fn begin_segment(&self) {
+        self.shared().ask_for_segment();
+        self.shared().wait_for_segment();
+    }
+
     /// Begins a checkpoint. The rows given to the writer must be exactly those that the commits of epochs below `epoch`
     /// leave, so they are read from a snapshot. Commits go on meanwhile.
     ///
@@ -73,9 +80,7 @@ impl Log {
         };
         // Workers that wait for room wait for this checkpoint now.
         shared.progress.notify_all();
-        // Release: pairs with the acquire of the logger.
-        shared.rotate.store(true, Ordering::Release);
-        shared.wake_logger();
+        shared.ask_for_segment();
         // Relaxed: a counter.
         let log_bytes = shared.counts.bytes_at_start + shared.counts.bytes.load(Ordering::Relaxed);
         let temporary = format!("{}{TEMPORARY}", checkpoint_name(number));
@@ -94,6 +99,24 @@ impl Log {
         };
         writer.create()?;
         Ok(writer)
+    }
+}
+
+impl Shared {
+    /// Asks the logger to begin a new segment.
+    fn ask_for_segment(&self) {
+        // Release: pairs with the acquire of the logger.
+        self.rotate.store(true, Ordering::Release);
+        self.wake_logger();
+    }
+
+    /// Waits until the logger has begun the segment that was asked for, if it has a thread.
+    fn wait_for_segment(&self) {
+        // Relaxed: if it is not seen yet, the log becomes small a little later.
+        if self.logger_thread.load(Ordering::Relaxed) != 0 {
+            // Acquire: pairs with the release of the logger.
+            self.progress.wait_until(|| !self.rotate.load(Ordering::Acquire) || self.check().is_err());
+        }
     }
 }
 
@@ -169,7 +192,8 @@ impl CheckpointWriter {
             lock(&self.shared.files).obsolete_later.push(name.clone());
         }
         renamed.map_err(failed("rename"))?;
-        self.wait_for_the_new_segment();
+        // So that the log is small when the caller goes on.
+        self.shared.wait_for_segment();
         let checkpoint = CheckpointState { number: self.number, epoch: self.epoch, bytes: self.offset };
         let change = FilesChange { checkpoint: Some(checkpoint), ..FilesChange::default() };
         let entered = self.shared.change_catalog(&**storage, change, |_| ());
@@ -184,17 +208,6 @@ impl CheckpointWriter {
         self.shared.delete_obsolete();
         self.shared.note_space();
         Ok(self.offset)
-    }
-
-    /// Waits until the logger has begun the segment that was asked for, if it has a thread, so that the log is small when the caller
-    /// goes on.
-    fn wait_for_the_new_segment(&self) {
-        let shared = &*self.shared;
-        // Relaxed: if it is not seen yet, the log becomes small a little later.
-        if shared.logger_thread.load(Ordering::Relaxed) != 0 {
-            // Acquire: pairs with the release of the logger.
-            shared.progress.wait_until(|| !shared.rotate.load(Ordering::Acquire) || shared.check().is_err());
-        }
     }
 
     /// Writes the block with its header, and begins the next one.

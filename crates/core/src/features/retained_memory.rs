@@ -30,9 +30,9 @@ impl<P: Protocol> Engine<P> {
     /// Limits the bytes that the process may retain while transactions of this engine go on; `None`, the default, for
     /// no limit. The limit may be changed at any time.
     ///
-    /// While more is retained, a transaction that may write (its [`Profile`] does not say that it only reads) waits
+    /// While more is retained, a transaction that may write (its [`Profile`](crate::Profile) does not say that it only reads) waits
     /// before it begins, for up to 100 milliseconds or the retry policy's deadline. It collects garbage meanwhile. If
-    /// that does not help, it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that one
+    /// that does not help, it fails with [`Error::MemoryLimit`](crate::Error::MemoryLimit), which names the oldest open transaction. If that one
     /// is of an engine with such a limit, and retains half of the limit or more, it is told to end: its next operation
     /// or its commit fails, it is rolled back, and its error is the same. A transaction that only waits for its user
     /// hears of it only when it goes on; that of an idle [`Session`](crate::Session) ends at once.

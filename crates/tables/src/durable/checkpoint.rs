@@ -35,6 +35,8 @@ impl<P: Protocol> Database<P> {
     #[track_caller]
     fn checkpoint_now(&self, durable: &Durable<P>) -> Result<u64, CheckpointError> {
         let place = Location::caller();
+        // Before the snapshot: otherwise the segment that commits write to meanwhile would stay, until the next checkpoint.
+        durable.log.begin_segment();
         let snapshot = Snapshot::open(self, SnapshotKind::Committed, place).map_err(Error::Misuse)?;
         let to_write = durable.to_write();
         let mut reader = self.snapshot_reader().map_err(Error::Misuse)?;

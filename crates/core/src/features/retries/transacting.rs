@@ -79,7 +79,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// # Errors
     ///
-    /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
+    /// As [`transact`](Self::transact); [`Misuse::ReadOnly`](crate::Misuse::ReadOnly) for a write in a transaction that was declared read-only.
     #[inline]
     #[track_caller]
     pub fn try_transact_as<R, E: From<Abort>>(
