@@ -53,8 +53,8 @@
 //!
 //! A tree or a column family is a [`Table`]; keys and rows are types instead of bytes, so that nothing is encoded and decoded.
 //! There are no separate read and write transactions, and writers do not wait in line for one write lock. A transaction
-//! that loses a conflict runs again by itself. Data are gone when the process ends, but for tables that are
-//! made durable (feature `durable`).
+//! that loses a conflict runs again by itself. The tables of a database that was opened at a directory are durable (feature
+//! `durable`), unless they say otherwise; others are gone when the process ends.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

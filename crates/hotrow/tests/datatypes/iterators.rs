@@ -37,8 +37,10 @@ impl<P: Protocol> Rows<P> {
         let range = 800 + low..;
         let expected = self.by_value.collect(tx, range.clone(), Direction::Ascending, usize::MAX)?;
         assert_eq!(self.by_value.first(tx, range.clone())?.as_ref(), expected.first());
+        assert_eq!(self.by_value.last(tx, range.clone())?.as_ref(), expected.last());
         take_all(expected, self.by_value.iter(tx, range), random)?;
         let expected = self.by_rest.collect(tx, rests.clone(), Direction::Ascending, usize::MAX)?;
+        assert_eq!(self.by_rest.first(tx, rests.clone())?.as_ref(), expected.first());
         assert_eq!(self.by_rest.last(tx, rests.clone())?.as_ref(), expected.last());
         take_all(expected, self.by_rest.iter(tx, rests), random)
     }

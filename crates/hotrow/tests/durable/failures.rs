@@ -1,12 +1,13 @@
 //! Devices that fail, and rows that cannot be written.
 
-use crate::ledger::{Ledger, nothing_acknowledged, now};
-use crate::power::{crashes, open};
+use crate::ledger::{Acknowledged, Ledger, nothing_acknowledged, now};
+use crate::power::{crashes, open, try_open};
 use crate::support::choose;
 use hotrow::durable::Mode;
 use hotrow::durable::storage::{Fault, Faulty};
 use hotrow::stored::{Malformed, Reader, SchemaBuilder, Type, Writer};
-use hotrow::sync::atomic::AtomicBool;
+use hotrow::sync::atomic::{AtomicBool, Ordering};
+use hotrow::sync::thread;
 use hotrow::{Database, Durability, Error, Misuse, NotDurable, Occ, Profile, Stored, Value};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn fail(fault: Fault, after: u64, seed: u64) {
     // Ends by itself when the log fails.
     ledger.run(seed, &acknowledged, &must_end, &|thread, number| {
         if thread == 0 && number > 150 {
-            must_end.store(true, hotrow::sync::atomic::Ordering::Relaxed);
+            must_end.store(true, Ordering::Relaxed);
         }
     });
     let sequence = db.table::<u8, u64>("sequence").open().unwrap();
@@ -52,6 +53,56 @@ fn a_write_that_fails_ends_all_acknowledgements() {
     for seed in 0..crashes(16) {
         for fault in [Fault::Error(std::io::ErrorKind::Other), Fault::Broken, Fault::Short] {
             fail(fault, 3 + seed * 5 % 97, seed);
+        }
+    }
+}
+
+/// Runs a ledger for a few transactions, with tables that are loaded and dropped, and checkpoints, beside it. Ends early if the storage fails.
+fn run_a_little(storage: &Arc<Faulty>, acknowledged: &Acknowledged, seed: u64) {
+    choose("occ");
+    let db: Database<Occ> = match try_open(storage.clone(), Mode::Group) {
+        Ok(db) => db,
+        Err(error) => return assert!(!error.to_string().contains("is corrupt at byte"), "{error}"),
+    };
+    let Ok(ledger) = Ledger::try_open(&db) else { return };
+    let (must_end, begun) = (AtomicBool::new(false), now(acknowledged));
+    let end = || must_end.store(true, Ordering::Relaxed);
+    thread::scope(|scope| {
+        scope.spawn(|| ledger.load_beside(&must_end));
+        scope.spawn(|| while !must_end.load(Ordering::Relaxed) && db.checkpoint().is_ok() {});
+        ledger.run(seed, acknowledged, &must_end, &|thread, number| {
+            if number >= begun[thread as usize] + 4 {
+                end();
+            }
+        });
+        end();
+    });
+}
+
+#[test]
+fn each_operation_of_a_run_fails_once_and_nothing_acknowledged_is_lost() {
+    let faults = [Fault::Error(std::io::ErrorKind::Other), Fault::Broken, Fault::Short];
+    for (fault, first) in faults.into_iter().zip(1..) {
+        // Each of them, if more crashes are asked for than usual.
+        for operation in (first..).step_by(8 / crashes(1).min(8) as usize) {
+            let storage = Arc::new(Faulty::new(operation));
+            storage.plan(operation, fault);
+            let acknowledged = nothing_acknowledged(2);
+            for _ in 0..2 {
+                run_a_little(&storage, &acknowledged, operation);
+                if storage.operations() >= operation {
+                    // The process has gone, and the next one begins.
+                    storage.repair();
+                }
+            }
+            let is_over = storage.operations() < operation;
+            let after = Arc::new(storage.power_loss(operation));
+            let db = reopened(&after);
+            Ledger::open(&db).check(&now(&acknowledged));
+            if is_over {
+                assert!(operation > 100, "{fault:?}: only {operation} operations");
+                break;
+            }
         }
     }
 }

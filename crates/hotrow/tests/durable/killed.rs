@@ -22,8 +22,12 @@ fn options() -> LogOptions {
 }
 
 /// The process that is killed: runs transactions, and writes a line for each that was acknowledged.
+/// The protocols under which processes commit, each under one of them.
+const PROTOCOLS: [&str; 8] = ["plor", "occ", "drp", "tictoc", "steal", "wound-wait", "mocc", "tl2"];
+
 fn run_until_killed(directory: &Path) {
-    let builder = Database::builder().protocol("plor").log(options()).checkpoint_after(1 << 19);
+    let protocol = PROTOCOLS[std::process::id() as usize % PROTOCOLS.len()];
+    let builder = Database::builder().protocol(protocol).log(options()).checkpoint_after(1 << 19);
     let db = builder.open_at(directory).unwrap();
     let ledger = Ledger::open(&db);
     let tell = |thread: u32, number: u64| {

@@ -11,6 +11,7 @@ use hotrow::{
     Value, Worker, column_of,
 };
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 
 pub(crate) const ACCOUNTS: u32 = 8;
@@ -71,28 +72,43 @@ pub(crate) fn now(acknowledged: &Acknowledged) -> Vec<u64> {
 impl<P: Protocol> Ledger<P> {
     /// Opens the ledger of a database; makes it if there is none.
     pub(crate) fn open(db: &Database<P>) -> Self {
+        Self::try_open(db).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`open`](Self::open), on storage that may fail.
+    pub(crate) fn try_open(db: &Database<P>) -> Result<Self, Box<dyn Error>> {
         // Recovered whole, or not at all.
-        let sequence = db.table("sequence").hash(1).load().unwrap();
+        let sequence = db.table("sequence").hash(1).load()?;
         if sequence.is_new() {
-            sequence.insert(0, 0).unwrap();
+            sequence.insert(0, 0)?;
         }
-        let sequence = sequence.finish().unwrap();
-        let accounts = db.table("accounts").hash(8).load().unwrap();
+        let sequence = sequence.finish()?;
+        let accounts = db.table("accounts").hash(8).load()?;
         if accounts.is_new() {
             for account in 0..ACCOUNTS {
                 let new = Account { owner: account.into(), balance: 100, visits: 0, last: 0 };
-                accounts.insert(account, new).unwrap();
+                accounts.insert(account, new)?;
             }
         }
-        let accounts = accounts.finish().unwrap();
+        let accounts = accounts.finish()?;
         let mut journal = db.table("journal");
         let by_sequence = journal.unique("by_sequence", |_, entry: &Entry| entry.sequence);
-        let journal = journal.create().unwrap();
-        let odd = db.table("odd").create().unwrap();
-        let commits = db.durable_counter("commits", 0).unwrap();
-        let latest = db.durable_box("latest", String::from("0")).unwrap();
-        let remainders = db.durable_array("remainders", REMAINDERS, |_| 0).unwrap();
-        Self { db: db.clone(), sequence, accounts, journal, by_sequence, odd, commits, latest, remainders }
+        let journal = journal.create()?;
+        let odd = db.table("odd").create()?;
+        let commits = db.durable_counter("commits", 0)?;
+        let latest = db.durable_box("latest", String::from("0"))?;
+        let remainders = db.durable_array("remainders", REMAINDERS, |_| 0)?;
+        Ok(Self {
+            db: db.clone(),
+            sequence,
+            accounts,
+            journal,
+            by_sequence,
+            odd,
+            commits,
+            latest,
+            remainders,
+        })
     }
 
     fn transfer(

@@ -3,7 +3,7 @@
 use crate::ledger::{Ledger, nothing_acknowledged, now};
 use crate::support::{chosen, for_each_protocol};
 use hotrow::durable::storage::{Faulty, Storage};
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{LogOptions, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
@@ -17,10 +17,13 @@ pub(crate) fn crashes(few: u64) -> u64 {
 }
 
 pub(crate) fn open<P: Protocol>(storage: Arc<dyn Storage>, mode: Mode) -> Database<P> {
+    try_open(storage, mode).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn try_open<P: Protocol>(storage: Arc<dyn Storage>, mode: Mode) -> Result<Database<P>, OpenError> {
     // Segments so small that there are many.
     let options = LogOptions { mode, segment_bytes: 1 << 13, ..LogOptions::default() };
-    let builder = Database::builder().typed::<P>().variant(chosen());
-    builder.log(options).open_in(storage).unwrap_or_else(|error| panic!("{error}"))
+    Database::builder().typed::<P>().variant(chosen()).log(options).open_in(storage)
 }
 
 /// Runs a ledger from one loss of power to the next, each time on what the last one has left, and checks it each time.

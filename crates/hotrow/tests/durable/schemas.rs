@@ -390,6 +390,7 @@ fn nothing_is_durable_without_a_directory() {
     );
     assert!(db.durable_counter("counter", 1).is_err());
     assert!(db.durable_array("array", 3, |_| 1u8).is_err());
+    assert!(db.durable_sequence("sequence", 1).is_err());
 }
 
 #[derive(Debug, Clone, PartialEq, Value, Stored)]

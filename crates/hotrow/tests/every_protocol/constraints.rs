@@ -351,6 +351,7 @@ fn a_panic_of_a_constraint_leaves_nothing() {
         });
         let Err(Error::Panicked { message }) = panicked else { panic!("{panicked:?}") };
         assert_eq!(message, "the planned panic");
+        assert!(matches!(table.bulk_insert([(3, 30), (4, 7)]), Err(Error::Panicked { .. })));
         assert_eq!(rows(&engine, &table), [(1, 10)]);
         assert_eq!(engine.transact(|tx| table.update(tx, &1, |row| *row += 1)), Ok(()));
     });
