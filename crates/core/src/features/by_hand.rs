@@ -72,8 +72,8 @@ impl<P: Protocol> Worker<P> {
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.features.policy.deadline);
         self.set_refusal(None);
-        let is_in_the_way = self.is_in_the_way(&profile, Location::caller());
-        let barrier = if is_in_the_way { self.exclude_pieces() } else { None };
+        let is_on_snapshot = self.opens_snapshot(&profile, Location::caller());
+        let barrier = if is_on_snapshot { None } else { self.exclude_pieces() };
         let access = self.open_attempt(0, true, thread::number(), profile, true);
         OpenTransaction { access, _barrier: barrier }
     }

@@ -89,7 +89,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                 retries.elder = None;
                 let deadline = retries.policy.deadline.map(|max| (retries.begin, max));
                 worker.wait_for_change(&mut retries.waits, deadline, time_max, inside)?;
-                worker.may_begin(profile)?;
+                worker.may_begin(profile, worker.shared.features.policy.deadline)?;
             }
             Unfinished::Lost(mut lost) => {
                 let events = Events(&retries.shared.name);
@@ -101,12 +101,10 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
                     return Err(if is_last { Error::Conflict(conflict) } else { Error::Timeout(conflict) });
                 }
                 if !retries.must_end {
-                    worker.may_begin(profile)?;
+                    worker.may_begin(profile, worker.shared.features.policy.deadline)?;
                 }
                 retries.attempt_began = Some(clock::now());
-                if let Some(watch) = worker.attempt.features.watch.as_deref_mut() {
-                    watch.start_over();
-                }
+                worker.attempt.start_watch_over();
                 retries.attempts += 1;
             }
         }

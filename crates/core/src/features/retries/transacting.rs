@@ -133,12 +133,12 @@ impl<P: Protocol> Worker<P> {
             self.attempt.begin_transaction(None);
         } else {
             self.attempt.begin_transaction(self.shared.features.policy.deadline);
-            if self.is_in_the_way(profile, place) {
+            if !self.opens_snapshot(profile, place) {
                 inside.barrier = self.exclude_pieces();
-                if self.shared.features.gate.is_closed() && !self.wait_at_gate() {
+                if !self.passes_gate() {
                     return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0, Duration::ZERO)));
                 }
-                self.may_begin(profile)?;
+                self.may_begin(profile, self.shared.features.policy.deadline)?;
                 self.admit_to_log(profile);
             }
         }
@@ -156,21 +156,22 @@ impl<P: Protocol> Worker<P> {
     ) -> Result<Option<Inside>, Error<Infallible>> {
         let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
         self.attempt.begin_transaction(Some(time_max));
-        if self.is_in_the_way(profile, place) {
-            if self.shared.features.gate.is_closed() && !self.wait_at_gate() {
+        if !self.opens_snapshot(profile, place) {
+            if !self.passes_gate() {
                 return Ok(None);
             }
-            self.shared
-                .features
-                .limit
-                .pass(profile.only_reads(), Some(time_max))
-                .map_err(Error::MemoryLimit)?;
+            self.may_begin(profile, Some(time_max))?;
             inside.barrier = self.exclude_pieces();
         }
         Ok(Some(inside))
     }
 
-    /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
+    /// Passes the gate, if need be when it is no longer closed for another transaction. False if the deadline has passed before.
+    #[inline]
+    fn passes_gate(&mut self) -> bool {
+        !self.shared.features.gate.is_closed() || self.wait_at_gate()
+    }
+
     #[cold]
     fn wait_at_gate(&mut self) -> bool {
         let time_max = self.attempt.wait_max().time();
@@ -178,24 +179,24 @@ impl<P: Protocol> Worker<P> {
         self.shared.features.gate.wait(time_max)
     }
 
-    /// Checks that the memory limit admits an attempt.
+    /// Checks that the memory limit admits an attempt, and waits no longer than this until it does.
     #[inline]
-    pub(super) fn may_begin(&self, profile: &Profile) -> Result<(), Error<Infallible>> {
-        self.shared
-            .features
-            .limit
-            .pass(profile.only_reads(), self.shared.features.policy.deadline)
-            .map_err(Error::MemoryLimit)
+    pub(super) fn may_begin(
+        &self,
+        profile: &Profile,
+        time_max: Option<Duration>,
+    ) -> Result<(), Error<Infallible>> {
+        self.shared.features.limit.pass(profile.only_reads(), time_max).map_err(Error::MemoryLimit)
     }
 
-    /// Opens the snapshot of a transaction that reads on one. False if it does: it is in nobody's way, and needs no admission.
+    /// Opens the snapshot of a transaction, if it reads on one. True if it does: it is in nobody's way, and needs no admission.
     #[inline]
-    pub(crate) fn is_in_the_way(&mut self, profile: &Profile, place: &'static Location<'static>) -> bool {
-        let is_alone = profile.isolation.is_on_snapshot();
-        if is_alone {
+    pub(crate) fn opens_snapshot(&mut self, profile: &Profile, place: &'static Location<'static>) -> bool {
+        let is_on_snapshot = profile.isolation.is_on_snapshot();
+        if is_on_snapshot {
             self.open_snapshot(profile, place);
         }
-        !is_alone
+        is_on_snapshot
     }
 
     /// A transaction has ended. It may wait here: nothing is held.

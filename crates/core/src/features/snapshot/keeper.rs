@@ -15,7 +15,7 @@ use crate::kernel::slots::Moments;
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::versions::{Chunks, EntryHead, Keeper, Place, Redo, SegmentId, Versions, note_epoch};
-use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::{Arc, local};
 use std::cell;
 use std::collections::VecDeque;
@@ -101,8 +101,8 @@ impl KeptWrites {
         let before = shared.map(|newest| newest.note_segment(segment.address, stamp));
         // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
         let since = before.filter(|before| *before < self.oldest);
-        let since = since.unwrap_or_else(|| latest_of(item, snapshots, pin));
-        if since < superseded && !is_made_later(item, snapshots) {
+        let since = since.unwrap_or_else(|| latest_of((item, own), snapshots, pin));
+        if since < superseded && !is_made_later((item, own), snapshots) {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
             let mut keeper = Keeper::new((&mut self.chunks, pin), segment, (since, superseded), history);
@@ -168,9 +168,14 @@ impl KeptWrites {
     }
 }
 
-/// The stamp at which the value of an item's segment has superseded another one; 0 if that is not known.
-fn latest_of<P: Protocol>(item: &Item<P>, snapshots: &Snapshots, pin: &Pin) -> u64 {
-    if let Some(own) = item.touched.newest_commit() {
+/// The stamp at which the value of an item's segment has superseded another one; 0 if that is not known. `own`: where the segment has the
+/// epoch of its newest commit, if it has it.
+fn latest_of<P: Protocol>(
+    (item, own): (&Item<P>, Option<&AtomicU64>),
+    snapshots: &Snapshots,
+    pin: &Pin,
+) -> u64 {
+    if let Some(own) = own {
         // Relaxed: the segment is locked, or it is looked at again.
         return own.load(Ordering::Relaxed);
     }
@@ -180,8 +185,8 @@ fn latest_of<P: Protocol>(item: &Item<P>, snapshots: &Snapshots, pin: &Pin) -> u
 
 /// True if snapshots know from the epoch of an item's commit alone that they do not see it: the commit has made the segment. A recorded
 /// history must know besides what was there before.
-fn is_made_later<P: Protocol>(item: &Item<P>, snapshots: &Snapshots) -> bool {
-    item.is(Flags::INSERTED) && snapshots.recorder.get().is_none() && item.touched.newest_commit().is_some()
+fn is_made_later<P: Protocol>((item, own): (&Item<P>, Option<&AtomicU64>), snapshots: &Snapshots) -> bool {
+    item.is(Flags::INSERTED) && snapshots.recorder.get().is_none() && own.is_some()
 }
 
 /// The name of an item's segment.

@@ -100,9 +100,7 @@ impl<P: Protocol> Worker<P> {
             return Err(waits.timeout());
         }
         waits.note_woken();
-        if let Some(watch) = self.attempt.features.watch.as_deref_mut() {
-            watch.start_over();
-        }
+        self.attempt.start_watch_over();
         Ok(())
     }
 }

@@ -127,6 +127,13 @@ impl<P: Protocol> Attempt<P> {
         self.note_or_not();
     }
 
+    /// Forgets what the transaction has watched, if it watches.
+    pub(crate) fn start_watch_over(&mut self) {
+        if let Some(watch) = self.features.watch.as_deref_mut() {
+            watch.start_over();
+        }
+    }
+
     /// Takes the watch out, and watches no longer.
     pub(crate) fn take_watch(&mut self) -> Option<Box<Watch>> {
         let watch = self.features.watch.take();
@@ -253,9 +260,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             let item = attempt.items.get(*id);
             told.of_change(item.segment().addr().get(), None, |seen| finds_the_same(item, seen));
         }
-        if let Some(watch) = &mut attempt.features.watch {
-            watch.start_over();
-        }
+        attempt.start_watch_over();
         self.choose_for_owed(&mut told);
         told
     }

@@ -101,11 +101,12 @@ impl<P: Protocol> Attempt<P> {
             let item = items.get(*id);
             // Before the table is searched, so that entries of later commits change it.
             let word = word(item);
-            let since = latest_of(item, snapshots, pin);
+            let own = item.touched.newest_commit();
+            let since = latest_of((item, own), snapshots, pin);
             if since > plan.epoch && piece.is_later() {
                 return Err(Late);
             }
-            let since = (since < superseded && !is_made_later(item, snapshots)).then_some(since);
+            let since = (since < superseded && !is_made_later((item, own), snapshots)).then_some(since);
             if since.is_some() || others_are_later {
                 plan.segments.push(PlannedSegment { id: *id, word, since });
             }
