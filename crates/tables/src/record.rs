@@ -7,8 +7,8 @@
 //! abort makes it *withdrawn*. A committed delete makes a present record *dead*. Withdrawn records are treated as dead
 //! ones are, except that nobody can have found them present. A dead record never comes back: the attempt
 //! that made it dead removes it from the index in its cleanup, after which it is *removed*, and an insert of the same key makes a
-//! new record. The thread that removes a record from the index retires it through the epoch, or leaves it to the
-//! [graveyard](crate::companions::Graveyard).
+//! new record. The thread that removes a record from the index retires it through the epoch, unless it was *buried* before, because a
+//! snapshot may see it: then its [graveyard](crate::companions::Graveyard) does.
 //!
 //! An attempt that meets a dead record in the index (its killer is between commit and cleanup) removes the record
 //! itself and looks again. So the bucket or leaf that it observes next no longer holds the record.
@@ -106,8 +106,10 @@ pub(crate) enum State {
     Present = 1,
     Dead = 2,
     Withdrawn = 3,
-    /// Dead, and out of the index.
-    Removed = 4,
+    /// Dead, and in the [graveyard](crate::companions::Graveyard), from which it is freed.
+    Buried = 4,
+    /// Was dead, and is out of the index.
+    Removed = 5,
 }
 
 /// A state and a raw copy of the row, which may be torn until the protocol has validated the load.
@@ -200,6 +202,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
             1 => State::Present,
             2 => State::Dead,
             3 => State::Withdrawn,
+            4 => State::Buried,
             _ => State::Removed,
         }
     }
@@ -212,16 +215,29 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         self.body.key.state.store(state as u8, Ordering::Release);
     }
 
-    /// Moves a dead record, which the caller has taken out of the index, to its last state.
-    pub(crate) fn leave_index(&self) {
-        // Sequentially consistent, a full fence: pairs with the count in `Graveyard::bury`.
-        self.body.key.state.swap(State::Removed as u8, Ordering::SeqCst);
+    /// True if the record was present, and is dead.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state(), State::Dead | State::Buried)
     }
 
-    /// True if the record was taken out of the index.
-    pub(crate) fn has_left_index(&self) -> bool {
-        // Sequentially consistent: see `leave_index`.
-        self.body.key.state.load(Ordering::SeqCst) == State::Removed as u8
+    /// Moves a dead record to the graveyard, where the caller puts it. False if it is there, or out of the index.
+    pub(crate) fn begin_burial(&self) -> bool {
+        let (dead, buried) = (State::Dead as u8, State::Buried as u8);
+        // Release: who sees this, by a failure or in `leave_index`, and then lets others find the record gone, also lets them find the graveyard's
+        // count.
+        self.state_word().compare_exchange(dead, buried, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Moves a dead record, which the caller has taken out of the index, to its last state. True if nobody has buried it, so that the caller
+    /// frees it.
+    pub(crate) fn leave_index(&self) -> bool {
+        // Release: pairs with the acquire in the graveyard, which may free the record then.
+        self.state_word().swap(State::Removed as u8, Ordering::AcqRel) == State::Dead as u8
+    }
+
+    /// The word that has the record's [state](State).
+    pub(crate) fn state_word(&self) -> &AtomicU8 {
+        &self.body.key.state
     }
 
     /// Returns a number that is the same for the record's whole life.

@@ -5,7 +5,7 @@ use crate::index::{
     Marks, MayChange, OrderedIndex,
 };
 use crate::key::{AsKey, Image, ImageRange, Key};
-use crate::record::{Record, RecordKey, State};
+use crate::record::{Record, RecordKey};
 use hotrow_core::{
     KeySpan, ObjectAccess, Observed, OpenObservation, Pin, Protocol, StructureChange, StructureVersion,
     Value, WatchedNodes, contained,
@@ -142,7 +142,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         let _labelled = labelled("index removal");
         let key = Record::key_of(record);
         // SAFETY: the caller has the record, so it is in memory.
-        let was_present = || unsafe { record.as_ref() }.state() == State::Dead;
+        let was_present = || unsafe { record.as_ref() }.is_dead();
         match &self.keys {
             KeyIndex::Hash(index) => index.remove(key, pin.guard(), changed),
             KeyIndex::Ordered(index) => index.remove(key, was_present(), pin.guard(), changed),

@@ -6,9 +6,9 @@
 //!
 //! [`Graveyard`]: crate::companions::Graveyard
 
-use crate::companions::SplitRows;
+use crate::companions::{Graveyard, Name, SplitRows};
 use crate::index::{Direction, Keyed, Lookup};
-use crate::key::{AsKey, Image, ImageRange, Key, put_name};
+use crate::key::{AsKey, Image, ImageRange, Key};
 use crate::record::{GroupsOf, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::column_groups::Part;
@@ -211,9 +211,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         // The index first: a record that it does not have any more is here.
         if !self.companions.graveyard.is_empty() {
-            let mut bytes = Vec::new();
-            name(&mut bytes);
-            for record in self.companions.graveyard.find((Bound::Included(&bytes), Bound::Included(&bytes))) {
+            let name = Name::of(name);
+            let range = (Bound::Included(name.clone()), Bound::Included(name));
+            for (_, record) in self.companions.graveyard.find(range, |life| tx.may_see(life)) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())
@@ -262,7 +262,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     Direction::Descending => from = Bound::Included(last.clone()),
                 }
             }
-            self.add_buried(&mut records, (from, to), direction);
+            self.add_buried(tx, &mut records, (from, to), direction);
             for record in records {
                 let record = record.cast::<Record<K, R, P>>();
                 let mut room = Room::<R>::uninit();
@@ -298,6 +298,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Adds the buried records of a range to those of the index, in the order of keys. Of records that are in both, one stays.
     fn add_buried(
         &self,
+        tx: &ObjectAccess<'_, P>,
         records: &mut Vec<NonNull<()>>,
         (low, high): ImageRange<'_, K>,
         direction: Direction,
@@ -305,20 +306,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if self.companions.graveyard.is_empty() {
             return;
         }
-        let bytes = |bound: Bound<_>| {
-            bound.map(|image| {
-                let mut bytes = Vec::new();
-                K::Image::put_bytes(&image, &mut bytes);
-                bytes
-            })
-        };
-        let (low, high) = (bytes(low), bytes(high));
-        let range = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        self.companions.graveyard.add_to(records, range, direction, &|record| {
-            let mut name = Vec::new();
-            // SAFETY: found in the index or the graveyard under the pin.
-            put_name(unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key(), &mut name);
-            name
-        });
+        let name = |bound: Bound<_>| bound.map(|image| Name::of(|bytes| K::Image::put_bytes(&image, bytes)));
+        let found = self.companions.graveyard.find((name(low), name(high)), |life| tx.may_see(life));
+        // SAFETY: found in the index under the pin.
+        let name_of = |record: NonNull<()>| Self::name_of(unsafe { record.cast().as_ref() });
+        Graveyard::add_to(records, found, direction, &name_of);
     }
 }

@@ -21,7 +21,7 @@
 //! so that an aborted insert can also fail an observer.
 
 use crate::catalog::PartId;
-use crate::companions::Companions;
+use crate::companions::{Buried, Companions, Name};
 use crate::index::{CachedPart, Keyed, LeafPart};
 use crate::key::{Key, key_hash, put_name};
 use crate::record::{Pending, Record, RecordKey, State};
@@ -101,56 +101,39 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) {
         // SAFETY: the record is in memory as long as the caller is pinned.
         let found = unsafe { record.as_ref() };
-        let was_present = found.state() == State::Dead;
+        let was_present = found.is_dead();
         if was_present && let Some(newest) = self.companions.graveyard.newest() {
-            return self.bury(record, newest, pin, changed);
+            self.bury(record, newest, pin);
         }
-        if self.index.remove(record, pin, changed) {
-            if was_present {
-                found.leave_index();
-                // Somebody may be burying it, if snapshots have come or gone just now.
-                if !self.companions.graveyard.is_surely_empty() {
-                    self.companions.graveyard.forget(&Self::name_of(found), record.cast());
-                }
-            }
+        let is_removed = self.index.remove(record, pin, changed);
+        if is_removed && (!was_present || found.leave_index()) {
             // SAFETY: made with `Box`. A removal succeeds only once, as dead records never go back into the index,
-            // and from now on no lookup finds the record.
+            // and from now on no lookup finds the record, which is not in the graveyard.
             unsafe { Self::retire(record.cast(), pin) };
         }
     }
 
-    /// Removes a dead record that snapshots may see from the index.
+    /// Buries a dead record that leaves the index next, if a snapshot may see it. `newest`: the newest one.
     #[cold]
     #[inline(never)]
-    fn bury(
-        &self,
-        record: NonNull<Record<K, R, P>>,
-        newest: u64,
-        pin: &Pin,
-        changed: &mut dyn FnMut(StructureChange),
-    ) {
+    fn bury(&self, record: NonNull<Record<K, R, P>>, newest: u64, pin: &Pin) {
         // SAFETY: the record is in memory as long as the caller is pinned.
         let found = unsafe { record.as_ref() };
-        let name = Self::name_of(found);
-        let life = (self.companions.graveyard.needed_since(&self.meta, record.addr().get(), pin), newest);
-        // Before it is removed, so that it is always found in one of the two.
-        // SAFETY: as in `remove_dead`. A removal succeeds only once, and so the record is freed once.
-        let is_in = unsafe {
-            self.companions
-                .graveyard
-                .bury(&name, record.cast(), life, Self::retire, || found.has_left_index())
-        };
-        if is_in && self.index.remove(record, pin, changed) {
-            found.leave_index();
-            self.companions.graveyard.settle(&name, record.cast());
+        let graveyard = &self.companions.graveyard;
+        let since = graveyard.needed_since(&self.meta, record.addr().get(), pin);
+        if since >= newest {
+            return;
         }
+        let (state, life) = (NonNull::from(found.state_word()), (since, newest));
+        let buried = Buried { record: record.cast(), state, life, retire: Self::retire };
+        // SAFETY: made with `Box`; who takes it out of the index leaves it to the graveyard once it is buried, and a record that stays in the
+        // index is in memory until the table is dropped, which closes the graveyard.
+        unsafe { graveyard.bury(Self::name_of(found), buried, || found.begin_burial()) };
     }
 
     /// The name of a record's key.
-    fn name_of(record: &Record<K, R, P>) -> Vec<u8> {
-        let mut name = Vec::new();
-        put_name(record.key(), &mut name);
-        name
+    pub(crate) fn name_of(record: &Record<K, R, P>) -> Name {
+        Name::of(|bytes| put_name(record.key(), bytes))
     }
 
     /// Frees a record.
@@ -174,6 +157,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
 impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
     fn drop(&mut self) {
+        self.companions.graveyard.close();
         self.index.drain(&mut |record| {
             // SAFETY: every record is made with `Box`, and one in the index has not been retired. Nobody
             // else can reach the table: it is freed through the epoch after its last handle is gone.

@@ -129,8 +129,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         if buried {
             // After the index: a record that it did not have any more is here.
             let _walk = Walk::new(&self.shared.meta);
-            let records = self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded));
-            keys.extend(records.into_iter().map(|record: NonNull<()>| {
+            let found = self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded), |_| true);
+            keys.extend(found.into_iter().map(|(_, record)| {
                 // SAFETY: a record of this table, found in its graveyard under the walk's pin.
                 unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()
             }));

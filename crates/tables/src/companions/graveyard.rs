@@ -7,46 +7,78 @@
 //! Records stay until no snapshot may need them; they are freed when snapshots end or points are made ([`Sweep`]). The lock is held
 //! for a few dozen instructions, never while users' code runs.
 //!
-//! Several threads may come to remove one record, and may differ in whether it has to be buried, if snapshots come or go meanwhile. It is
-//! here at most once, and never after it was freed: a thread that comes late could otherwise show it to a transaction that has pinned its
-//! epoch too late to keep it in memory. So a record that has left the index is not buried; and who has taken one out of the index has it
-//! freed from here ([`settle`](Graveyard::settle)), or takes it from here and frees it ([`forget`](Graveyard::forget)).
+//! Several threads may come to remove one record, and may differ in whether it has to be buried, if snapshots come or go meanwhile. The
+//! record's state decides: it is buried by whom moves it from dead to buried, and never after it was removed. Who takes it out of the index
+//! moves it to removed, and frees it if it was not buried before; otherwise it is freed from here, once it is removed.
 
 use crate::index::Direction;
+use crate::record::State;
 use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
-use hotrow_sync::atomic::{AtomicUsize, Ordering};
+use hotrow_sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use hotrow_sync::{Mutex, lock};
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::Bound;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A record, of whatever types, that is out of its index or about to be.
+#[derive(Clone, Copy)]
 pub(crate) struct Buried {
-    record: NonNull<()>,
+    pub(crate) record: NonNull<()>,
+    /// Its [state](State), which is in memory as long as it is.
+    pub(crate) state: NonNull<AtomicU8>,
     /// The stamp before which no snapshot needs it, and one not before that of the commit that has deleted it.
-    life: (u64, u64),
+    pub(crate) life: (u64, u64),
     /// Frees the record.
-    retire: unsafe fn(NonNull<()>, &Pin),
-    /// True once a thread that has buried the record, or has found it buried, has taken it out of the index.
-    is_out: bool,
+    pub(crate) retire: unsafe fn(NonNull<()>, &Pin),
 }
 
 // SAFETY: records are `Send` and `Sync`.
 unsafe impl Send for Buried {}
 
-/// The dead records of one table, by the names of their keys.
+/// A key's name, which is compared by its first bytes at once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    start: u128,
+    rest: Box<[u8]>,
+    /// The number of bytes, because those that are missing in `start` are zeros there.
+    length: usize,
+}
+
+/// The dead records of one table.
 pub(crate) struct Graveyard {
     snapshots: KeptSegments,
-    records: Mutex<BTreeMap<Box<[u8]>, Vec<Buried>>>,
-    /// The number of records that are here, or are about to be.
+    records: Mutex<Records>,
+    /// The number of records that are here, or are about to be. It is changed under the lock.
     count: AtomicUsize,
     /// The number of records at which a burial sweeps.
     swept_at: AtomicUsize,
 }
 
+/// Records by the names of their keys, and in the order in which they were buried.
+#[derive(Default)]
+struct Records {
+    by_name: BTreeMap<(Name, u64), Buried>,
+    /// The number of burials.
+    burials: u64,
+}
+
 /// The number of buried records from which on a burial sweeps.
 const SWEPT_AT: usize = if cfg!(test) { 2 } else { 64 };
+
+impl Name {
+    /// The name that `put` appends.
+    #[inline]
+    pub(crate) fn of(put: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut bytes = Vec::with_capacity(64);
+        put(&mut bytes);
+        let (first, rest) = bytes.split_at(bytes.len().min(size_of::<u128>()));
+        let mut start = [0; size_of::<u128>()];
+        start[..first.len()].copy_from_slice(first);
+        Self { start: u128::from_be_bytes(start), rest: rest.into(), length: bytes.len() }
+    }
+}
 
 impl Graveyard {
     pub(crate) fn new(snapshots: KeptSegments) -> Arc<Self> {
@@ -70,32 +102,18 @@ impl Graveyard {
     /// True if no record is here. If one was taken out of the index before the index was searched, it is false.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // Acquire: the search of the index before has acquired the removal, which came after the burial.
-        self.count.load(Ordering::Acquire) == 0
+        // Relaxed: the search of the index before has acquired the removal, which came after the burial.
+        self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// As [`is_empty`](Self::is_empty), for a caller that has just noted that a record has left the index: if it is true, nobody will
-    /// bury that record any more.
-    #[inline]
-    pub(crate) fn is_surely_empty(&self) -> bool {
-        // Sequentially consistent: pairs with the count in `bury`.
-        self.count.load(Ordering::SeqCst) == 0
-    }
-
-    /// Buries a record that is going to be taken out of the index, unless it is buried. False if `has_left` says that it has left the
-    /// index. Otherwise the caller tries to take it out, and [settles](Self::settle) the burial if it did.
+    /// Buries a record that is going to be taken out of the index, if `begins` says that nobody has done so, and that it has not left the
+    /// index.
     ///
     /// # Safety
     ///
-    /// `retire` frees the record, which is dead, through the epoch; it is called at most once.
-    pub(crate) unsafe fn bury(
-        &self,
-        name: &[u8],
-        record: NonNull<()>,
-        life: (u64, u64),
-        retire: unsafe fn(NonNull<()>, &Pin),
-        has_left: impl FnOnce() -> bool,
-    ) -> bool {
+    /// `retire` frees the record, which is dead, through the epoch. Nobody frees the record for whom `begins` was true, and it is in memory
+    /// until it is freed from here, which happens once its state is [removed](State::Removed).
+    pub(crate) unsafe fn bury(&self, name: Name, buried: Buried, begins: impl FnOnce() -> bool) {
         // Before the record is here, which may be freed as soon as it is.
         if self.count.load(Ordering::Relaxed) >= self.swept_at.load(Ordering::Relaxed) {
             self.sweep();
@@ -103,86 +121,80 @@ impl Graveyard {
             let next = 2 * self.count.load(Ordering::Relaxed) + SWEPT_AT;
             self.swept_at.store(next, Ordering::Relaxed);
         }
-        // Sequentially consistent: whoever takes the record out without a look at what is here sees the count, or has noted
-        // that the record has left.
-        self.count.fetch_add(1, Ordering::SeqCst);
         let mut records = lock(&self.records);
-        let has_left = has_left();
-        let is_new = !has_left && records.get(name).and_then(|buried| position(buried, record)).is_none();
-        if is_new {
-            records.entry(name.into()).or_default().push(Buried { record, life, retire, is_out: false });
+        // Relaxed: before the record's state changes, by a release, and so before whoever sees that takes it out of the index.
+        self.count.store(records.by_name.len() + 1, Ordering::Relaxed);
+        if begins() {
+            records.burials += 1;
+            let number = records.burials;
+            records.by_name.insert((name, number), buried);
+        } else {
+            self.count.store(records.by_name.len(), Ordering::Relaxed);
         }
-        drop(records);
-        if !is_new {
-            self.count.fetch_sub(1, Ordering::Release);
-        }
-        !has_left
     }
 
-    /// Ends the burial of a record: the caller has taken it out of the index, and has noted that in the record.
-    pub(crate) fn settle(&self, name: &[u8], record: NonNull<()>) {
-        let mut records = lock(&self.records);
-        let buried = records.get_mut(name).and_then(|buried| {
-            let at = position(buried, record)?;
-            buried.get_mut(at)
-        });
-        buried.expect("a record that is not out yet stays").is_out = true;
-    }
-
-    /// Takes out a record, if it is here, that no snapshot needs: the caller has taken it out of the index, has noted that in the record,
-    /// and is going to free it.
-    #[cold]
-    pub(crate) fn forget(&self, name: &[u8], record: NonNull<()>) {
-        let mut records = lock(&self.records);
-        let Some(buried) = records.get_mut(name) else { return };
-        let Some(at) = position(buried, record) else { return };
-        buried.swap_remove(at);
-        if buried.is_empty() {
-            records.remove(name);
-        }
-        drop(records);
-        self.count.fetch_sub(1, Ordering::Release);
-    }
-
-    /// The records under names in a range, by name. They are in memory as long as the caller is pinned.
-    pub(crate) fn find(&self, range: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<NonNull<()>> {
-        if self.is_empty() || is_void(range) {
+    /// The records under names in a range whose lives are asked for, by name. They are in memory as long as the caller is pinned.
+    pub(crate) fn find(
+        &self,
+        (low, high): (Bound<Name>, Bound<Name>),
+        is_wanted: impl Fn((u64, u64)) -> bool,
+    ) -> Vec<(Name, NonNull<()>)> {
+        let low = match low {
+            Bound::Included(name) => Bound::Included((name, 0)),
+            Bound::Excluded(name) => Bound::Excluded((name, u64::MAX)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let high = match high {
+            Bound::Included(name) => Bound::Included((name, u64::MAX)),
+            Bound::Excluded(name) => Bound::Excluded((name, 0)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        if self.is_empty() || is_void((&low, &high)) {
             return Vec::new();
         }
         let records = lock(&self.records);
-        records
-            .range::<[u8], _>(range)
-            .flat_map(|(_, buried)| buried.iter().map(|buried| buried.record))
-            .collect()
+        let wanted = records.by_name.range((low, high)).filter(|(_, buried)| is_wanted(buried.life));
+        wanted.map(|((name, _), buried)| (name.clone(), buried.record)).collect()
     }
 
-    /// Adds the records under names in a range to `records`, which are of this range, too, and in the order of the direction.
-    /// Of records that are in both, one stays.
+    /// Adds [found](Self::find) records to `records`, which are of their range, too, and in the order of the direction. Of records that are
+    /// in both, one stays.
     pub(crate) fn add_to(
-        &self,
         records: &mut Vec<NonNull<()>>,
-        range: (Bound<&[u8]>, Bound<&[u8]>),
+        mut found: Vec<(Name, NonNull<()>)>,
         direction: Direction,
-        name_of: &dyn Fn(NonNull<()>) -> Vec<u8>,
+        name_of: &dyn Fn(NonNull<()>) -> Name,
     ) {
-        let buried = self.find(range);
-        if buried.is_empty() {
+        if found.is_empty() {
             return;
         }
-        let all = records.drain(..).chain(buried);
-        let mut named: Vec<_> = all.map(|record| (name_of(record), record)).collect();
-        // By name alone, because addresses differ from run to run.
-        named.sort_by(|one, other| one.0.cmp(&other.0));
-        for at in 0..named.len() {
-            let (name, record) = &named[at];
-            let mut same = named[..at].iter().rev().take_while(|(other, _)| other == name);
-            if !same.any(|(_, other)| other == record) {
-                records.push(*record);
+        if direction == Direction::Descending {
+            found.reverse();
+        }
+        let mut found = found.into_iter().peekable();
+        for record in mem::take(records) {
+            let name = name_of(record);
+            let is_before = |(other, _): &(Name, _)| match direction {
+                Direction::Ascending => *other < name,
+                Direction::Descending => *other > name,
+            };
+            while let Some((_, buried)) = found.next_if(is_before) {
+                records.push(buried);
+            }
+            records.push(record);
+            while let Some((_, buried)) = found.next_if(|(other, _)| *other == name) {
+                if buried != record {
+                    records.push(buried);
+                }
             }
         }
-        if direction == Direction::Descending {
-            records.reverse();
-        }
+        records.extend(found.map(|(_, buried)| buried));
+    }
+
+    /// Frees all records that are out of the index, which nobody reads any more, and forgets the others, which the index frees.
+    pub(crate) fn close(&self) {
+        self.free(|_| true);
+        lock(&self.records).by_name.clear();
     }
 
     fn free(&self, is_free: impl Fn(&Buried) -> bool) {
@@ -191,11 +203,17 @@ impl Graveyard {
         }
         let mut freed = Vec::new();
         let mut records = lock(&self.records);
-        records.retain(|_, buried| {
-            freed.extend(buried.extract_if(.., |buried| buried.is_out && is_free(buried)));
-            !buried.is_empty()
+        records.by_name.retain(|_, buried| {
+            // SAFETY: a record that is here is in memory.
+            let state = unsafe { buried.state.as_ref() };
+            // Acquire: the record is out of the index.
+            let is_freed = state.load(Ordering::Acquire) == State::Removed as u8 && is_free(buried);
+            if is_freed {
+                freed.push(*buried);
+            }
+            !is_freed
         });
-        self.count.fetch_sub(freed.len(), Ordering::Release);
+        self.count.store(records.by_name.len(), Ordering::Relaxed);
         drop(records);
         // Collecting garbage may run users' code, so not under the lock.
         let pin = Pin::new();
@@ -206,12 +224,8 @@ impl Graveyard {
     }
 }
 
-fn position(buried: &[Buried], record: NonNull<()>) -> Option<usize> {
-    buried.iter().position(|buried| buried.record == record)
-}
-
 /// True if a range's bounds leave no room, for which a map of the standard library would panic.
-fn is_void(range: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+fn is_void<T: Ord>(range: (&Bound<T>, &Bound<T>)) -> bool {
     match range {
         (Bound::Included(low), Bound::Included(high)) => low > high,
         (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
@@ -228,12 +242,6 @@ impl Sweep for Graveyard {
     }
 }
 
-impl Drop for Graveyard {
-    fn drop(&mut self) {
-        self.free(|_| true);
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -241,22 +249,50 @@ mod tests {
     use hotrow_protocols::Occ;
 
     /// A record that counts how often it was freed.
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
+    struct Counted {
+        state: AtomicU8,
+        freed: AtomicUsize,
+    }
+
+    impl Counted {
+        fn new() -> Self {
+            Self { state: AtomicU8::new(State::Dead as u8), freed: AtomicUsize::new(0) }
+        }
+
+        fn address(&self) -> NonNull<()> {
+            NonNull::from(self).cast()
+        }
+
+        fn freed(&self) -> usize {
+            self.freed.load(Ordering::Relaxed)
+        }
+
+        fn move_to(&self, state: State) -> bool {
+            let (dead, next) = (State::Dead as u8, state as u8);
+            self.state.compare_exchange(dead, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        }
+    }
 
     unsafe fn count(record: NonNull<()>, _pin: &Pin) {
         // SAFETY: the tests bury such records, which live longer.
-        unsafe { record.cast::<Counted>().as_ref() }.0.fetch_add(1, Ordering::Relaxed);
+        unsafe { record.cast::<Counted>().as_ref() }.freed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn name(bytes: &[u8]) -> Name {
+        Name::of(|name| name.extend_from_slice(bytes))
     }
 
     /// Buries a record under the name "key".
-    fn bury(graveyard: &Graveyard, record: &Counted, has_left: bool) -> bool {
+    fn bury(graveyard: &Graveyard, record: &Counted) {
+        let (state, life) = (NonNull::from(&record.state), (0, 1));
+        let buried = Buried { record: record.address(), state, life, retire: count };
         // SAFETY: `count` frees nothing.
-        unsafe { graveyard.bury(b"key", NonNull::from(record).cast(), (0, 1), count, || has_left) }
+        unsafe { graveyard.bury(name(b"key"), buried, || record.move_to(State::Buried)) }
     }
 
     fn all(graveyard: &Graveyard) -> Vec<NonNull<()>> {
-        graveyard.find((Bound::Unbounded, Bound::Unbounded))
+        let found = graveyard.find((Bound::Unbounded, Bound::Unbounded), |_| true);
+        found.into_iter().map(|(_, record)| record).collect()
     }
 
     fn graveyard() -> Arc<Graveyard> {
@@ -265,35 +301,73 @@ mod tests {
 
     #[test]
     fn a_record_that_two_threads_bury_is_there_once_and_freed_once() {
-        let (graveyard, record) = (graveyard(), Counted::default());
-        let address = NonNull::from(&record).cast();
-        assert!(bury(&graveyard, &record, false) && bury(&graveyard, &record, false));
-        assert_eq!(all(&graveyard), [address]);
+        let (graveyard, record) = (graveyard(), Counted::new());
+        bury(&graveyard, &record);
+        bury(&graveyard, &record);
+        assert_eq!(all(&graveyard), [record.address()]);
         graveyard.sweep();
-        assert_eq!(
-            (all(&graveyard), record.0.load(Ordering::Relaxed)),
-            (vec![address], 0),
-            "still in the index"
-        );
-        graveyard.settle(b"key", address);
+        assert_eq!((all(&graveyard), record.freed()), (vec![record.address()], 0), "still in the index");
+        record.state.store(State::Removed as u8, Ordering::Release);
         graveyard.sweep();
-        assert_eq!((all(&graveyard), record.0.load(Ordering::Relaxed)), (vec![], 1));
+        assert_eq!((all(&graveyard), record.freed()), (vec![], 1));
         // A third comes late.
-        assert!(!bury(&graveyard, &record, true));
-        assert!(all(&graveyard).is_empty() && graveyard.is_surely_empty());
+        bury(&graveyard, &record);
+        assert!(all(&graveyard).is_empty() && graveyard.is_empty());
     }
 
     #[test]
-    fn a_record_that_is_freed_by_who_has_not_buried_it_is_not_found_any_more() {
-        let (graveyard, record, other) = (graveyard(), Counted::default(), Counted::default());
-        let [address, other_address] = [&record, &other].map(|record| NonNull::from(record).cast());
-        assert!(bury(&graveyard, &record, false) && bury(&graveyard, &other, false));
-        assert!(!graveyard.is_surely_empty());
-        graveyard.forget(b"key", address);
-        graveyard.forget(b"another", address);
-        assert_eq!(all(&graveyard), [other_address]);
-        graveyard.settle(b"key", other_address);
+    fn a_closed_graveyard_frees_what_is_out_of_the_index_and_nothing_else() {
+        let (graveyard, out, within) = (graveyard(), Counted::new(), Counted::new());
+        bury(&graveyard, &out);
+        bury(&graveyard, &within);
+        assert_eq!(all(&graveyard), [out.address(), within.address()], "of one key in the order of burials");
+        out.state.store(State::Removed as u8, Ordering::Release);
+        graveyard.close();
         drop(graveyard);
-        assert_eq!([&record, &other].map(|record| record.0.load(Ordering::Relaxed)), [0, 1]);
+        assert_eq!((out.freed(), within.freed()), (1, 0));
+    }
+
+    #[test]
+    fn names_compare_as_their_bytes_do() {
+        let mut all = vec![vec![], vec![0], vec![0, 0], vec![1], vec![1, 0]];
+        for length in 14..19 {
+            for last in [0, 1, 255] {
+                all.push([vec![7; length], vec![last]].concat());
+                all.push([vec![0; length], vec![last]].concat());
+            }
+        }
+        for one in &all {
+            for other in &all {
+                assert_eq!(name(one).cmp(&name(other)), one.cmp(other), "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scan_finds_the_buried_between_the_others_in_both_directions() {
+        let addresses: Vec<u64> = (0..6).collect();
+        let at = |of: usize| NonNull::from(&addresses[of]).cast::<()>();
+        let named = |of: usize| name(&[of as u8]);
+        let name_of = |record: NonNull<()>| {
+            (0..6).map(named).nth((0..6).position(|of| at(of) == record).unwrap()).unwrap()
+        };
+        for (index, buried) in
+            [(vec![1, 3], vec![0, 2, 5]), (vec![2], vec![2, 4]), (vec![], vec![3]), (vec![0, 5], vec![])]
+        {
+            let mut expected: Vec<_> = index.iter().chain(&buried).copied().collect();
+            expected.sort_unstable();
+            expected.dedup();
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let mut records: Vec<_> = index.iter().copied().map(at).collect();
+                let mut expected: Vec<_> = expected.iter().copied().map(at).collect();
+                if direction == Direction::Descending {
+                    records.reverse();
+                    expected.reverse();
+                }
+                let found = buried.iter().map(|&of| (named(of), at(of))).collect();
+                Graveyard::add_to(&mut records, found, direction, &name_of);
+                assert_eq!(records, expected);
+            }
+        }
     }
 }

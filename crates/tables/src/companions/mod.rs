@@ -20,7 +20,7 @@ mod parts;
 mod row_log;
 
 pub(crate) use constraints::Constraints;
-pub(crate) use graveyard::Graveyard;
+pub(crate) use graveyard::{Buried, Graveyard, Name};
 pub(crate) use groups::{Groups, HEADS, Queues};
 pub(crate) use indexes::{MaintainedIndex, MaintainedIndexes};
 pub(crate) use parts::{PartOf, Place, SplitRows, change_columns, change_part};

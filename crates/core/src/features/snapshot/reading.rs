@@ -48,6 +48,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.snapshot.as_deref().expect("the transaction reads on a snapshot")
     }
 
+    /// True if the transaction's snapshot may see what a commit with the first stamp has made, and one with the second, or an earlier one,
+    /// has removed; or if a history is recorded, which names the versions of absences, too.
+    pub fn may_see(&self, (made, removed): (u64, u64)) -> bool {
+        let ReadPoint { snapshots, opened } = self.read_point();
+        (made < opened.number && opened.number <= removed) || snapshots.recorder.get().is_some()
+    }
+
     /// Reads a segment as it was for the transaction's snapshot.
     ///
     /// # Safety
