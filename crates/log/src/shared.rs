@@ -10,6 +10,7 @@ use crate::waiting::Wakers;
 use crate::{Failure, Options};
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
+use hotrow_sync::process::Process;
 use hotrow_sync::{Mutex, lock};
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub(crate) struct Shared {
     /// Identity of the database.
     pub(crate) identity: u128,
     /// The process that has opened the log. A fork of it has no logger.
-    process: u32,
+    process: Process,
     /// Locked before `files`.
     pub(crate) catalog: Mutex<Catalog>,
     /// Generation of the catalog.
@@ -120,7 +121,7 @@ impl Shared {
             options,
             claim: Mutex::new(Some(Arc::new(claim))),
             identity: catalog.identity,
-            process: std::process::id(),
+            process: Process::current(),
             generation: AtomicU32::new(catalog.generation),
             catalog: Mutex::new(catalog),
             files: Mutex::new(files),
@@ -148,7 +149,7 @@ impl Shared {
 
     /// An error in a fork of the process that has opened the log.
     pub(crate) fn check_process(&self) -> Result<(), Failure> {
-        if std::process::id() == self.process { Ok(()) } else { Err(Failure::Forked) }
+        if self.process.is_current() { Ok(()) } else { Err(Failure::Forked) }
     }
 
     /// The storage, unless the log has ended.

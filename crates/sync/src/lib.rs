@@ -39,6 +39,7 @@ pub mod memory;
 #[cfg(loom)]
 pub mod model;
 pub mod prefetch;
+pub mod process;
 pub mod profile;
 pub mod random;
 pub mod region;

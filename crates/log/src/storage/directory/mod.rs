@@ -8,6 +8,7 @@ use super::Storage;
 use crate::layout::FileName;
 use handle::Handle;
 use hotrow_sync::atomic::{AtomicBool, Ordering};
+use hotrow_sync::process::Process;
 use hotrow_sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -29,7 +30,7 @@ pub struct Directory {
     /// Locked until it is closed, by the drop of this value or the end of the process and its forks.
     handle: Handle,
     /// The process that has opened the directory.
-    process: u32,
+    process: Process,
     written: Mutex<HashMap<String, Written>>,
     claimed: AtomicBool,
 }
@@ -74,7 +75,7 @@ impl Directory {
             }
             _ => named(&path, &error),
         })?;
-        let (process, written) = (std::process::id(), Mutex::new(HashMap::new()));
+        let (process, written) = (Process::current(), Mutex::new(HashMap::new()));
         Ok(Self { path, handle, process, written, claimed: AtomicBool::new(false) })
     }
 
@@ -85,7 +86,7 @@ impl Directory {
 
     /// An error in a fork of the process that has opened the directory.
     fn check_process(&self) -> io::Result<()> {
-        if std::process::id() == self.process {
+        if self.process.owns_files() {
             return Ok(());
         }
         let message = format!("{} belongs to the process of which this one is a fork", self.path.display());
