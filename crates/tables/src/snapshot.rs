@@ -213,7 +213,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if !self.companions.graveyard.is_empty() {
             let name = Name::of(name);
             let range = (Bound::Included(name.clone()), Bound::Included(name));
-            for (_, record) in self.companions.graveyard.find(range, |life| tx.may_see(life)) {
+            for (_, record) in self.companions.graveyard.find(range, tx.may_see()) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())
@@ -307,7 +307,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return;
         }
         let name = |bound: Bound<_>| bound.map(|image| Name::of(|bytes| K::Image::put_bytes(&image, bytes)));
-        let found = self.companions.graveyard.find((name(low), name(high)), |life| tx.may_see(life));
+        let found = self.companions.graveyard.find((name(low), name(high)), tx.may_see());
         // SAFETY: found in the index under the pin.
         let name_of = |record: NonNull<()>| Self::name_of(unsafe { record.cast().as_ref() });
         Graveyard::add_to(records, found, direction, &name_of);

@@ -11,79 +11,27 @@
 //! record's state decides: it is buried by whom moves it from dead to buried, and never after it was removed. Who takes it out of the index
 //! moves it to removed, and frees it if it was not buried before; otherwise it is freed from here, once it is removed.
 
+use super::buried::{Buried, BuriedRecords, Name};
 use crate::index::Direction;
-use crate::record::State;
 use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
-use hotrow_sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::{Mutex, lock};
-use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Bound;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A record, of whatever types, that is out of its index or about to be.
-#[derive(Clone, Copy)]
-pub(crate) struct Buried {
-    pub(crate) record: NonNull<()>,
-    /// Its [state](State), which is in memory as long as it is.
-    pub(crate) state: NonNull<AtomicU8>,
-    /// The stamp before which no snapshot needs it, and one not before that of the commit that has deleted it.
-    pub(crate) life: (u64, u64),
-    /// Frees the record.
-    pub(crate) retire: unsafe fn(NonNull<()>, &Pin),
-}
-
-// SAFETY: records are `Send` and `Sync`.
-unsafe impl Send for Buried {}
-
-/// A key's name, which is compared by its first bytes at once.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Name {
-    start: u128,
-    rest: Box<[u8]>,
-    /// The number of bytes, because those that are missing in `start` are zeros there.
-    length: usize,
-}
-
 /// The dead records of one table.
 pub(crate) struct Graveyard {
     snapshots: KeptSegments,
-    records: Mutex<Records>,
+    records: Mutex<BuriedRecords>,
     /// The number of records that are here, or are about to be. It is changed under the lock.
     count: AtomicUsize,
-    /// The number of records at which a burial sweeps.
-    swept_at: AtomicUsize,
-}
-
-/// Records by the names of their keys, and in the order in which they were buried.
-#[derive(Default)]
-struct Records {
-    by_name: BTreeMap<(Name, u64), Buried>,
-    /// The number of burials.
-    burials: u64,
-}
-
-/// The number of buried records from which on a burial sweeps.
-const SWEPT_AT: usize = if cfg!(test) { 2 } else { 64 };
-
-impl Name {
-    /// The name that `put` appends.
-    #[inline]
-    pub(crate) fn of(put: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut bytes = Vec::with_capacity(64);
-        put(&mut bytes);
-        let (first, rest) = bytes.split_at(bytes.len().min(size_of::<u128>()));
-        let mut start = [0; size_of::<u128>()];
-        start[..first.len()].copy_from_slice(first);
-        Self { start: u128::from_be_bytes(start), rest: rest.into(), length: bytes.len() }
-    }
 }
 
 impl Graveyard {
     pub(crate) fn new(snapshots: KeptSegments) -> Arc<Self> {
-        let (records, count) = (Mutex::default(), AtomicUsize::new(0));
-        let graveyard = Arc::new(Self { snapshots, records, count, swept_at: AtomicUsize::new(SWEPT_AT) });
+        let graveyard = Arc::new(Self { snapshots, records: Mutex::default(), count: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&graveyard);
         graveyard.snapshots.register(weak);
         graveyard
@@ -114,47 +62,29 @@ impl Graveyard {
     /// `retire` frees the record, which is dead, through the epoch. Nobody frees the record for whom `begins` was true, and it is in memory
     /// until it is freed from here, which happens once its state is [removed](State::Removed).
     pub(crate) unsafe fn bury(&self, name: Name, buried: Buried, begins: impl FnOnce() -> bool) {
-        // Before the record is here, which may be freed as soon as it is.
-        if self.count.load(Ordering::Relaxed) >= self.swept_at.load(Ordering::Relaxed) {
-            self.sweep();
-            // So that sweeps take a fixed time for each burial.
-            let next = 2 * self.count.load(Ordering::Relaxed) + SWEPT_AT;
-            self.swept_at.store(next, Ordering::Relaxed);
-        }
         let mut records = lock(&self.records);
         // Relaxed: before the record's state changes, by a release, and so before whoever sees that takes it out of the index.
-        self.count.store(records.by_name.len() + 1, Ordering::Relaxed);
+        self.count.store(records.len() + 1, Ordering::Relaxed);
         if begins() {
-            records.burials += 1;
-            let number = records.burials;
-            records.by_name.insert((name, number), buried);
+            records.add(name, buried);
         } else {
-            self.count.store(records.by_name.len(), Ordering::Relaxed);
+            self.count.store(records.len(), Ordering::Relaxed);
+        }
+        let is_full = records.is_full();
+        drop(records);
+        if is_full {
+            let needs = self.snapshots.needs();
+            self.free(|records| records.age(|Buried { life: (made, deleted), .. }| needs(*made, *deleted)));
         }
     }
 
     /// The records under names in a range whose lives are asked for, by name. They are in memory as long as the caller is pinned.
     pub(crate) fn find(
         &self,
-        (low, high): (Bound<Name>, Bound<Name>),
+        range: (Bound<Name>, Bound<Name>),
         is_wanted: impl Fn((u64, u64)) -> bool,
     ) -> Vec<(Name, NonNull<()>)> {
-        let low = match low {
-            Bound::Included(name) => Bound::Included((name, 0)),
-            Bound::Excluded(name) => Bound::Excluded((name, u64::MAX)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let high = match high {
-            Bound::Included(name) => Bound::Included((name, u64::MAX)),
-            Bound::Excluded(name) => Bound::Excluded((name, 0)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        if self.is_empty() || is_void((&low, &high)) {
-            return Vec::new();
-        }
-        let records = lock(&self.records);
-        let wanted = records.by_name.range((low, high)).filter(|(_, buried)| is_wanted(buried.life));
-        wanted.map(|((name, _), buried)| (name.clone(), buried.record)).collect()
+        if self.is_empty() { Vec::new() } else { lock(&self.records).find(range, is_wanted) }
     }
 
     /// Adds [found](Self::find) records to `records`, which are of their range, too, and in the order of the direction. Of records that are
@@ -193,60 +123,44 @@ impl Graveyard {
 
     /// Frees all records that are out of the index, which nobody reads any more, and forgets the others, which the index frees.
     pub(crate) fn close(&self) {
-        self.free(|_| true);
-        lock(&self.records).by_name.clear();
+        self.free(|records| {
+            let out = records.take(|_| false);
+            records.clear();
+            out
+        });
     }
 
-    fn free(&self, is_free: impl Fn(&Buried) -> bool) {
-        if self.is_empty() {
-            return;
-        }
-        let mut freed = Vec::new();
+    /// Frees what is taken out of the records.
+    fn free(&self, take: impl FnOnce(&mut BuriedRecords) -> Vec<Buried>) {
         let mut records = lock(&self.records);
-        records.by_name.retain(|_, buried| {
-            // SAFETY: a record that is here is in memory.
-            let state = unsafe { buried.state.as_ref() };
-            // Acquire: the record is out of the index.
-            let is_freed = state.load(Ordering::Acquire) == State::Removed as u8 && is_free(buried);
-            if is_freed {
-                freed.push(*buried);
-            }
-            !is_freed
-        });
-        self.count.store(records.by_name.len(), Ordering::Relaxed);
+        let taken = take(&mut records);
+        self.count.store(records.len(), Ordering::Relaxed);
         drop(records);
         // Collecting garbage may run users' code, so not under the lock.
         let pin = Pin::new();
-        for Buried { record, retire, .. } in freed {
+        for Buried { record, retire, .. } in taken {
             // SAFETY: as `bury`'s caller promised. The record is out of the index and out of here.
             unsafe { retire(record, &pin) };
         }
     }
 }
 
-/// True if a range's bounds leave no room, for which a map of the standard library would panic.
-fn is_void<T: Ord>(range: (&Bound<T>, &Bound<T>)) -> bool {
-    match range {
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            low >= high
-        }
-        _ => false,
-    }
-}
-
 impl Sweep for Graveyard {
     fn sweep(&self) {
-        let needs = self.snapshots.needs();
-        self.free(|Buried { life: (made, deleted), .. }| !needs(*made, *deleted));
+        if !self.is_empty() {
+            let needs = self.snapshots.needs();
+            self.free(|records| records.take(|Buried { life: (made, deleted), .. }| needs(*made, *deleted)));
+        }
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::record::State;
     use hotrow_core::Engine;
     use hotrow_protocols::Occ;
+    use hotrow_sync::atomic::AtomicU8;
 
     /// A record that counts how often it was freed.
     struct Counted {
@@ -325,22 +239,6 @@ mod tests {
         graveyard.close();
         drop(graveyard);
         assert_eq!((out.freed(), within.freed()), (1, 0));
-    }
-
-    #[test]
-    fn names_compare_as_their_bytes_do() {
-        let mut all = vec![vec![], vec![0], vec![0, 0], vec![1], vec![1, 0]];
-        for length in 14..19 {
-            for last in [0, 1, 255] {
-                all.push([vec![7; length], vec![last]].concat());
-                all.push([vec![0; length], vec![last]].concat());
-            }
-        }
-        for one in &all {
-            for other in &all {
-                assert_eq!(name(one).cmp(&name(other)), one.cmp(other), "{one:?} {other:?}");
-            }
-        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | [`RowLog`] | its change is committed: logged |
 //! | [`Graveyard`] | it is dead, and a snapshot may see it: kept |
 
+mod buried;
 mod constraints;
 mod graveyard;
 mod groups;
@@ -19,8 +20,9 @@ mod indexes;
 mod parts;
 mod row_log;
 
+pub(crate) use buried::{Buried, Name};
 pub(crate) use constraints::Constraints;
-pub(crate) use graveyard::{Buried, Graveyard, Name};
+pub(crate) use graveyard::Graveyard;
 pub(crate) use groups::{Groups, HEADS, Queues};
 pub(crate) use indexes::{MaintainedIndex, MaintainedIndexes};
 pub(crate) use parts::{PartOf, Place, SplitRows, change_columns, change_part};

@@ -85,8 +85,7 @@ impl KeptWrites {
     /// # Safety
     ///
     /// The item has a pending write of its object, which is installed next, and the segment is locked.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     unsafe fn keep<P: Protocol>(
         &mut self,
         (id, item): (ItemId, &mut Item<P>),
@@ -94,9 +93,41 @@ impl KeptWrites {
         pin: &Pin,
     ) {
         let (Some(keeping), Some(announcement)) = (self.keeping, announcement) else { return };
-        let Keeping { stamp, superseded, is_later } = keeping;
-        let (snapshots, segment, touched) = (announcement.snapshots(), segment_of(item), item.touched);
+        let (snapshots, touched) = (announcement.snapshots(), item.touched);
         let own = touched.newest_commit();
+        // Relaxed: the segment is locked.
+        let is_needless = |own: &AtomicU64| {
+            own.load(Ordering::Relaxed) >= keeping.superseded || is_made_later((item, Some(own)), snapshots)
+        };
+        if !(P::ALLOWS_CHOPPING && keeping.is_later)
+            && let Some(own) = own
+            && is_needless(own)
+        {
+            note_epoch(own, keeping.stamp);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.keep_in((id, item), own, keeping, (snapshots, pin)) };
+        }
+        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the epoch and the entry.
+        fence(Ordering::Release);
+    }
+
+    /// Keeps the value that an item's pending write is going to replace, unless it turns out that no snapshot needs it, or makes a late
+    /// change in those that were kept. `own`: where the segment has the epoch of its newest commit, which it notes there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`keep`](Self::keep).
+    #[cold]
+    #[inline(never)]
+    unsafe fn keep_in<P: Protocol>(
+        &mut self,
+        (id, item): (ItemId, &mut Item<P>),
+        own: Option<&AtomicU64>,
+        Keeping { stamp, superseded, is_later }: Keeping,
+        (snapshots, pin): (&Snapshots, &Pin),
+    ) {
+        let segment = segment_of(item);
         let shared = snapshots.newest_commits().filter(|_| own.is_none());
         let before = shared.map(|newest| newest.note_segment(segment.address, stamp));
         // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
@@ -127,8 +158,6 @@ impl KeptWrites {
         if let Some(own) = own {
             note_epoch(own, stamp);
         }
-        // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the epoch and the entry.
-        fence(Ordering::Release);
     }
 
     /// Puts an entry in the table.
@@ -205,9 +234,6 @@ impl<P: Protocol> Attempt<P> {
         if P::ALLOWS_REGIONS && mem::take(&mut self.features.kept.was_region) {
             return;
         }
-        // Naming keys runs users' code, which may panic: before anything is installed.
-        let writes = self.items.writes().iter();
-        let histories: Vec<_> = writes.map_while(|id| Some((*id, self.history_of(*id)?))).collect();
         let State { announcement: Some(announcement), kept, piece, .. } = &mut self.features else { return };
         let snapshots = announcement.snapshots();
         let newest = snapshots.newest();
@@ -223,11 +249,15 @@ impl<P: Protocol> Attempt<P> {
         }
         // A value that was replaced after the newest point began is needed by no other point than those.
         let superseded = stamp.epoch().min(newest);
-        kept.histories = histories;
-        kept.histories.sort_unstable_by_key(|(id, _)| *id);
-        kept.keeping = Some(Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() });
-        let writes = self.items.writes().len().min(ROOM);
-        kept.room = (snapshots.versions().make_room(writes), writes);
+        let keeping = Keeping { stamp: stamp.epoch(), superseded, is_later: piece.is_later() };
+        if snapshots.recorder.get().is_some() {
+            // Naming keys runs users' code, which may panic: before anything is installed.
+            let writes = self.items.writes().iter();
+            let mut histories: Vec<_> = writes.map_while(|id| Some((*id, self.history_of(*id)?))).collect();
+            histories.sort_unstable_by_key(|(id, _)| *id);
+            self.features.kept.histories = histories;
+        }
+        self.features.kept.keeping = Some(keeping);
         KEEPING.with(|keeping| keeping.set(superseded));
         self.hears.add(Moments::INSTALLING);
     }

@@ -48,11 +48,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.snapshot.as_deref().expect("the transaction reads on a snapshot")
     }
 
-    /// True if the transaction's snapshot may see what a commit with the first stamp has made, and one with the second, or an earlier one,
-    /// has removed; or if a history is recorded, which names the versions of absences, too.
-    pub fn may_see(&self, (made, removed): (u64, u64)) -> bool {
+    /// Returns a test: may the transaction's snapshot see what a commit with the first stamp has made, and one with the second, or an earlier
+    /// one, has removed? It may see all if a history is recorded, which names the versions of absences, too.
+    pub fn may_see(&self) -> impl Fn((u64, u64)) -> bool + use<P> {
         let ReadPoint { snapshots, opened } = self.read_point();
-        (made < opened.number && opened.number <= removed) || snapshots.recorder.get().is_some()
+        let (number, sees_all) = (opened.number, snapshots.recorder.get().is_some());
+        move |(made, removed)| sees_all | ((made < number) & (number <= removed))
     }
 
     /// Reads a segment as it was for the transaction's snapshot.
