@@ -4,7 +4,8 @@
 //! the point is *acknowledged*: every commit before it is durable. A snapshot on it shows nothing that a crash could take back, and all
 //! that anybody was told of, unless somebody was told early (a commit that does not wait for the device). Whoever tells early notes the
 //! epoch ([`Snapshots::tell`]), so that a snapshot looks if the acknowledged point is behind that. Then, and if no point was made for the
-//! last batch, the snapshot is one of now, and its transactions wait for the device when they end.
+//! last batch, the snapshot is one of now, and its transactions wait for the device when they end. Where that happens all the time, because all
+//! go on before the device has their commits, acknowledged points serve nobody, and no versions are kept for them.
 //!
 //! # Invariants
 //!
@@ -15,7 +16,7 @@
 //!   ([`Snapshots::stop_keeping`]).
 
 use super::{Opened, Snapshots, is_recent};
-use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use hotrow_sync::{clock, lock};
 
 /// The points for which a log answers.
@@ -30,19 +31,28 @@ pub(super) struct AcknowledgedPoints {
     told: AtomicU64,
     /// The moment at which a snapshot was last asked for that shows acknowledged commits only.
     last_use: AtomicU64,
+    /// The number of points, one after the other, that were behind what somebody had been told when they were acknowledged.
+    vain: AtomicU32,
+    /// The moment at which there were too many of them.
+    paused: AtomicU64,
     /// True if the log has failed, so that there will be no other one.
     is_last: AtomicBool,
 }
 
+/// The number of points in vain, one after the other, after which no more are made for a while.
+const VAIN_MAX: u32 = 8;
+
 impl AcknowledgedPoints {
     pub(super) fn new(are_awaited: bool) -> Self {
         let (newest, coming, told, last_use) = Default::default();
-        Self { are_awaited, newest, coming, told, last_use, is_last: AtomicBool::new(false) }
+        let (vain, paused, is_last) = Default::default();
+        Self { are_awaited, newest, coming, told, last_use, vain, paused, is_last }
     }
 
     /// True if the next batch of the log should get a point, and the points there are stay.
     pub(super) fn are_in_use(&self) -> bool {
-        is_recent(&self.last_use) || self.is_last.load(Ordering::Relaxed) && self.newest() != 0
+        (is_recent(&self.last_use) && !is_recent(&self.paused))
+            || self.is_last.load(Ordering::Relaxed) && self.newest() != 0
     }
 
     pub(super) fn newest(&self) -> u64 {
@@ -73,9 +83,19 @@ impl Snapshots {
 
     /// Notes that all commits with epochs below the number of a batch are durable. Called before anybody is told.
     pub(crate) fn acknowledge(&self, number: u64) {
-        let AcknowledgedPoints { newest, coming, .. } = &self.acknowledged;
+        let AcknowledgedPoints { newest, coming, told, vain, paused, .. } = &self.acknowledged;
         let _pending = lock(&self.pending);
         let is_point = coming.load(Ordering::Relaxed) == number;
+        if is_point {
+            // Relaxed: an estimate, changed under the lock.
+            let in_vain = told.load(Ordering::Relaxed) >= number;
+            let count = if in_vain { vain.load(Ordering::Relaxed) + 1 } else { 0 };
+            // After the pause, one more is enough.
+            vain.store(count.min(VAIN_MAX - 1), Ordering::Relaxed);
+            if count == VAIN_MAX {
+                paused.store(clock::nanoseconds(), Ordering::Relaxed);
+            }
+        }
         // In this order: `open_numbers` reads them in the other one.
         newest.store(if is_point { number } else { 0 }, Ordering::SeqCst);
         coming.store(0, Ordering::SeqCst);

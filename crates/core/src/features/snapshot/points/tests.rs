@@ -212,3 +212,31 @@ fn readers_that_come_while_others_wait_have_points_of_their_own() {
     assert!(lock(&snapshots.pending).is_empty());
     assert_eq!(snapshots.waiting.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn no_acknowledged_points_are_made_while_all_go_on_early() {
+    let snapshots = Snapshots::new(true, Some(true));
+    // A batch of the log, whose commits somebody is told of before it is on the device, or not. True if a snapshot can be opened then.
+    let batch = |is_told_early: bool| {
+        let number = snapshots.advance();
+        if is_told_early {
+            snapshots.tell(number);
+        }
+        snapshots.acknowledge(number);
+        snapshots.open_acknowledged().is_some()
+    };
+    assert!(snapshots.open_acknowledged().is_none(), "there is none before the first batch");
+    assert!(batch(false));
+    for _ in 0..3 {
+        // Some in a row that are told early change nothing for the next.
+        assert!(!batch(true) && !batch(true) && batch(false));
+    }
+    while snapshots.acknowledged.are_in_use() {
+        assert!(!batch(true));
+    }
+    assert!(!batch(false), "a pause");
+    thread::sleep(LINGER);
+    assert!(!batch(false) && batch(false), "who asks is served again");
+    thread::sleep(LINGER);
+    assert!(!snapshots.acknowledged.are_in_use(), "nobody has asked");
+}
