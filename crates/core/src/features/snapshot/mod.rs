@@ -36,6 +36,7 @@
 
 mod handle;
 mod keeper;
+mod moment;
 mod points;
 mod reader;
 mod readers;

@@ -34,6 +34,7 @@
 //! order of stamps, its fences before and after the reading are the region's beginning and end: what `B` has seen of `A`, or has locked
 //! although `A` had validated it, is on the other side of one moment.
 
+use super::moment::{LastMoment, Moment};
 use super::readers::{ReaderSlot, Readers};
 use super::{LINGER, STALENESS_MAX, Sweep};
 use crate::features::history::recorder::Recorder;
@@ -43,7 +44,7 @@ use crate::memory::versions::{OpenNumbers, Place, Versions};
 use acknowledged::AcknowledgedPoints;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::Duration;
 use hotrow_sync::profile::waiting;
 use hotrow_sync::spin::{Spin, spin_until};
 use hotrow_sync::{Arc, Mutex, OnceLock, barrier, lock, thread, try_lock};
@@ -58,10 +59,10 @@ pub(crate) struct Snapshots {
     ready: AtomicU64,
     /// The facts about the points made last, by their numbers.
     points: [Point; POINTS],
-    /// The [`Moment`] at which a snapshot was last asked for.
-    last_use: AtomicU64,
+    /// When a snapshot was last asked for.
+    last_use: LastMoment,
     /// The same for one that may be a little old: it should not have to wait for commits.
-    last_stale_use: AtomicU64,
+    last_stale_use: LastMoment,
     readers: Readers,
     versions: Versions,
     /// The recorder of the engine's history, if one is recorded.
@@ -109,8 +110,8 @@ pub(crate) struct Stamping {
 /// Facts about a point.
 #[derive(Default)]
 struct Point {
-    /// The [`Moment`] at which it was begun.
-    since: AtomicU64,
+    /// When it was begun.
+    since: LastMoment,
     /// The moment in the history, if one is recorded.
     history: AtomicU64,
 }
@@ -192,8 +193,8 @@ impl Snapshots {
             }),
             ready: AtomicU64::new(0),
             points: std::array::from_fn(|_| Point::default()),
-            last_use: AtomicU64::new(0),
-            last_stale_use: AtomicU64::new(0),
+            last_use: LastMoment::default(),
+            last_stale_use: LastMoment::default(),
             readers: Readers::new(),
             versions: Versions::new(),
             recorder: OnceLock::new(),
@@ -317,24 +318,23 @@ impl Snapshots {
 
     /// The time since the newest point that is ready was begun.
     fn age(&self) -> Duration {
-        Moment(self.point(self.ready.load(Ordering::SeqCst)).since.load(Ordering::Relaxed)).age()
+        self.point(self.ready.load(Ordering::SeqCst)).since.get().age()
     }
 
     /// Shows a reader of a point that is ready.
     fn claim(&self, number: u64) -> Opened {
         let (slot, point) = (self.readers.claim(number), self.point(number));
         // Relaxed: the caller makes sure that the point is still ready.
-        let (since, history) = (point.since.load(Ordering::Relaxed), point.history.load(Ordering::Relaxed));
-        Opened { number, slot: Some(slot), since: Moment(since), history, history_begin: history }
+        let (since, history) = (point.since.get(), point.history.load(Ordering::Relaxed));
+        Opened { number, slot: Some(slot), since, history, history_begin: history }
     }
 
     /// Opens the newest snapshot, a new one if that is too old and no commit is in the way.
     ///
     /// Waits for commits only if there has been no snapshot for a while.
     pub(crate) fn open(&self) -> Opened {
-        let now = Moment::now();
-        self.last_use.store(now.0, Ordering::Relaxed);
-        self.last_stale_use.store(now.0, Ordering::Relaxed);
+        self.last_use.note();
+        self.last_stale_use.note();
         loop {
             if self.age() > STALENESS_MAX {
                 self.refresh();
@@ -355,7 +355,7 @@ impl Snapshots {
 
     /// Opens a snapshot of everything that was committed before the call.
     pub(crate) fn open_strict(&self) -> Opened {
-        self.last_use.store(Moment::now().0, Ordering::Relaxed);
+        self.last_use.note();
         // A point with a greater number is begun after this moment.
         let before = self.now.newest.load(Ordering::SeqCst);
         let mut pending = lock(&self.pending);
@@ -428,7 +428,7 @@ impl Snapshots {
         let number = numbers.find(is_free).expect("there is one place more than are used");
         let point = self.point(number);
         // Relaxed: published by `ready`.
-        point.since.store(Moment::now().0, Ordering::Relaxed);
+        point.since.note();
         let history = self.recorder.get().map_or(0, |recorder| recorder.stamp());
         point.history.store(history, Ordering::Relaxed);
         // First, so that a commit that is stamped with the number keeps versions for the point.
@@ -540,7 +540,7 @@ impl Snapshots {
     /// Stops keeping versions, if no snapshot is open, nor will be that has been made before, unless there has been one of late that may
     /// be a little old. `at_once`: even then. True if none are kept now.
     pub(crate) fn stop_keeping(&self, at_once: bool) -> bool {
-        if !at_once && is_recent(&self.last_stale_use)
+        if !at_once && self.last_stale_use.is_recent()
             || self.acknowledged.are_in_use()
             || !self.readers.are_none()
         {
@@ -574,7 +574,7 @@ impl Snapshots {
     /// Stops stamping commits, if no snapshot has been in use for a while. Called from time to time by commits that are stamped and
     /// keep nothing.
     pub(crate) fn rest(&self) {
-        if self.always || is_recent(&self.last_use) {
+        if self.always || self.last_use.is_recent() {
             return;
         }
         // Only who holds the lock of the pending point makes a first one.
@@ -593,35 +593,6 @@ impl Snapshots {
         let words = workers.iter().map(|word| (word, word.load(Ordering::Acquire)));
         words.filter(|(_, value)| value & 1 == 1).map(|(word, value)| (word.clone(), value)).collect()
     }
-}
-
-/// A moment, and the clock that has told it: a simulation has a clock of its own. In units of 1,024 nanoseconds, of which 48 bits
-/// last nine years.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
-
-impl Moment {
-    const BITS: u32 = 48;
-
-    pub(super) fn now() -> Self {
-        Self(clock::era() << Self::BITS | (clock::nanoseconds() >> 10) & ((1 << Self::BITS) - 1))
-    }
-
-    /// An upper bound of the time since the moment: [`Duration::MAX`] if another clock has told it.
-    pub(super) fn age(self) -> Duration {
-        let now = Self::now().0;
-        if (now ^ self.0) >> Self::BITS == 0 {
-            Duration::from_nanos((now.saturating_sub(self.0) + 1) << 10)
-        } else {
-            Duration::MAX
-        }
-    }
-}
-
-/// True if a [`Moment`] is less than [`LINGER`] ago. 0 is none.
-fn is_recent(moment: &AtomicU64) -> bool {
-    let moment = moment.load(Ordering::Relaxed);
-    moment != 0 && Moment(moment).age() < LINGER
 }
 
 /// Waits until commits have ended. They run no users' code but changes at the commit, and wait for nobody but other commits.

@@ -1,6 +1,6 @@
 //! The open snapshots: a slot for each, with its number.
 
-use super::points::Moment;
+use super::moment::Moment;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::instrument::{Mutex, lock};
 use hotrow_sync::{Arc, OnceLock, thread};

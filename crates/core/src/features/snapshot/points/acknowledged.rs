@@ -15,9 +15,10 @@
 //!   shows its number first, and then looks if the point is still there. All points are hidden by `ready` alone
 //!   ([`Snapshots::stop_keeping`]).
 
-use super::{Opened, Snapshots, is_recent};
+use super::super::moment::LastMoment;
+use super::{Opened, Snapshots};
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use hotrow_sync::{clock, lock};
+use hotrow_sync::lock;
 
 /// The points for which a log answers.
 pub(super) struct AcknowledgedPoints {
@@ -29,12 +30,12 @@ pub(super) struct AcknowledgedPoints {
     coming: AtomicU64,
     /// The largest epoch of which somebody was told.
     told: AtomicU64,
-    /// The moment at which a snapshot was last asked for that shows acknowledged commits only.
-    last_use: AtomicU64,
+    /// When a snapshot was last asked for that shows acknowledged commits only.
+    last_use: LastMoment,
     /// The number of points, one after the other, that were behind what somebody had been told when they were acknowledged.
     vain: AtomicU32,
-    /// The moment at which there were too many of them.
-    paused: AtomicU64,
+    /// When there were too many of them.
+    paused: LastMoment,
     /// True if the log has failed, so that there will be no other one.
     is_last: AtomicBool,
 }
@@ -51,7 +52,7 @@ impl AcknowledgedPoints {
 
     /// True if the next batch of the log should get a point, and the points there are stay.
     pub(super) fn are_in_use(&self) -> bool {
-        (is_recent(&self.last_use) && !is_recent(&self.paused))
+        (self.last_use.is_recent() && !self.paused.is_recent())
             || self.is_last.load(Ordering::Relaxed) && self.newest() != 0
     }
 
@@ -93,7 +94,7 @@ impl Snapshots {
             // After the pause, one more is enough.
             vain.store(count.min(VAIN_MAX - 1), Ordering::Relaxed);
             if count == VAIN_MAX {
-                paused.store(clock::nanoseconds(), Ordering::Relaxed);
+                paused.note();
             }
         }
         // In this order: `open_numbers` reads them in the other one.
@@ -122,7 +123,7 @@ impl Snapshots {
         if !are_awaited {
             return None;
         }
-        last_use.store(clock::nanoseconds(), Ordering::Relaxed);
+        last_use.note();
         loop {
             let number = newest.load(Ordering::SeqCst);
             if number <= told.load(Ordering::SeqCst) {
