@@ -26,7 +26,7 @@ pub use features::pieces::Pieces;
 pub use features::retries::RetryPolicy;
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
 pub use features::snapshot::{
-    AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Snapshot, SnapshotKind, SnapshotReader,
+    AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Sight, Snapshot, SnapshotKind, SnapshotReader,
     SnapshotReport, Sweep,
 };
 pub use features::stamp::{CommitStamp, CommitSteps, Committing};

@@ -220,14 +220,6 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         matches!(self.state(), State::Dead | State::Buried)
     }
 
-    /// Moves a dead record to the graveyard, where the caller puts it. False if it is there, or out of the index.
-    pub(crate) fn begin_burial(&self) -> bool {
-        let (dead, buried) = (State::Dead as u8, State::Buried as u8);
-        // Release: who sees this, by a failure or in `leave_index`, and then lets others find the record gone, also lets them find the graveyard's
-        // count.
-        self.state_word().compare_exchange(dead, buried, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
     /// Moves a dead record, which the caller has taken out of the index, to its last state. True if nobody has buried it, so that the caller
     /// frees it.
     pub(crate) fn leave_index(&self) -> bool {

@@ -211,9 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         // The index first: a record that it does not have any more is here.
         if !self.companions.graveyard.is_empty() {
-            let name = Name::of(name);
-            let range = (Bound::Included(name.clone()), Bound::Included(name));
-            for (_, record) in self.companions.graveyard.find(range, tx.may_see()) {
+            for (_, record) in self.companions.graveyard.find_one(&Name::of(&name), tx.sight()) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())
@@ -306,8 +304,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if self.companions.graveyard.is_empty() {
             return;
         }
-        let name = |bound: Bound<_>| bound.map(|image| Name::of(|bytes| K::Image::put_bytes(&image, bytes)));
-        let found = self.companions.graveyard.find((name(low), name(high)), tx.may_see());
+        let name = |bound: Bound<_>| bound.map(|image| Name::of(&|bytes| K::Image::put_bytes(&image, bytes)));
+        let found = self.companions.graveyard.find((name(low), name(high)), tx.sight());
         // SAFETY: found in the index under the pin.
         let name_of = |record: NonNull<()>| Self::name_of(unsafe { record.cast().as_ref() });
         Graveyard::add_to(records, found, direction, &name_of);

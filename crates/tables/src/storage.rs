@@ -128,12 +128,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let buried = Buried { record: record.cast(), state, life, retire: Self::retire };
         // SAFETY: made with `Box`; who takes it out of the index leaves it to the graveyard once it is buried, and a record that stays in the
         // index is in memory until the table is dropped, which closes the graveyard.
-        unsafe { graveyard.bury(Self::name_of(found), buried, || found.begin_burial()) };
+        unsafe { graveyard.bury(Self::name_of(found), buried) };
     }
 
     /// The name of a record's key.
     pub(crate) fn name_of(record: &Record<K, R, P>) -> Name {
-        Name::of(|bytes| put_name(record.key(), bytes))
+        Name::of(&|bytes| put_name(record.key(), bytes))
     }
 
     /// Frees a record.

@@ -5,7 +5,7 @@ use crate::key::Key;
 use crate::record::{Record, RecordKey};
 use crate::record_index::KeyIndex;
 use crate::table::Table;
-use hotrow_core::{Abort, Error, Protocol, Transaction, Value, Walk, Worker};
+use hotrow_core::{Abort, Error, Protocol, Sight, Transaction, Value, Walk, Worker};
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -129,7 +129,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         if buried {
             // After the index: a record that it did not have any more is here.
             let _walk = Walk::new(&self.shared.meta);
-            let found = self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded), |_| true);
+            let found =
+                self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded), Sight::UNLIMITED);
             keys.extend(found.into_iter().map(|(_, record)| {
                 // SAFETY: a record of this table, found in its graveyard under the walk's pin.
                 unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()

@@ -1,7 +1,7 @@
 //! A collection of buried records by the names of their keys, of which most stay for a short time only.
 
 use crate::record::State;
-use hotrow_core::Pin;
+use hotrow_core::{Pin, Sight};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use std::collections::BTreeMap;
 use std::mem;
@@ -26,6 +26,16 @@ pub(crate) struct Buried {
 unsafe impl Send for Buried {}
 
 impl Buried {
+    /// Moves the record from dead to buried. False if somebody else has, or if it is out of its index.
+    pub(super) fn begin(&self) -> bool {
+        let (dead, buried) = (State::Dead as u8, State::Buried as u8);
+        // SAFETY: who is going to bury a record has it in memory.
+        let state = unsafe { self.state.as_ref() };
+        // Release: who sees this, by a failure or in `leave_index`, and then lets others find the record gone, also lets them find the graveyard's
+        // count.
+        state.compare_exchange(dead, buried, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// True if the record is out of its index.
     fn is_out(&self) -> bool {
         // SAFETY: a buried record is in memory.
@@ -46,8 +56,7 @@ pub(crate) struct Name {
 
 impl Name {
     /// The name that `put` appends.
-    #[inline]
-    pub(crate) fn of(put: impl FnOnce(&mut Vec<u8>)) -> Self {
+    pub(crate) fn of(put: &dyn Fn(&mut Vec<u8>)) -> Self {
         let mut bytes = Vec::with_capacity(64);
         put(&mut bytes);
         let (first, rest) = bytes.split_at(bytes.len().min(size_of::<u128>()));
@@ -143,18 +152,14 @@ impl BuriedRecords {
         self.old.clear();
     }
 
-    /// The records under names in a range whose lives are asked for, in order.
-    pub(super) fn find(
-        &self,
-        range: (Bound<Name>, Bound<Name>),
-        is_wanted: impl Fn(Life) -> bool,
-    ) -> Vec<(Name, NonNull<()>)> {
+    /// The records under names in a range that somebody may see, in order.
+    pub(super) fn find(&self, range: (Bound<Name>, Bound<Name>), sight: Sight) -> Vec<(Name, NonNull<()>)> {
         let (from, to) = (numbered(&range.0, 0, u64::MAX), numbered(&range.1, u64::MAX, 0));
         let old = (!is_void(&from, &to)).then(|| self.old.range((from, to)));
-        let old = old.into_iter().flatten().filter(|(_, buried)| is_wanted(buried.life));
+        let old = old.into_iter().flatten().filter(|(_, buried)| sight.has(buried.life));
         let mut found: Vec<_> = old.map(|((name, _), buried)| (name.clone(), buried.record)).collect();
         for (at, life) in self.young_lives.iter().enumerate() {
-            if is_wanted(*life) {
+            if sight.has(*life) {
                 let (name, buried) = &self.young[at];
                 if range.contains(name) {
                     found.push((name.clone(), buried.record));
@@ -192,7 +197,7 @@ mod tests {
     use super::*;
 
     fn name(bytes: &[u8]) -> Name {
-        Name::of(|name| name.extend_from_slice(bytes))
+        Name::of(&|name| name.extend_from_slice(bytes))
     }
 
     #[test]
@@ -237,12 +242,13 @@ mod tests {
         ];
         for low in bounds {
             for high in bounds {
-                for made in [0, 4] {
-                    let names = (low.map(|key: u8| name(&[key])), high.map(|key: u8| name(&[key])));
-                    let found = records.find(names, |(_, of)| of >= made);
+                let names = (low.map(|key: u8| name(&[key])), high.map(|key: u8| name(&[key])));
+                for first in [0, 4] {
+                    let sight = if first == 0 { Sight::UNLIMITED } else { Sight::of_snapshot(first) };
+                    let found = records.find(names.clone(), sight);
                     let found: Vec<_> = found.into_iter().map(|(_, record)| record).collect();
                     let wanted =
-                        expected.iter().filter(|(key, of)| (low, high).contains(key) && *of as u64 >= made);
+                        expected.iter().filter(|(key, of)| (low, high).contains(key) && *of as u64 >= first);
                     assert_eq!(found, wanted.map(|(_, of)| at(*of)).collect::<Vec<_>>());
                 }
             }

@@ -13,7 +13,7 @@
 
 use super::buried::{Buried, BuriedRecords, Name};
 use crate::index::Direction;
-use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sweep};
+use hotrow_core::{KeptSegments, ObjectMeta, Pin, Sight, Sweep};
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::{Mutex, lock};
 use std::mem;
@@ -54,18 +54,17 @@ impl Graveyard {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Buries a record that is going to be taken out of the index, if `begins` says that nobody has done so, and that it has not left the
-    /// index.
+    /// Buries a record that is going to be taken out of the index, unless somebody else has, or it has left the index.
     ///
     /// # Safety
     ///
-    /// `retire` frees the record, which is dead, through the epoch. Nobody frees the record for whom `begins` was true, and it is in memory
-    /// until it is freed from here, which happens once its state is [removed](State::Removed).
-    pub(crate) unsafe fn bury(&self, name: Name, buried: Buried, begins: impl FnOnce() -> bool) {
+    /// `retire` frees the record, which is dead, through the epoch. A record that is found buried is freed from here alone, which happens once
+    /// its state is [removed](crate::record::State::Removed), and is in memory until then.
+    pub(crate) unsafe fn bury(&self, name: Name, buried: Buried) {
         let mut records = lock(&self.records);
         // Relaxed: before the record's state changes, by a release, and so before whoever sees that takes it out of the index.
         self.count.store(records.len() + 1, Ordering::Relaxed);
-        if begins() {
+        if buried.begin() {
             records.add(name, buried);
         } else {
             self.count.store(records.len(), Ordering::Relaxed);
@@ -78,13 +77,14 @@ impl Graveyard {
         }
     }
 
-    /// The records under names in a range whose lives are asked for, by name. They are in memory as long as the caller is pinned.
-    pub(crate) fn find(
-        &self,
-        range: (Bound<Name>, Bound<Name>),
-        is_wanted: impl Fn((u64, u64)) -> bool,
-    ) -> Vec<(Name, NonNull<()>)> {
-        if self.is_empty() { Vec::new() } else { lock(&self.records).find(range, is_wanted) }
+    /// The records under names in a range that somebody may see, by name. They are in memory as long as the caller is pinned.
+    pub(crate) fn find(&self, range: (Bound<Name>, Bound<Name>), sight: Sight) -> Vec<(Name, NonNull<()>)> {
+        if self.is_empty() { Vec::new() } else { lock(&self.records).find(range, sight) }
+    }
+
+    /// The same, of one name.
+    pub(crate) fn find_one(&self, name: &Name, sight: Sight) -> Vec<(Name, NonNull<()>)> {
+        self.find((Bound::Included(name.clone()), Bound::Included(name.clone())), sight)
     }
 
     /// Adds [found](Self::find) records to `records`, which are of their range, too, and in the order of the direction. Of records that are
@@ -180,11 +180,6 @@ mod tests {
         fn freed(&self) -> usize {
             self.freed.load(Ordering::Relaxed)
         }
-
-        fn move_to(&self, state: State) -> bool {
-            let (dead, next) = (State::Dead as u8, state as u8);
-            self.state.compare_exchange(dead, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        }
     }
 
     unsafe fn count(record: NonNull<()>, _pin: &Pin) {
@@ -193,7 +188,7 @@ mod tests {
     }
 
     fn name(bytes: &[u8]) -> Name {
-        Name::of(|name| name.extend_from_slice(bytes))
+        Name::of(&|name| name.extend_from_slice(bytes))
     }
 
     /// Buries a record under the name "key".
@@ -201,11 +196,11 @@ mod tests {
         let (state, life) = (NonNull::from(&record.state), (0, 1));
         let buried = Buried { record: record.address(), state, life, retire: count };
         // SAFETY: `count` frees nothing.
-        unsafe { graveyard.bury(name(b"key"), buried, || record.move_to(State::Buried)) }
+        unsafe { graveyard.bury(name(b"key"), buried) }
     }
 
     fn all(graveyard: &Graveyard) -> Vec<NonNull<()>> {
-        let found = graveyard.find((Bound::Unbounded, Bound::Unbounded), |_| true);
+        let found = graveyard.find((Bound::Unbounded, Bound::Unbounded), Sight::UNLIMITED);
         found.into_iter().map(|(_, record)| record).collect()
     }
 

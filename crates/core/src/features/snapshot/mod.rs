@@ -48,7 +48,7 @@ pub use keeper::KeptSegments;
 pub(crate) use keeper::KeptWrites;
 pub(crate) use points::{Announcement, Snapshots};
 pub use reader::SnapshotReader;
-pub use reading::{AbsenceOnSnapshot, OnSnapshot};
+pub use reading::{AbsenceOnSnapshot, OnSnapshot, Sight};
 
 use hotrow_sync::clock::Duration;
 

@@ -28,6 +28,29 @@ pub enum OnSnapshot<'a, V, K> {
     MadeLater,
 }
 
+/// The removed segments that somebody may see.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight {
+    number: u64,
+    is_unlimited: bool,
+}
+
+impl Sight {
+    /// That of who sees all.
+    pub const UNLIMITED: Self = Self { number: 0, is_unlimited: true };
+
+    /// That of a snapshot with a number.
+    pub fn of_snapshot(number: u64) -> Self {
+        Self { number, is_unlimited: false }
+    }
+
+    /// True if a segment may be seen that a commit with the first stamp has made, and one with the second, or an earlier one, has removed.
+    #[inline]
+    pub fn has(self, (made, removed): (u64, u64)) -> bool {
+        self.is_unlimited | ((made < self.number) & (self.number <= removed))
+    }
+}
+
 /// The absence of a key on a snapshot, as it is recorded.
 #[derive(Debug)]
 pub struct AbsenceOnSnapshot {
@@ -48,12 +71,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.snapshot.as_deref().expect("the transaction reads on a snapshot")
     }
 
-    /// Returns a test: may the transaction's snapshot see what a commit with the first stamp has made, and one with the second, or an earlier
-    /// one, has removed? It may see all if a history is recorded, which names the versions of absences, too.
-    pub fn may_see(&self) -> impl Fn((u64, u64)) -> bool + use<P> {
+    /// Which removed segments the transaction's snapshot may see: all if a history is recorded, which names the versions of absences, too.
+    pub fn sight(&self) -> Sight {
         let ReadPoint { snapshots, opened } = self.read_point();
-        let (number, sees_all) = (opened.number, snapshots.recorder.get().is_some());
-        move |(made, removed)| sees_all | ((made < number) & (number <= removed))
+        if snapshots.recorder.get().is_some() { Sight::UNLIMITED } else { Sight::of_snapshot(opened.number) }
     }
 
     /// Reads a segment as it was for the transaction's snapshot.
