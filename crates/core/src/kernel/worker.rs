@@ -96,42 +96,35 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Makes an attempt.
-    ///
-    /// It is compiled for each body. So what does not depend on the body is apart: the attempt's begin, its commit and its close.
-    #[inline]
-    pub(crate) fn one_attempt<B: Resolve<P>, E: From<Abort>>(
+    pub(crate) fn one_attempt(
         &mut self,
         (number, is_last, describe): (u32, bool, bool),
         thread: u64,
         profile: Profile,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
-    ) -> Attempted<B::Output, E> {
+        body: &mut dyn Body<P>,
+    ) -> Attempted {
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
-        if let Some(result) = access.run_in_region(body) {
-            let output = result.resolve(access.attempt);
-            access.close_committed();
-            // It is over, and owns nothing more.
-            std::mem::forget(access);
-            return Attempted::Committed(output);
+        if access.run_in_region(body) {
+            access.end_committed(body);
+            return Attempted::Over(Ended::Committed);
         }
-        match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
-            Ok(Ok(result)) => {
-                if is_rolling_back() {
+        match catch_unwind(AssertUnwindSafe(|| body.run(&mut access))) {
+            Ok(wants_to_commit) => {
+                if wants_to_commit && is_rolling_back() {
                     // Ends the attempt.
                     let _ = access.misuse(Misuse::CaughtError);
                 }
-                if access.commit_until_closed() {
-                    let output = result.resolve(access.attempt);
-                    access.close_committed();
-                    // It is over, and owns nothing more.
-                    std::mem::forget(access);
-                    Attempted::Committed(output)
-                } else {
-                    // The result is dropped after that, when no locks are held any more.
-                    Attempted::failed(access.give_up_passing_on(), None)
+                if wants_to_commit && access.commit_until_closed() {
+                    access.end_committed(body);
+                    return Attempted::Over(Ended::Committed);
                 }
+                let attempted = Attempted::failed(access.give_up_passing_on());
+                if !matches!(attempted, Attempted::Over(Ended::RolledBack(None))) {
+                    // Nobody is told of it. Users' code may drop it: no locks are held any more.
+                    body.forget();
+                }
+                attempted
             }
-            Ok(Err(error)) => Attempted::failed(access.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.
             Err(panic) => match access.give_up(&mut Panics::default()) {
                 AttemptOutcome::Lost(lost) => {
@@ -144,6 +137,16 @@ impl<P: Protocol> Worker<P> {
                 }
             },
         }
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Ends an attempt that has committed.
+    fn end_committed(mut self, body: &mut dyn Body<P>) {
+        body.resolve(self.attempt);
+        self.close_committed();
+        // It is over, and owns nothing more.
+        std::mem::forget(self);
     }
 }
 
@@ -164,14 +167,33 @@ impl<P: Protocol> fmt::Debug for Worker<P> {
     }
 }
 
+/// A transaction's body and what it has returned, of whatever types, so that attempts are compiled once for all.
+pub(crate) trait Body<P: Protocol> {
+    /// Runs it. True if it wants to commit.
+    fn run(&mut self, tx: &mut Transaction<'_, P>) -> bool;
+    /// Makes its result known: it has committed.
+    fn resolve(&mut self, attempt: &mut Attempt<P>);
+    /// Drops what it has returned.
+    fn forget(&mut self);
+    /// Leaks what it has returned in a simulated region that was aborted.
+    fn leak(&mut self);
+}
+
 /// The outcome of one attempt.
-pub(crate) enum Attempted<R, E> {
-    Committed(R),
-    /// By the body, with this error.
-    RolledBack(E),
+pub(crate) enum Attempted {
+    /// The transaction is over.
+    Over(Ended),
+    Unfinished(Unfinished),
+}
+
+/// The end of a transaction.
+pub(crate) enum Ended {
+    /// The body's result is known.
+    Committed,
+    /// By an intention, for this reason, or by the body, with the error that it has returned.
+    RolledBack(Option<Abort>),
     /// For another reason.
     Failed(Error<Infallible>),
-    Unfinished(Unfinished),
 }
 
 /// The cause why a transaction needs another attempt.
@@ -182,36 +204,19 @@ pub(crate) enum Unfinished {
     Waits(Option<Duration>),
 }
 
-impl<R, E: From<Abort>> Attempted<R, E> {
-    /// The outcome of an attempt that did not commit; `error` is the body's error if it returned one.
-    fn failed(outcome: AttemptOutcome, error: Option<E>) -> Self {
-        match outcome {
-            AttemptOutcome::Lost(lost) => Attempted::Unfinished(Unfinished::Lost(lost)),
-            AttemptOutcome::Retry(time_max) => Attempted::Unfinished(Unfinished::Waits(time_max)),
-            AttemptOutcome::Misused(misuse) => Attempted::Failed(Error::Misuse(misuse)),
-            AttemptOutcome::Panicked(message) => Attempted::Failed(Error::Panicked { message }),
-            AttemptOutcome::Told(told) => Attempted::Failed(told.into()),
-            AttemptOutcome::NotDurable(failure) => Attempted::Failed(Error::NotDurable(failure)),
+impl Attempted {
+    /// The outcome of an attempt that did not commit.
+    fn failed(outcome: AttemptOutcome) -> Self {
+        Attempted::Over(match outcome {
+            AttemptOutcome::Lost(lost) => return Attempted::Unfinished(Unfinished::Lost(lost)),
+            AttemptOutcome::Retry(time_max) => return Attempted::Unfinished(Unfinished::Waits(time_max)),
+            AttemptOutcome::Misused(misuse) => Ended::Failed(Error::Misuse(misuse)),
+            AttemptOutcome::Panicked(message) => Ended::Failed(Error::Panicked { message }),
+            AttemptOutcome::Told(told) => Ended::Failed(told.into()),
+            AttemptOutcome::NotDurable(failure) => Ended::Failed(Error::NotDurable(failure)),
             // Even if the body has turned the token into another error: the intention has decided.
-            AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(reason.into()),
-            AttemptOutcome::Done => Attempted::RolledBack(error.unwrap_or_else(|| Abort::rollback().into())),
-        }
-    }
-}
-
-/// The return value of a body: its result, or a value that the commit will make known.
-pub(crate) trait Resolve<P: Protocol> {
-    type Output;
-    fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
-}
-
-/// A result that is known when the body returns.
-pub(crate) struct Known<R>(pub(crate) R);
-
-impl<P: Protocol, R> Resolve<P> for Known<R> {
-    type Output = R;
-    #[inline(always)]
-    fn resolve(self, _: &mut Attempt<P>) -> R {
-        self.0
+            AttemptOutcome::RolledBack(reason) => Ended::RolledBack(Some(reason)),
+            AttemptOutcome::Done => Ended::RolledBack(None),
+        })
     }
 }

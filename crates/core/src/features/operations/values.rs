@@ -2,6 +2,7 @@
 
 use super::node::Node;
 use super::{Deferred, Input, Operation, Work};
+use crate::features::retries::Resolve;
 use crate::kernel::abort::Error;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::attempt::Attempt;
@@ -10,7 +11,6 @@ use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
-use crate::kernel::worker::Resolve;
 use crate::kernel::worker::Worker;
 use std::panic::Location;
 

@@ -19,40 +19,31 @@ use crate::features::history::Ended;
 use crate::kernel::capabilities::Elision;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::thread_mark::{is_rolling_back, set_rollback};
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::ObjectAccess;
+use crate::kernel::worker::Body;
 use hotrow_sync::region::{self, Abort};
 
 /// The number of values that a region may retire.
 const RETIRED_MAX: usize = 1 << 10;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs the body and the commit in a region, if the protocol does so, and returns the body's result. Then the attempt has
-    /// committed, and only has to be closed. `None` if nothing has happened.
+    /// Runs the body and the commit in a region, if the protocol does so. True if the attempt has committed then, and only has to be closed.
+    /// Otherwise nothing has happened.
     #[inline]
-    pub(crate) fn run_in_region<B, E>(
-        &mut self,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
-    ) -> Option<B> {
-        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.features.snapshot.is_none())?;
-        let mut result = None;
-        let has_committed = self.try_regions(elision, &mut |tx| {
-            // That of a simulated region that was aborted is leaked, as all that such a region has dropped.
-            std::mem::forget(result.take());
-            result = body(tx).ok();
-            result.is_some()
-        });
-        if has_committed { result } else { None }
+    pub(crate) fn run_in_region(&mut self, body: &mut dyn Body<P>) -> bool {
+        let elision = P::Elision::of(self.protocol).filter(|_| self.attempt.features.snapshot.is_none());
+        elision.is_some_and(|elision| self.try_regions(elision, body))
     }
 
-    /// Tries regions. True if one has committed. `body` returns true if it wants to commit.
-    fn try_regions(
-        &mut self,
-        elision: &P::Elision,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
-    ) -> bool {
+    /// Tries regions. True if one has committed.
+    fn try_regions(&mut self, elision: &P::Elision, body: &mut dyn Body<P>) -> bool {
         let mut tries = Tries::new();
         while !self.attempt.are_commits_stamped() && elision.wait_to_elide(self.attempt) {
             let result = self.try_region(elision, body);
+            if result.is_err() {
+                // As all that a simulated region has dropped.
+                body.leak();
+            }
             self.attempt.count_region(&result);
             match result {
                 Ok(()) => return true,
@@ -64,11 +55,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         false
     }
 
-    fn try_region(
-        &mut self,
-        elision: &P::Elision,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> bool,
-    ) -> Result<(), Abort> {
+    fn try_region(&mut self, elision: &P::Elision, body: &mut dyn Body<P>) -> Result<(), Abort> {
         let engine = self.engine;
         let mut held_back = std::mem::take(&mut self.attempt.features.held_back);
         self.attempt.features.records_later = !region::undoes_all_memory();
@@ -80,7 +67,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 region::abort::<LOCKED>();
                 return None;
             }
-            if body(self) && !is_rolling_back() && self.commit_until_closed() {
+            if body.run(self) && !is_rolling_back() && self.commit_until_closed() {
                 return Some(());
             }
             region::abort::<UNFIT>();

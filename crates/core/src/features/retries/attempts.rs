@@ -3,7 +3,7 @@
 use super::{Elder, Inside, RetryPolicy};
 use crate::features::pieces::Piece;
 use crate::features::waiting::Waits;
-use crate::kernel::abort::{Abort, Error};
+use crate::kernel::abort::Error;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Shared;
 use crate::kernel::loss::Events;
@@ -11,8 +11,7 @@ use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
 use crate::kernel::thread_mark::set_rollback;
-use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Resolve, Unfinished, Worker};
+use crate::kernel::worker::{Attempted, Body, Unfinished, Worker};
 use crate::memory::pin::Pin;
 use hotrow_sync::Arc;
 use hotrow_sync::backoff::Backoff;
@@ -67,10 +66,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
 
     /// Makes an attempt.
     #[inline]
-    pub(super) fn make<B: Resolve<P>, E: From<Abort>>(
-        &mut self,
-        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
-    ) -> Attempted<B::Output, E> {
+    pub(super) fn make(&mut self, body: &mut dyn Body<P>) -> Attempted {
         self.worker.attempt(self.number, self.number, &self.inside, self.profile, body)
     }
 
@@ -205,14 +201,14 @@ impl<'s, P: Protocol> Retries<'s, P> {
 impl<P: Protocol> Worker<P> {
     /// Makes an attempt of this number, after so many lost ones.
     #[inline]
-    pub(crate) fn attempt<B: Resolve<P>, E: From<Abort>>(
+    pub(crate) fn attempt(
         &mut self,
         number: u32,
         lost: u32,
         inside: &Inside,
         profile: Profile,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
-    ) -> Attempted<B::Output, E> {
+        body: &mut dyn Body<P>,
+    ) -> Attempted {
         let policy = &self.shared.features.policy;
         let (is_last, may_give_up) = (lost + 1 >= policy.attempts_max, policy.may_give_up_after(lost + 1));
         let describe = may_give_up || Events::want_losses();

@@ -1,10 +1,12 @@
 //! Retries: they make a transaction of attempts. Admission, limits of attempts and of time, backoff, and escalation.
 
 mod attempts;
+mod body;
 mod gate;
 mod thread_workers;
 mod transacting;
 
+pub(crate) use body::{Known, Resolve, Returning};
 pub(crate) use gate::{Elder, StarvationGate};
 pub(crate) use transacting::{Inside, TransactionEnd};
 

@@ -1,6 +1,7 @@
 //! Transactions of a worker: admission, attempts, end.
 
 use super::attempts::Attempts;
+use super::body::{Known, Resolve, Returning};
 use crate::features::pieces::WholeGuard;
 use crate::kernel::abort::{Abort, Error, NotDurable};
 use crate::kernel::loss::ConflictReport;
@@ -9,7 +10,7 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
 use crate::kernel::thread_mark::NestingGuard;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Known, Resolve, Worker};
+use crate::kernel::worker::{Attempted, Body, Ended, Worker};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::profile;
 use std::cell::OnceCell;
@@ -95,30 +96,42 @@ impl<P: Protocol> Worker<P> {
     pub(crate) fn resolve<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         profile: Profile,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let inside = self.admit(&profile, Location::caller()).map_err(Error::of_any_body)?;
-        let (result, end) = {
+        let mut body = Returning::new(body);
+        let ended = self.run(profile, Location::caller(), &mut body);
+        body.end(ended)
+    }
+
+    /// Runs a transaction.
+    #[inline(never)]
+    fn run(&mut self, profile: Profile, place: &'static Location<'static>, body: &mut dyn Body<P>) -> Ended {
+        let inside = match self.admit(&profile, place) {
+            Ok(inside) => inside,
+            Err(error) => return Ended::Failed(error),
+        };
+        let ended = {
             let shared = OnceCell::new();
             let mut attempts = Attempts::of(self, profile, inside, &shared);
             loop {
-                match attempts.make(&mut body) {
-                    Attempted::Committed(output) => break (Ok(output), TransactionEnd::Committed),
-                    Attempted::RolledBack(error) => {
-                        break (Err(Error::Rollback(error)), TransactionEnd::RolledBack);
-                    }
-                    Attempted::Failed(error) => break (Err(error.of_any_body()), TransactionEnd::Failed),
+                match attempts.make(body) {
+                    Attempted::Over(ended) => break ended,
                     Attempted::Unfinished(cause) => {
                         if let Err(error) = attempts.prepare(cause) {
-                            break (Err(error.of_any_body()), TransactionEnd::Failed);
+                            break Ended::Failed(error);
                         }
                     }
                 }
             }
         };
+        let end = match &ended {
+            Ended::Committed => TransactionEnd::Committed,
+            Ended::RolledBack(_) => TransactionEnd::RolledBack,
+            Ended::Failed(_) => TransactionEnd::Failed,
+        };
         match self.tell_end(end) {
-            Ok(()) => result,
-            Err(failure) => Err(Error::NotDurable(failure)),
+            Ok(()) => ended,
+            Err(failure) => Ended::Failed(Error::NotDurable(failure)),
         }
     }
 

@@ -26,14 +26,14 @@
 use super::{Waits, Watch};
 use crate::features::durability::{Acknowledgement, Answer, Later};
 use crate::features::end_hooks::EndHooks;
-use crate::features::retries::Inside;
+use crate::features::retries::{Known, Returning};
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Known, Unfinished, Worker};
+use crate::kernel::worker::{Attempted, Ended, Unfinished, Worker};
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::fmt;
@@ -313,21 +313,19 @@ impl<P: Protocol> Worker<P> {
         self.attempt.set_watch(progress.watch.take());
         self.attempt.course.lost_since = progress.lost_since;
         self.begin_activity(place);
+        let mut body = Returning::new(|tx: &mut Transaction<'_, P>| body(tx).map(Known));
         let attempted =
-            catch_unwind(AssertUnwindSafe(|| self.attempt_once(&inside, progress.lost, profile, body)));
+            catch_unwind(AssertUnwindSafe(|| self.attempt(0, progress.lost, &inside, profile, &mut body)));
         // After a panic it is over, whoever keeps the future.
         progress.watch = self.attempt.take_watch().filter(|_| attempted.is_ok());
         progress.runs_at_once = self.attempt.features.operations.has_lost;
         progress.hooks = self.attempt.features.end_hooks.take();
         drop(inside);
         self.attempt.course.lost_since = None;
-        self.end_activity(matches!(attempted, Ok(Attempted::Committed(_))));
+        self.end_activity(matches!(attempted, Ok(Attempted::Over(Ended::Committed))));
         match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
-            Attempted::Committed(result) => Step::Over(Ok(result), self.attempt.acknowledgement()),
-            Attempted::RolledBack(error) => {
-                Step::Over(Err(Error::Rollback(error)), self.attempt.acknowledgement())
-            }
-            Attempted::Failed(error) => Step::failed(error.of_any_body()),
+            Attempted::Over(Ended::Failed(error)) => Step::failed(error.of_any_body()),
+            Attempted::Over(ended) => Step::Over(body.end(ended), self.attempt.acknowledgement()),
             Attempted::Unfinished(Unfinished::Lost(lost)) => {
                 let policy = self.shared.features.policy;
                 progress.lost += 1;
@@ -350,16 +348,6 @@ impl<P: Protocol> Worker<P> {
                 self.begin_to_wait(progress, &profile, time_max)
             }
         }
-    }
-
-    fn attempt_once<R, E: From<Abort>>(
-        &mut self,
-        inside: &Inside,
-        lost: u32,
-        profile: Profile,
-        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
-    ) -> Attempted<R, E> {
-        self.attempt(0, lost, inside, profile, &mut |tx: &mut Transaction<'_, P>| body(tx).map(Known))
     }
 
     fn begin_to_wait<R, E>(
