@@ -211,7 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         // The index first: a record that it does not have any more is here.
         if !self.companions.graveyard.is_empty() {
-            for (_, record) in self.companions.graveyard.find_one(&Name::of(&name), tx.sight()) {
+            for (_, record) in self.companions.graveyard.find_one(Name::of(&name), tx.sight()) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())

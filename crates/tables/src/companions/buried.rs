@@ -66,9 +66,9 @@ impl Name {
     }
 }
 
-/// The number of young records for which they are looked through, besides twice those that stayed the last time; and the largest number of them,
-/// because whoever looks for one looks at all.
+/// The number of records by which those that stayed have more than doubled when all are looked through again.
 const YOUNG: usize = if cfg!(test) { 2 } else { 64 };
+/// The largest number of young records: whoever looks for one looks at the lives of all.
 const YOUNG_MAX: usize = 8 * YOUNG;
 
 /// Records in the order of their names; those of one name in the order of their burials.

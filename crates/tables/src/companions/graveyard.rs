@@ -83,8 +83,8 @@ impl Graveyard {
     }
 
     /// The same, of one name.
-    pub(crate) fn find_one(&self, name: &Name, sight: Sight) -> Vec<(Name, NonNull<()>)> {
-        self.find((Bound::Included(name.clone()), Bound::Included(name.clone())), sight)
+    pub(crate) fn find_one(&self, name: Name, sight: Sight) -> Vec<(Name, NonNull<()>)> {
+        self.find((Bound::Included(name.clone()), Bound::Included(name)), sight)
     }
 
     /// Adds [found](Self::find) records to `records`, which are of their range, too, and in the order of the direction. Of records that are

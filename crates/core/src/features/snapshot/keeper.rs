@@ -96,14 +96,12 @@ impl KeptWrites {
         let (snapshots, touched) = (announcement.snapshots(), item.touched);
         let own = touched.newest_commit();
         // Relaxed: the segment is locked.
-        let is_needless = |own: &AtomicU64| {
-            own.load(Ordering::Relaxed) >= keeping.superseded || is_made_later((item, Some(own)), snapshots)
-        };
+        let stamps = |own: &AtomicU64| (own.load(Ordering::Relaxed), keeping.superseded);
         if !(P::ALLOWS_CHOPPING && keeping.is_later)
-            && let Some(own) = own
-            && is_needless(own)
+            && let Some(epoch) = own
+            && !is_needed((item, own), stamps(epoch), snapshots)
         {
-            note_epoch(own, keeping.stamp);
+            note_epoch(epoch, keeping.stamp);
         } else {
             // SAFETY: the caller's promise.
             unsafe { self.keep_in((id, item), own, keeping, (snapshots, pin)) };
@@ -133,7 +131,7 @@ impl KeptWrites {
         // No open snapshot, nor a later one, is between the last change and this number: that it was so early is all that is to be known.
         let since = before.filter(|before| *before < self.oldest);
         let since = since.unwrap_or_else(|| latest_of((item, own), snapshots, pin));
-        if since < superseded && !is_made_later((item, own), snapshots) {
+        if is_needed((item, own), (since, superseded), snapshots) {
             let recorded = self.histories.binary_search_by_key(&id, |(id, _)| *id);
             let history = recorded.map_or(0, |at| self.histories[at].1);
             let mut keeper = Keeper::new((&mut self.chunks, pin), segment, (since, superseded), history);
@@ -212,10 +210,16 @@ fn latest_of<P: Protocol>(
     if item.is(Flags::INSERTED) { 0 } else { snapshots.versions().latest(segment_of(item), pin) }
 }
 
-/// True if snapshots know from the epoch of an item's commit alone that they do not see it: the commit has made the segment. A recorded
-/// history must know besides what was there before.
-fn is_made_later<P: Protocol>((item, own): (&Item<P>, Option<&AtomicU64>), snapshots: &Snapshots) -> bool {
-    item.is(Flags::INSERTED) && snapshots.recorder.get().is_none() && own.is_some()
+/// True if a snapshot may need the value that an item's commit is going to replace, with the stamps at which it has superseded another one, and
+/// is superseded itself. If the commit has made the segment, snapshots know from its epoch alone that they do not see it; but a recorded history
+/// must know besides what was there before.
+fn is_needed<P: Protocol>(
+    (item, own): (&Item<P>, Option<&AtomicU64>),
+    (since, superseded): (u64, u64),
+    snapshots: &Snapshots,
+) -> bool {
+    let is_made_later = item.is(Flags::INSERTED) && snapshots.recorder.get().is_none() && own.is_some();
+    since < superseded && !is_made_later
 }
 
 /// The name of an item's segment.

@@ -21,7 +21,7 @@
 //! snapshot must have begun between the transaction's two pieces, and another transaction must have changed the row since.
 
 use super::super::points::Stamping;
-use super::{Keeping, KeptWrites, is_made_later, latest_of, segment_of};
+use super::{Keeping, KeptWrites, is_needed, latest_of, segment_of};
 use crate::features::region::{Late, STALE};
 use crate::features::stamp::CommitStamp;
 use crate::features::state::State;
@@ -106,7 +106,7 @@ impl<P: Protocol> Attempt<P> {
             if since > plan.epoch && piece.is_later() {
                 return Err(Late);
             }
-            let since = (since < superseded && !is_made_later((item, own), snapshots)).then_some(since);
+            let since = is_needed((item, own), (since, superseded), snapshots).then_some(since);
             if since.is_some() || others_are_later {
                 plan.segments.push(PlannedSegment { id: *id, word, since });
             }

@@ -64,6 +64,12 @@ impl AcknowledgedPoints {
         self.coming.load(Ordering::SeqCst)
     }
 
+    /// True if a point has all commits of which somebody was told.
+    fn has_all_told(&self, number: u64) -> bool {
+        // SeqCst: pairs with `tell`.
+        self.told.load(Ordering::SeqCst) < number
+    }
+
     /// Notes the point of the next batch. The caller holds the lock of the pending points, as in the other functions that change it.
     pub(super) fn begin(&self, number: u64) {
         self.coming.store(number, Ordering::SeqCst);
@@ -84,13 +90,13 @@ impl Snapshots {
 
     /// Notes that all commits with epochs below the number of a batch are durable. Called before anybody is told.
     pub(crate) fn acknowledge(&self, number: u64) {
-        let AcknowledgedPoints { newest, coming, told, vain, paused, .. } = &self.acknowledged;
+        let AcknowledgedPoints { newest, coming, vain, paused, .. } = &self.acknowledged;
         let _pending = lock(&self.pending);
         let is_point = coming.load(Ordering::Relaxed) == number;
         if is_point {
-            // Relaxed: an estimate, changed under the lock.
-            let in_vain = told.load(Ordering::Relaxed) >= number;
-            let count = if in_vain { vain.load(Ordering::Relaxed) + 1 } else { 0 };
+            // Relaxed: changed under the lock.
+            let is_useful = self.acknowledged.has_all_told(number);
+            let count = if is_useful { 0 } else { vain.load(Ordering::Relaxed) + 1 };
             // After the pause, one more is enough.
             vain.store(count.min(VAIN_MAX - 1), Ordering::Relaxed);
             if count == VAIN_MAX {
@@ -119,14 +125,14 @@ impl Snapshots {
 
     /// Opens a snapshot of the newest acknowledged point. `None` if there is none, or it does not have all that was told.
     pub(crate) fn open_acknowledged(&self) -> Option<Opened> {
-        let AcknowledgedPoints { are_awaited, newest, told, last_use, .. } = &self.acknowledged;
+        let AcknowledgedPoints { are_awaited, newest, last_use, .. } = &self.acknowledged;
         if !are_awaited {
             return None;
         }
         last_use.note();
         loop {
             let number = newest.load(Ordering::SeqCst);
-            if number <= told.load(Ordering::SeqCst) {
+            if !self.acknowledged.has_all_told(number) {
                 return None;
             }
             let opened = self.claim(number);
