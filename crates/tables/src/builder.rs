@@ -3,7 +3,7 @@
 use crate::catalog::{Part, PartId};
 use crate::companions::{Constraints, MaintainedIndex, MaintainedIndexes, Queues, SplitRows};
 use crate::database::Database;
-use crate::durability::Migration;
+use crate::durability::{MakeDurable, Migration};
 use crate::key::Key;
 use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::misuse::TableMisuse;
@@ -22,6 +22,7 @@ use hotrow_sync::Arc;
 use std::fmt;
 #[cfg(all(feature = "durable", not(loom)))]
 use std::fmt::{Debug, Display};
+use std::mem::{replace, take};
 
 /// The properties of a table to be made. See [`Database::table`].
 pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
@@ -300,7 +301,32 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     }
 
     /// Makes the table, and leaves it to the caller to publish it.
-    fn begin(self) -> Result<Loading<K, R, P>, Misuse> {
+    fn begin(mut self) -> Result<Loading<K, R, P>, Misuse> {
+        let database = self.database.clone();
+        let mut durable = match self.in_memory {
+            true => None,
+            false => Self::plan_of(&database, &self.name, take(&mut self.migrations))?,
+        };
+        let reserved = ReservedNames::reserve(&database, &self.name, &self.indexes)?;
+        let mut shared = self.shared(durable.as_deref());
+        let found = match &mut durable {
+            Some(durable) => durable.begin(&database, shared.meta.name())?,
+            None => None,
+        };
+        let is_new = found.as_ref().is_none_or(|found| found.is_new);
+        match found {
+            Some(found) => shared.set_log(found.log),
+            None => durable = None,
+        }
+        let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine: Engine::clone(&database) };
+        if let (Some(durable), false) = (&durable, is_new) {
+            durable.recover(table.name(), &|key, row| table.shared.load_row(key, row, &Pin::new()))?;
+        }
+        Ok(Loading::new(table, reserved, Making { slot: self.slot, indexes: self.indexes, durable }, is_new))
+    }
+
+    /// The shared part of the table, and the companions that it was told of.
+    fn shared(&mut self, durable: Option<&dyn MakeDurable<K, R, P>>) -> Shared<K, R, P> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
@@ -309,39 +335,18 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             Some(tail_bits) if !self.immutable && !self.database.locks_ranges() => index.cached(tail_bits),
             _ => index,
         };
-        let database = self.database;
-        let mut durable = match self.in_memory {
-            true => None,
-            false => Self::plan_of(&database, &self.name, self.migrations)?,
-        };
-        let logs_rows_whole = durable.as_ref().is_some_and(|durable| !durable.logs_fields());
+        let logs_rows_whole = durable.is_some_and(|durable| !durable.logs_fields());
         let is_one = self.immutable || !self.constraints.is_empty() || logs_rows_whole;
         let indexed = if is_one { u32::MAX } else { self.indexed };
-        let (parts, keep): (Vec<_>, Vec<_>) = self.indexes.into_iter().unzip();
-        let names = parts.iter().map(Part::name).chain([&self.name[..]]).map(str::to_owned).collect();
-        let reserved = ReservedNames::reserve(&database, names)?;
-        let mut shared = Shared::new(&database, self.name, index, self.immutable);
-        shared.companions.split = SplitRows::new(database.id(), shared.meta.name(), self.rank, indexed);
+        let mut shared = Shared::new(&self.database, self.name.clone(), index, self.immutable);
+        shared.companions.split = SplitRows::new(self.database.id(), &self.name, self.rank, indexed);
         shared.guards_changes |= !self.constraints.is_empty();
-        shared.companions.constraints = self.constraints;
-        shared.companions.indexes = self.maintained;
-        shared.companions.queues = self.queues;
+        shared.companions.constraints = replace(&mut self.constraints, Constraints::new());
+        shared.companions.indexes = replace(&mut self.maintained, MaintainedIndexes::new());
+        shared.companions.queues = self.queues.take();
         shared.meta.set_rank(self.rank);
         shared.companions.groups.meta.set_rank(self.rank);
-        let found = match &mut durable {
-            Some(durable) => durable.begin(&database, shared.meta.name())?,
-            None => None,
-        };
-        let is_new = found.as_ref().is_none_or(|found| found.is_new);
-        let durable = durable.filter(|_| found.is_some());
-        if let Some(found) = found {
-            shared.set_log(found.log);
-        }
-        let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine: Engine::clone(&database) };
-        if let Some(durable) = durable.as_ref().filter(|_| !is_new) {
-            durable.recover(table.name(), &|key, row| table.shared.load_row(key, row, &Pin::new()))?;
-        }
-        Ok(Loading::new(table, reserved, Making { slot: self.slot, parts, keep, durable }, is_new))
+        shared
     }
 
     /// Returns the table of this name: the one that this run of the program has made, or else a new one, with the rows that were recovered

@@ -27,24 +27,26 @@ impl<K: Key> RecordCursor<'_, '_, K> {
     }
 }
 
-impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
-    /// True if the index has a cache.
-    #[inline(always)]
-    pub(crate) fn is_cached(&self) -> bool {
-        matches!(self.keys(), KeyIndex::Cached(_))
-    }
-
+impl<K: Key> KeyIndex<K> {
     /// Begins a scan of the keys of records by somebody that observes nothing; `None` if the index has no order.
     pub(crate) fn record_cursor<'k>(
         &self,
         (low, high): ImageRange<'k, K>,
         direction: Direction,
     ) -> Option<RecordCursor<'_, 'k, K>> {
-        match self.keys() {
+        match self {
             KeyIndex::Hash(_) => None,
             KeyIndex::Ordered(index) => Some(RecordCursor::Plain(index.cursor(low, high, direction))),
             KeyIndex::Cached(index) => index.cursor(low, high, direction).map(RecordCursor::Cached),
         }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
+    /// True if the index has a cache.
+    #[inline(always)]
+    pub(crate) fn is_cached(&self) -> bool {
+        matches!(self.keys(), KeyIndex::Cached(_))
     }
 
     /// As [`keep_part`](Self::keep_part), of a bucket of the cache.
@@ -101,7 +103,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         (low, high): ImageRange<'_, K>,
         direction: Direction,
-        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
+        mut visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let KeyIndex::Cached(index) = self.index.keys() else { return Ok(()) };
         let Some(mut cursor) = index.cursor(low, high, direction) else { return Err(self.no_order(tx)) };
@@ -128,7 +130,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 cursor.go_back();
                 continue;
             }
-            let mut visit = |key: &K, row: &R| visit(key, row);
             let (visited, enough) =
                 self.visit_records(tx, part.records, &mut bounds, direction, &mut visit)?;
             if is_one && let Some(observed) = buckets.observed().next() {

@@ -44,30 +44,30 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl CommitTimeChange<R>,
     ) -> Result<bool, Abort> {
-        if self.changes_at_once() {
-            let changed = self.update_main(tx, key, |row| change.change(row))?;
-            return self.unless_out_of_range(key, changed);
-        }
-        let access = self.enter_to_write(tx)?;
-        let change = loop {
-            let Some(record) = self.find(access, key)? else { return Ok(false) };
-            // SAFETY: as in `read_record`.
-            let (id, pending) = unsafe { access.write(self, Record::address(record)) }?;
-            if pending && access.tag(id) != tag::CHANGES {
-                let changed = self.update_own(access, record, id, |row| change.change(row))?;
-                return self.unless_out_of_range(key, changed);
-            }
-            if !pending && !self.seems_present(access, record) && !self.is_present(access, record, id)? {
-                continue;
-            }
-            match change.append(Self::pending_changes(access, id, pending), access) {
-                Ok(changes) => {
-                    self.set_changes(access, id, pending, changes);
-                    return Ok(true);
+        let mut change = change;
+        if !self.changes_at_once() {
+            let access = self.enter_to_write(tx)?;
+            loop {
+                let Some(record) = self.find(access, key)? else { return Ok(false) };
+                // SAFETY: as in `read_record`.
+                let (id, pending) = unsafe { access.write(self, Record::address(record)) }?;
+                if pending && access.tag(id) != tag::CHANGES {
+                    break;
                 }
-                Err(change) => break change,
+                if !pending && !self.seems_present(access, record) && !self.is_present(access, record, id)? {
+                    continue;
+                }
+                match change.append(Self::pending_changes(access, id, pending), access) {
+                    Ok(changes) => {
+                        self.set_changes(access, id, pending, changes);
+                        return Ok(true);
+                    }
+                    Err(again) => change = again,
+                }
+                break;
             }
-        };
+        }
+        // Its own pending row, or one of which it depends on what is there.
         let changed = self.update_main(tx, key, |row| change.change(row))?;
         self.unless_out_of_range(key, changed)
     }

@@ -15,6 +15,7 @@ use crate::record::{Record, State, WordsOf};
 use crate::rows::RowView;
 use crate::storage::Shared;
 use crate::table::Table;
+use crate::updating::ToChange;
 use hotrow_core::column_groups::Part;
 use hotrow_core::operations::Results;
 use hotrow_core::{
@@ -141,7 +142,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
                 RowView::Changed(row) => Ok(Some(look(&row))),
-                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
+                RowView::Own(id) => Ok(table.own(tx, record, id).map(look)),
                 RowView::Dead => Err(table.died(tx, record)),
             }
         })
@@ -176,11 +177,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         passed: Later<A>,
         input: impl Input<Value = I>,
     ) -> Result<Deferred<C::Output>, Abort> {
-        let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| match table
-            .update_at(tx, record, |row| change.change(row, &mut passed, input))?
-        {
-            Ok(changed) => Ok(C::output(passed, changed)),
-            Err(_) => Err(table.died(tx, record)),
+        let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| {
+            let changed = match table.row_to_change(tx, record)? {
+                ToChange::Row(row) => {
+                    Some(table.change_row(tx, row, |row| change.change(row, &mut passed, input))?)
+                }
+                ToChange::Deleted => None,
+                ToChange::Dead => return Err(table.died(tx, record)),
+            };
+            Ok(C::output(passed, changed))
         };
         let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
         self.will_move_entries(tx);

@@ -53,7 +53,7 @@ impl<P: Protocol> Database<P> {
         let none = || crate::TableMisuse::NoSuchName { name: name.to_owned() };
         let durable = self.durable().ok_or_else(none)?;
         let _paused = durable.pause_checkpoints();
-        let reserved = crate::loading::ReservedNames::reserve(self, vec![name.to_owned()])?;
+        let reserved = crate::loading::ReservedNames::reserve(self, name, &[])?;
         let is_known = durable.forget_name(name)?;
         drop(reserved);
         if is_known { Ok(()) } else { Err(none().into()) }

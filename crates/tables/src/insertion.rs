@@ -51,9 +51,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // are this table's.
                     unsafe {
                         tx.enter_inserted(self, Record::address(record), tag::INSERTED);
-                        for change in changes.all() {
-                            tx.follow_insertion(self, change)?;
-                        }
+                        let mut followed = Ok(());
+                        changes.visit(&mut |change| {
+                            if followed.is_ok() {
+                                followed = tx.follow_insertion(self, change);
+                            }
+                        });
+                        followed?;
                     }
                     if const { Self::HAS_GROUPS }
                         && let Some(split) = self.split()

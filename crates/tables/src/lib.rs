@@ -48,6 +48,7 @@ mod table;
 mod text;
 mod trace;
 mod unique;
+mod updating;
 mod walk;
 
 pub use builder::TableBuilder;

@@ -36,7 +36,13 @@ impl<P: Protocol> ReservedNames<P> {
     /// # Errors
     ///
     /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if one is taken.
-    pub(crate) fn reserve(database: &Database<P>, names: Vec<String>) -> Result<Self, Misuse> {
+    pub(crate) fn reserve(
+        database: &Database<P>,
+        table: &str,
+        indexes: &[(Part, KeepId)],
+    ) -> Result<Self, Misuse> {
+        let names: Vec<_> =
+            indexes.iter().map(|(part, _)| part.name()).chain([table]).map(str::to_owned).collect();
         database.catalog().reserve(&names)?;
         Ok(Self { database: database.clone(), names })
     }
@@ -44,6 +50,14 @@ impl<P: Protocol> ReservedNames<P> {
     /// Fills the places of the names.
     pub(crate) fn fill(self, parts: Vec<Part>) -> Vec<PartId> {
         self.database.catalog().fill(parts)
+    }
+
+    /// Fills the places of the names with parts that keep their numbers.
+    fn fill_and_tell(self, parts: Vec<(Part, KeepId)>) {
+        let (parts, keep): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        for (keep, id) in keep.into_iter().zip(self.fill(parts)) {
+            keep(id);
+        }
     }
 }
 
@@ -58,8 +72,7 @@ pub(crate) struct Making<K: Key, R: Value, P: Protocol> {
     /// The place where the handles of its indexes find it.
     pub(crate) slot: TableSlot<K, R, P>,
     /// Its indexes.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) keep: Vec<KeepId>,
+    pub(crate) indexes: Vec<(Part, KeepId)>,
     pub(crate) durable: Option<Box<dyn MakeDurable<K, R, P>>>,
 }
 
@@ -166,7 +179,7 @@ impl<K: Key, R: Value, P: Protocol> Loading<K, R, P> {
 
     pub(crate) fn publish(self) -> Result<Table<K, R, P>, Error> {
         let Self { table, reserved, making, is_filled, is_spoilt, .. } = self;
-        let Making { slot, mut parts, mut keep, durable } = making;
+        let Making { slot, mut indexes, durable } = making;
         // Relaxed, both: nobody else has the loading any more.
         if is_spoilt.load(Ordering::Relaxed) {
             let misuse = format!("table {} is not whole: an insertion has panicked", table.name());
@@ -177,12 +190,10 @@ impl<K: Key, R: Value, P: Protocol> Loading<K, R, P> {
         }
         // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
         let _ = slot.set(table.clone());
-        parts.push(Part::new(table.name(), table.clone()));
         let kept = table.clone();
-        keep.push(Box::new(move |id| kept.shared.part.set(id).expect("the table is new")));
-        for (keep, id) in keep.into_iter().zip(reserved.fill(parts)) {
-            keep(id);
-        }
+        let keep: KeepId = Box::new(move |id| kept.shared.part.set(id).expect("the table is new"));
+        indexes.push((Part::new(table.name(), table.clone()), keep));
+        reserved.fill_and_tell(indexes);
         Ok(table)
     }
 }

@@ -94,7 +94,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if there is a later key in the same group.
     fn is_followed(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, queues: &Queues<K>) -> bool {
         let behind = Bound::Excluded(key.image());
-        let Some(mut cursor) = self.index.record_cursor((behind, Bound::Unbounded), Direction::Ascending)
+        let Some(mut cursor) =
+            self.index.keys().record_cursor((behind, Bound::Unbounded), Direction::Ascending)
         else {
             return true;
         };
@@ -264,7 +265,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
     ) -> Option<(&'t K, bool)> {
-        let mut cursor = self.index.record_cursor(range, Direction::Ascending)?;
+        let mut cursor = self.index.keys().record_cursor(range, Direction::Ascending)?;
         // A cache is read before the leaf in which the row may be found.
         let mut has_passed = self.index.is_cached();
         while let Some(records) = cursor.next(tx.pin().guard()) {

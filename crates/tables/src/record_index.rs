@@ -246,7 +246,19 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
             KeyIndex::Cached(index) => index.drain(visit),
         }
     }
+}
 
+/// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
+#[inline(never)]
+pub(crate) fn get_cached<K: Key, Q: AsKey<K> + ?Sized>(
+    index: &CachedIndex<RecordKey<K>>,
+    key: &Q,
+    pin: &Pin,
+) -> Lookup<RecordKey<K>> {
+    index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
+}
+
+impl<K: Key> KeyIndex<K> {
     /// Where a part lies that an attempt in progress has kept.
     ///
     /// # Safety
@@ -255,7 +267,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     pub(crate) unsafe fn span_of_part(&self, seen: NonNull<u8>) -> KeySpan {
         // SAFETY: the caller's promise; the kind of index says what was kept.
         let (low, high) = unsafe {
-            match self.keys() {
+            match self {
                 KeyIndex::Hash(_) => return KeySpan::ALL,
                 KeyIndex::Ordered(_) => {
                     let part = seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref();
@@ -274,19 +286,34 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         };
         KeySpan { first: head(low, 0), last: head(high, u64::MAX) }
     }
-}
 
-/// Looks up a key. Not inlined, so that lookups in indexes without a cache stay small.
-#[inline(never)]
-pub(crate) fn get_cached<K: Key, Q: AsKey<K> + ?Sized>(
-    index: &CachedIndex<RecordKey<K>>,
-    key: &Q,
-    pin: &Pin,
-) -> Lookup<RecordKey<K>> {
-    index.get(key, &key.to_image(), |other| other.is(key), pin.guard())
-}
+    /// Looks again at what [`keep_part`](Index::keep_part) kept: false if a key has come or gone there since, of records that are not void.
+    ///
+    /// # Safety
+    ///
+    /// It was kept of this index, under this pin.
+    pub(crate) unsafe fn still_holds(
+        &self,
+        seen: NonNull<u8>,
+        is_void: &dyn Fn(NonNull<RecordKey<K>>) -> bool,
+        pin: &Pin,
+    ) -> bool {
+        // SAFETY: the caller's promise; the kind of index says what was kept.
+        unsafe {
+            match self {
+                KeyIndex::Hash(_) => false,
+                KeyIndex::Ordered(index) => {
+                    let part = seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref();
+                    index.still_holds(part, is_void, pin.guard())
+                }
+                KeyIndex::Cached(index) => {
+                    let part = seen.cast::<CachedPart<K::Image, RecordKey<K>>>().as_ref();
+                    index.still_holds(part, is_void, pin.guard())
+                }
+            }
+        }
+    }
 
-impl<K: Key> KeyIndex<K> {
     /// # Safety
     ///
     /// As for [`Index::insert`].

@@ -68,7 +68,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // The removal changes nothing that a transaction can see, so an attempt that observed the node before may go
         // on.
         // SAFETY: the nodes are this table's; `tx` is of this table's operation.
-        changes.all().for_each(|change| unsafe { tx.follow(self, change) });
+        changes.visit(&mut |change| unsafe { tx.follow(self, change) });
     }
 
     /// Finds the record of a key in the index, which may be dead; `None` after the key's absence was observed.
@@ -146,21 +146,21 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// The result of `look` on the attempt's own pending write; `None` if that is a delete.
+    /// The row of the attempt's own pending write; `None` if that is a delete.
     #[inline]
-    pub(crate) fn look_at_own<O>(
+    pub(crate) fn own<'t>(
         &self,
-        tx: &mut ObjectAccess<'_, P>,
+        tx: &'t mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
-        look: impl FnOnce(&R) -> O,
-    ) -> Option<O> {
+    ) -> Option<&'t R> {
         debug_assert!(tx.tag(id) != tag::CHANGES, "settled before");
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
-            tag::UPDATE => Some(look(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) }))),
-            // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
-            tag::INSERTED => Some(look(unsafe { record.as_ref().row() })),
+            tag::UPDATE => Some(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) })),
+            // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed but by the attempt, and the
+            // record is in memory until that ends.
+            tag::INSERTED => Some(unsafe { record.as_ref().row() }),
             _ => None,
         }
     }
@@ -186,7 +186,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 RowView::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
                 RowView::Changed(row) => return Ok(Some(look(&row))),
-                RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
+                RowView::Own(id) => return Ok(self.own(tx, record, id).map(look)),
                 RowView::Dead => self.unlink_dead(tx, record),
             }
         }
@@ -219,7 +219,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
                 }
                 RowView::Changed(row) => return Ok(Some(columns.of(&row))),
-                RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, |row| columns.of(row))),
+                RowView::Own(id) => return Ok(self.own(tx, record, id).map(|row| columns.of(row))),
                 RowView::Dead => self.unlink_dead(tx, record),
             }
         }
@@ -284,160 +284,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn missing(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
         MissingRow { table: self.meta.name().to_owned(), key: format!("{key:?}") }.into()
-    }
-
-    #[inline]
-    pub(crate) fn update_main<O>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        change: impl FnOnce(&mut R) -> O,
-    ) -> Result<Option<O>, Abort> {
-        let tx = self.enter_to_write(tx)?;
-        let mut change = change;
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.update_at(tx, record, change)? {
-                Ok(output) => return Ok(output),
-                Err(again) => change = again,
-            }
-            self.unlink_dead(tx, record);
-        }
-    }
-
-    /// Changes the row of a record. `None` if the attempt has deleted the row; `Err` with the change itself if the
-    /// record is dead.
-    #[inline]
-    pub(crate) fn update_at<O, F: FnOnce(&mut R) -> O>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        change: F,
-    ) -> Result<Result<Option<O>, F>, Abort> {
-        if const { R::Cell::COPIES && size_of::<Pending<R>>() > size_of::<usize>() } {
-            return self.update_copy_at(tx, record, change);
-        }
-        // SAFETY: as in `read_record`.
-        let (id, snapshot) = unsafe {
-            let load = || record.as_ref().load();
-            tx.read_for_update(self, Record::address(record), load)?
-        };
-        let Some(snapshot) = snapshot else {
-            return self.update_own(tx, record, id, change).map(Ok);
-        };
-        if snapshot.state != State::Present {
-            // As in `read_record`.
-            tx.forget_read();
-            return Ok(Err(change));
-        }
-        // SAFETY: stable and present.
-        let row = unsafe { snapshot.row(tx.pin()) }.clone();
-        // SAFETY: announced just now; the tag says what the payload is.
-        unsafe {
-            tx.set_tag(id, tag::UPDATE);
-            tx.set_write(id, R::Cell::pend(row));
-        }
-        self.change_pending(tx, record, id, change).map(|output| Ok(Some(output)))
-    }
-
-    /// Changes the pending row of an update, which may have been changed before.
-    #[inline]
-    pub(crate) fn change_pending<O>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        id: ItemId,
-        change: impl FnOnce(&mut R) -> O,
-    ) -> Result<O, Abort> {
-        // SAFETY: an update has a payload of this type.
-        let row = R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) });
-        if self.companions.indexes.is_empty() {
-            return Ok(change(row));
-        }
-        let before = row.clone();
-        let around = self.begin_joint_changes(tx);
-        // SAFETY: as above.
-        let output = change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }));
-        self.follow_change(tx, record, id, &before)?;
-        end_joint_changes(tx, around);
-        Ok(output)
-    }
-
-    /// As [`update_at`](Self::update_at), for a row whose copy can be its pending write: it is copied once.
-    #[inline]
-    fn update_copy_at<O, F: FnOnce(&mut R) -> O>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        change: F,
-    ) -> Result<Result<Option<O>, F>, Abort> {
-        // None for a row that the attempt has changed already, however often it changes it.
-        let place = match tx.own_write(Record::address(record)) {
-            None => tx.reserve::<Pending<R>>(),
-            Some(_) => std::ptr::null_mut(),
-        };
-        // SAFETY: as in `read_record`; the row's cell copies, and there is room for a pending row if it is loaded, which
-        // an own one is not.
-        let (id, state) = unsafe {
-            let load = || record.as_ref().load_pending(place);
-            tx.read_for_update(self, Record::address(record), load)?
-        };
-        match state {
-            None => return self.update_own(tx, record, id, change).map(Ok),
-            Some(State::Present) => {}
-            Some(_) => {
-                // As in `read_record`.
-                tx.forget_read();
-                return Ok(Err(change));
-            }
-        }
-        // SAFETY: announced just now; the tag says what the payload is. It was loaded stable and present.
-        unsafe {
-            tx.set_tag(id, tag::UPDATE);
-            tx.set_write_at(id, place);
-        }
-        self.change_pending(tx, record, id, change).map(|output| Ok(Some(output)))
-    }
-
-    #[inline]
-    pub(crate) fn update_own<O>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        id: ItemId,
-        change: impl FnOnce(&mut R) -> O,
-    ) -> Result<Option<O>, Abort> {
-        if tx.tag(id) == tag::CHANGES {
-            self.settle_changes(tx, record, id)?;
-        }
-        if tx.tag(id) == tag::UPDATE {
-            return self.change_pending(tx, record, id, change).map(Some);
-        }
-        let Some(before) = self.look_at_own(tx, record, id, R::clone) else { return Ok(None) };
-        let around = self.begin_joint_changes(tx);
-        let mut pending = R::Cell::pend(before.clone());
-        let output = change(R::Cell::pending_mut(&mut pending));
-        // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
-        unsafe { record.as_ref().install(pending, tx.pin()) };
-        if !self.companions.indexes.is_empty() {
-            self.follow_change(tx, record, id, &before)?;
-        }
-        end_joint_changes(tx, around);
-        Ok(Some(output))
-    }
-
-    /// Moves a changed row's entries in the secondary indexes.
-    fn follow_change(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        id: ItemId,
-        before: &R,
-    ) -> Result<(), Abort> {
-        let Some(after) = self.look_at_own(tx, record, id, R::clone) else { return Ok(()) };
-        // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-        let key = unsafe { record.as_ref() }.key();
-        self.companions.indexes.change(tx, key, before, &after)
     }
 
     /// Replaces a row without reading it. True if there was one with this key.
@@ -595,7 +441,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 if tx.tag(id) == tag::CHANGES {
                     self.settle_changes(tx, record, id)?;
                 }
-                let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
+                let Some(row) = self.own(tx, record, id).map(|row| keep.then(|| row.clone())) else {
                     end_joint_changes(tx, around);
                     return Ok(Some(false));
                 };
@@ -657,7 +503,15 @@ impl Changes {
         }
     }
 
-    pub(crate) fn all(self) -> impl Iterator<Item = StructureChange> {
-        self.first.into_iter().flatten().chain(self.more)
+    pub(crate) fn visit(self, visit: &mut dyn FnMut(StructureChange)) {
+        for change in self.first {
+            match change {
+                Some(change) => visit(change),
+                None => return,
+            }
+        }
+        for change in self.more {
+            visit(change);
+        }
     }
 }

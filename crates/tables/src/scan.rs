@@ -82,14 +82,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut last = None;
         let mut enough = false;
         let (mut low, mut high) = range.clone();
-        let result = self.scan_leaves(tx, range, direction, |key, row| {
+        let visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()> = &mut |key, row| {
             if from.is_some() {
                 last = Some(K::Image::own(&key.image()));
             }
             let flow = visit(key, row);
             enough = flow.is_break();
             flow
-        });
+        };
+        let result = self.scan_leaves(tx, range, direction, visit);
         if enough || result.is_err() {
             // The scan has not covered the range behind the last key.
             let Some(last) = last else { return result };
@@ -211,7 +212,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: stable and present.
             RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
             RowView::Changed(row) => Some(visit(key, &row)),
-            RowView::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
+            RowView::Own(id) => self.own(tx, record, id).map(|row| visit(key, row)),
             // The observation of the leaf covers the absence of this row.
             RowView::Dead => None,
         })

@@ -236,7 +236,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             // SAFETY: not used after `repin` below.
             let pin = unsafe { Self::pin_of(tx) };
-            let Some(mut cursor) = self.index.record_cursor((low.clone(), high.clone()), direction) else {
+            let Some(mut cursor) = self.index.keys().record_cursor((low.clone(), high.clone()), direction)
+            else {
                 return Err(self.no_order(tx));
             };
             // Keys of the index up to the end of a leaf, so that the graveyard is searched up to the same key.

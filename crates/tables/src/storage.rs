@@ -22,10 +22,10 @@
 
 use crate::catalog::PartId;
 use crate::companions::{Buried, Companions, Name};
-use crate::index::{CachedPart, Keyed, LeafPart};
+use crate::index::Keyed;
 use crate::key::{Key, key_hash, put_name};
-use crate::record::{Pending, Record, RecordKey, State};
-use crate::record_index::{Index, KeyIndex, span_of_key};
+use crate::record::{Pending, Record, State};
+use crate::record_index::{Index, span_of_key};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Abort, Cell, CommitTimeChanges, Engine, Item, ItemId, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
@@ -364,22 +364,9 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // SAFETY: as above.
             is_own(Record::address(record)) || unsafe { record.as_ref() }.state() == State::Withdrawn
         };
-        // SAFETY: kept by `keep_part`, for a leaf or bucket of this index and under this pin: the caller's promise.
-        let look_again = || unsafe {
-            match self.index.keys() {
-                KeyIndex::Hash(_) => false,
-                KeyIndex::Ordered(index) => {
-                    let part = seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref();
-                    index.still_holds(part, is_void, pin.guard())
-                }
-                KeyIndex::Cached(index) => {
-                    let part = seen.cast::<CachedPart<K::Image, RecordKey<K>>>().as_ref();
-                    index.still_holds(part, is_void, pin.guard())
-                }
-            }
-        };
         // The image of a long key is users' code, which must not panic out of a commit.
-        contained(look_again).unwrap_or(false)
+        // SAFETY: kept by `keep_part`, for a leaf or bucket of this index and under this pin: the caller's promise.
+        contained(|| unsafe { self.index.keys().still_holds(seen, &is_void, pin) }).unwrap_or(false)
     }
 
     unsafe fn span(&self, segment: NonNull<P::Header>) -> KeySpan {
@@ -389,7 +376,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn span_seen(&self, seen: NonNull<u8>) -> KeySpan {
         // SAFETY: the caller's promise.
-        unsafe { self.index.span_of_part(seen) }
+        unsafe { self.index.keys().span_of_part(seen) }
     }
 
     /// The predicates of records: the row exists, on which alone a replacement depends; and the conditions of changes.

@@ -1,11 +1,11 @@
 //! Walks over all rows of a table, in batches that are one transaction each.
 
-use crate::index::{Direction, Keyed, sort};
+use crate::index::{Direction, HashIndex, Keyed, sort};
 use crate::key::Key;
 use crate::record::{Record, RecordKey};
 use crate::record_index::KeyIndex;
 use crate::table::Table;
-use hotrow_core::{Abort, Error, Protocol, Sight, Transaction, Value, Walk, Worker};
+use hotrow_core::{Abort, Error, ObjectMeta, Protocol, Sight, Transaction, Value, Walk, Worker};
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -82,60 +82,95 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 }
             }
         };
-        let mut keys: Vec<K> = Vec::new();
-        let mut flush = |keys: &mut Vec<K>| {
+        let mut walk = KeyWalk::new(&self.shared.meta, self.shared.index.keys(), index);
+        loop {
+            let mut is_last = !walk.advance()?;
+            if is_last && buried {
+                // After the index: a record that it did not have any more is here.
+                let _walk = Walk::new(&self.shared.meta);
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                for (_, record) in self.shared.companions.graveyard.find(all, Sight::UNLIMITED) {
+                    // SAFETY: a record of this table, found in its graveyard under the walk's pin.
+                    walk.keys.push(unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone());
+                }
+            }
             run(&mut |tx| {
                 batch.clear();
-                for key in keys.iter() {
+                for key in &walk.keys {
                     if let Some(row) = self.get(tx, key)? {
                         batch.push((key.clone(), row));
                     }
                 }
                 Ok(())
             })?;
-            keys.clear();
-            Ok::<_, Error>(visit(&batch))
-        };
-        // SAFETY: found in the index under a pinned epoch.
-        let key_of = |key: &NonNull<RecordKey<K>>| unsafe { key.as_ref() }.key().clone();
-        // The cache first: what it does not have is in the index behind it, and what it has may come there. Its records are remembered
-        // under one pin to the end, so that they are not visited twice.
-        let (mut whole, mut cached) = (None, Vec::new());
-        if let KeyIndex::Cached(index) = self.shared.index.keys() {
-            let walk = whole.insert(Walk::new(&self.shared.meta));
-            let records = index.cached_records(walk.pin().guard());
-            keys.extend(records.iter().map(key_of));
-            cached.extend(records.into_iter().map(NonNull::cast));
-            sort(&mut cached, &|one, other| one.cmp(&other));
-        }
-        let mut next = Some((0, 1));
-        while let Some(from) = next {
-            let of_batch = whole.is_none().then(|| Walk::new(&self.shared.meta));
-            if let Some(walk) = whole.as_ref().or(of_batch.as_ref()) {
-                next = index.for_each_bucket(walk.pin().guard(), from, &mut |records| {
-                    let is_new = |key: &&NonNull<RecordKey<K>>| cached.binary_search(&key.cast()).is_err();
-                    keys.extend(records.iter().filter(is_new).map(key_of));
-                    keys.len() < BATCH
-                });
-            }
-            if let Some(walk) = &whole {
-                walk.may_go_on().map_err(Error::MemoryLimit)?;
-            }
-            drop(of_batch);
-            if !flush(&mut keys)? {
+            is_last |= !visit(&batch);
+            if is_last {
                 return Ok(());
             }
+            walk.keys.clear();
         }
-        if buried {
-            // After the index: a record that it did not have any more is here.
-            let _walk = Walk::new(&self.shared.meta);
-            let found =
-                self.shared.companions.graveyard.find((Bound::Unbounded, Bound::Unbounded), Sight::UNLIMITED);
-            keys.extend(found.into_iter().map(|(_, record)| {
-                // SAFETY: a record of this table, found in its graveyard under the walk's pin.
-                unsafe { record.cast::<Record<K, R, P>>().as_ref() }.key().clone()
-            }));
+    }
+}
+
+/// A walk over the keys of a hash index, with a cache in front of it or without. Knows nothing of rows and protocols, so that it is
+/// compiled once for each type of key.
+struct KeyWalk<'t, K: Key> {
+    meta: &'t ObjectMeta,
+    index: &'t HashIndex<RecordKey<K>>,
+    /// The keys of the present batch.
+    keys: Vec<K>,
+    /// The bucket from which on keys have not been visited; none at the end.
+    next: Option<(usize, usize)>,
+    /// Of an index with a cache: the records that were in the cache, in the order of their addresses, and one pin to the end of the walk,
+    /// so that they are not visited twice.
+    cached: Option<(Walk, Vec<NonNull<()>>)>,
+}
+
+impl<'t, K: Key> KeyWalk<'t, K> {
+    /// The first batch has what is in the cache. What the cache does not have is in the index behind it, and what it has may come there.
+    fn new(meta: &'t ObjectMeta, keys: &'t KeyIndex<K>, index: &'t HashIndex<RecordKey<K>>) -> Self {
+        let mut walk = Self { meta, index, keys: Vec::new(), next: Some((0, 1)), cached: None };
+        if let KeyIndex::Cached(cache) = keys {
+            let whole = Walk::new(meta);
+            let mut cached = Vec::new();
+            for record in cache.cached_records(whole.pin().guard()) {
+                // SAFETY: found in the index under the walk's pin.
+                walk.keys.push(unsafe { record.as_ref() }.key().clone());
+                cached.push(record.cast());
+            }
+            sort(&mut cached, &|one, other| one.cmp(&other));
+            walk.cached = Some((whole, cached));
         }
-        flush(&mut keys).map(drop)
+        walk
+    }
+
+    /// Adds the next batch of keys. False if it is the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MemoryLimit`] if the walk keeps too much memory.
+    fn advance(&mut self) -> Result<bool, Error> {
+        let Self { meta, index, keys, next, cached } = self;
+        let Some(from) = *next else { return Ok(false) };
+        let of_batch = cached.is_none().then(|| Walk::new(meta));
+        let (whole, cached) = match &*cached {
+            Some((whole, cached)) => (Some(whole), &cached[..]),
+            None => (None, &[][..]),
+        };
+        if let Some(walk) = whole.or(of_batch.as_ref()) {
+            *next = index.for_each_bucket(walk.pin().guard(), from, &mut |records| {
+                for record in records {
+                    if cached.binary_search(&record.cast()).is_err() {
+                        // SAFETY: found in the index under the walk's pin.
+                        keys.push(unsafe { record.as_ref() }.key().clone());
+                    }
+                }
+                keys.len() < BATCH
+            });
+        }
+        if let Some(walk) = whole {
+            walk.may_go_on().map_err(Error::MemoryLimit)?;
+        }
+        Ok(next.is_some())
     }
 }

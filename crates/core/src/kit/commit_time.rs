@@ -336,6 +336,52 @@ struct AddTo {
     range: Option<Fits>,
 }
 
+/// The additions to each column, together. Most transactions add once, which needs no memory.
+#[derive(Default)]
+struct Sums {
+    first: Option<AddTo>,
+    /// All, once there are several; of each column also what wraps around, which is added before.
+    several: Vec<(AddTo, u64)>,
+}
+
+impl Sums {
+    fn add(&mut self, addition: AddTo) {
+        match self.first {
+            None => self.first = Some(addition),
+            Some(first) => {
+                if self.several.is_empty() {
+                    self.add_to_sum(first);
+                }
+                self.add_to_sum(addition);
+            }
+        }
+    }
+
+    fn add_to_sum(&mut self, AddTo { place, amount, range }: AddTo) {
+        let known = self.several.iter().position(|(sum, _)| sum.place == place);
+        let at = known.unwrap_or_else(|| {
+            self.several.push((AddTo { place, amount: 0, range: None }, 0));
+            self.several.len() - 1
+        });
+        let (sum, wrapping) = &mut self.several[at];
+        match range {
+            None => *wrapping = wrapping.wrapping_add(amount as u64),
+            Some(_) => (sum.amount, sum.range) = (sum.amount.saturating_add(amount), range),
+        }
+    }
+
+    /// True if all stay in their ranges. `load` returns the bits of a column.
+    fn fit(&self, load: &mut dyn FnMut(Needed) -> u64) -> bool {
+        let mut fits = |&AddTo { place, amount, range }: &AddTo, wrapping: u64| {
+            range.is_none_or(|fits| fits(load(Needed(place)).wrapping_add(wrapping), amount))
+        };
+        match &self.first {
+            Some(first) if self.several.is_empty() => fits(first, 0),
+            _ => self.several.iter().all(|(sum, wrapping)| fits(sum, *wrapping)),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Kind<R> {
     /// Adds to a column.
@@ -464,31 +510,13 @@ impl<R> CommitTimeChanges<R> {
     /// True if all additions to each column, together, stay in its range. `load` returns the bits of a column. No users' code is
     /// among the changes.
     pub fn fit(self, mut load: impl FnMut(Needed) -> u64) -> bool {
-        let mut additions = self.iter().filter_map(|kind| match kind {
-            Kind::Add(addition) => Some(*addition),
-            _ => None,
-        });
-        let Some(AddTo { place, amount, range }) = additions.next() else { return true };
-        let Some(second) = additions.next() else {
-            return range.is_none_or(|fits| fits(load(Needed(place)), amount));
-        };
-        let first = AddTo { place, amount, range };
-        // For each column: what wraps around is added before.
-        let mut sums: Vec<(AddTo, u64)> = Vec::new();
-        for AddTo { place, amount, range } in [first, second].into_iter().chain(additions) {
-            let at = sums.iter().position(|(sum, _)| sum.place == place).unwrap_or_else(|| {
-                sums.push((AddTo { place, amount: 0, range: None }, 0));
-                sums.len() - 1
-            });
-            let (sum, wrapping) = &mut sums[at];
-            match range {
-                None => *wrapping = wrapping.wrapping_add(amount as u64),
-                Some(_) => (sum.amount, sum.range) = (sum.amount.saturating_add(amount), range),
+        let mut sums = Sums::default();
+        for kind in self.iter() {
+            if let Kind::Add(addition) = kind {
+                sums.add(*addition);
             }
         }
-        sums.iter().all(|(AddTo { place, amount, range }, wrapping)| {
-            range.is_none_or(|fits| fits(load(Needed(*place)).wrapping_add(*wrapping), *amount))
-        })
+        sums.fit(&mut load)
     }
 
     /// As [`fit`](Self::fit), to a value.

@@ -8,13 +8,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Runs users' code (a `Drop`, a key's hash) and contains its panic. The panic hook has run by then, and the panic is
 /// reported to nobody else: the caller is not its cause, and could not undo anything.
 pub fn contained<R>(code: impl FnOnce() -> R) -> Option<R> {
+    let (mut code, mut result) = (Some(code), None);
+    contain_all(&mut || result = code.take().map(|code| code()));
+    result
+}
+
+/// Is compiled once for all code.
+fn contain_all(code: &mut dyn FnMut()) {
     match catch_unwind(AssertUnwindSafe(code)) {
-        Ok(result) => Some(result),
+        Ok(()) => {}
         Err(panic) if region::leaves(&*panic) => resume_unwind(panic),
-        Err(panic) => {
-            drop_payload(panic);
-            None
-        }
+        Err(panic) => drop_payload(panic),
     }
 }
 

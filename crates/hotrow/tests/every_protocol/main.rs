@@ -2,6 +2,8 @@
 //! compiled once for it. Only tests of what the whole process shares (its epoch, the memory that it retains, who drops what)
 //! have binaries of their own, and the replay, whose long run is built with optimization.
 
+#[path = "../gate/mod.rs"]
+mod gate;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -10,6 +12,7 @@ mod anomalies;
 mod beliefs;
 mod both_sides;
 mod cached_tables;
+mod chopping;
 mod churn;
 mod column_groups;
 mod columns;
@@ -18,6 +21,7 @@ mod commit_time;
 mod constraints;
 mod contention;
 mod copies;
+mod databases;
 mod deadlocks;
 mod deferred;
 mod deferred_failures;
@@ -40,6 +44,7 @@ mod long_keys;
 mod model;
 mod objects;
 mod observed_parts;
+mod ordered_pieces;
 mod own_changes;
 mod own_datatypes;
 mod panics;

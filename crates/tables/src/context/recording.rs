@@ -118,12 +118,9 @@ impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
         inputs: N,
         compute: impl FnOnce(N::Value) -> Result<O, Abort> + Send + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        let tx = self.eager.transaction();
-        if self.in_order {
-            return tx.try_compute(inputs, compute);
-        }
+        let enqueued = !self.in_order;
         // SAFETY: the captures of the computation and its inputs are `Send`, and its values are `Send` and `Sync`.
-        unsafe { tx.enqueue_computation(inputs, compute) }
+        unsafe { self.eager.transaction().record_computation(enqueued, inputs, compute) }
     }
 
     /// Computes a value that is not known now. If the attempt cannot go on, it never is, and the next operation fails.

@@ -172,7 +172,7 @@ impl<P: Protocol> Database<P> {
             Err(TableMisuse::NoSuchName { .. }) => {}
             found => return of_length(name, found?.clone(), length),
         }
-        let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
+        let reserved = ReservedNames::reserve(self, name, &[])?;
         let object: Arc<O> = self.with_log_of(durable, name, codec, values)?;
         reserved.fill(vec![Part::new(name, object.clone())]);
         Ok(object)

@@ -35,7 +35,7 @@ impl<P: Protocol> Database<P> {
             Err(TableMisuse::NoSuchName { .. }) => {}
             found => return Ok(found?.clone()),
         }
-        let reserved = ReservedNames::reserve(self, vec![name.to_owned()])?;
+        let reserved = ReservedNames::reserve(self, name, &[])?;
         let sequence = self.sequence_with_log(durable, name, first)?;
         reserved.fill(vec![Part::new(name, sequence.clone())]);
         Ok(sequence)

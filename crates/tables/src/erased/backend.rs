@@ -324,7 +324,7 @@ impl<P: Protocol> Backend for Database<P> {
 
     fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse> {
         let array = TArray::<u64, P>::named(self, name, length, |_| 0);
-        let parts = ReservedNames::reserve(self, vec![name.to_owned()])?.fill(vec![Part::new(name, array)]);
+        let parts = ReservedNames::reserve(self, name, &[])?.fill(vec![Part::new(name, array)]);
         Ok(Array { part: parts[0], length })
     }
 

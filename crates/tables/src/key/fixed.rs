@@ -43,7 +43,7 @@ impl Fixed for u64 {
     const LEAST: Self = 0;
     const GREATEST: Self = u64::MAX;
     type Atomic = AtomicU64;
-    #[inline]
+    #[inline(always)]
     fn load(slot: &AtomicU64) -> Self {
         // Relaxed: the version word of the node that holds the slot orders it (`StructureVersion`).
         slot.load(Ordering::Relaxed)
@@ -80,9 +80,15 @@ impl<const N: usize> Fixed for [u64; N] {
     const LEAST: Self = [0; N];
     const GREATEST: Self = [u64::MAX; N];
     type Atomic = Words<N>;
-    #[inline]
+    #[inline(always)]
     fn load(slot: &Words<N>) -> Self {
-        std::array::from_fn(|at| slot.0[at].load(Ordering::Relaxed))
+        // No `array::from_fn`, nor `zip`: not all functions that they are made of can be inlined from another unit of code, and this
+        // is in the middle of every search.
+        let mut words = [0; N];
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = slot.0[at].load(Ordering::Relaxed);
+        }
+        words
     }
     #[inline]
     fn store(self, slot: &Words<N>) {
@@ -112,7 +118,7 @@ impl<A: Fixed, B: Fixed> Fixed for (A, B) {
     const LEAST: Self = (A::LEAST, B::LEAST);
     const GREATEST: Self = (A::GREATEST, B::GREATEST);
     type Atomic = (A::Atomic, B::Atomic);
-    #[inline]
+    #[inline(always)]
     fn load(slot: &Self::Atomic) -> Self {
         (A::load(&slot.0), B::load(&slot.1))
     }

@@ -251,7 +251,7 @@ pub struct Found {
 /// Returns the number of the sorted `slots` before the first one for which `before` is false.
 ///
 /// The comparisons do not branch, because their outcomes cannot be predicted.
-#[inline]
+#[inline(always)]
 pub(super) fn partition_point<S>(slots: &[S], before: impl Fn(&S) -> bool) -> usize {
     let mut base = 0;
     let mut len = slots.len();

@@ -140,7 +140,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 RowView::Present(snapshot) => Ok(Some(unsafe { snapshot.row(tx.pin()) }.clone())),
                 RowView::Changed(row) => Ok(Some(row)),
-                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, R::clone)),
+                RowView::Own(id) => Ok(table.own(tx, record, id).cloned()),
                 RowView::Dead => Err(table.died(tx, record)),
             }
         })?;

@@ -5,6 +5,7 @@ use crate::key::{AsKey, Key};
 use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
 use crate::rows::RowView;
 use crate::storage::{Shared, tag};
+use crate::updating::ToChange;
 use hotrow_core::column_groups::{ColumnGroups, Part};
 use hotrow_core::{
     Abort, Cell, CommitTimeChange, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value,
@@ -18,6 +19,14 @@ struct RowForUpdate<R: Value> {
     main: R,
     id: ItemId,
     is_own: bool,
+}
+
+/// A row whose segments have all been read for an update.
+struct WholeToChange<K: Key, R: Value, P: Protocol> {
+    record: NonNull<Record<K, R, P>>,
+    found: RowForUpdate<R>,
+    /// The parts as they were read, with their groups and items.
+    parts: Vec<(usize, ItemId, Part<WordsOf<R>>)>,
 }
 
 /// The result of reading a record for an update.
@@ -141,7 +150,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: stable and present, loaded while the attempt was pinned.
             RowView::Present(snapshot) => Some(unsafe { snapshot.row(tx.pin()) }.clone()),
             RowView::Changed(row) => Some(row),
-            RowView::Own(id) => self.look_at_own(tx, record, id, R::clone),
+            RowView::Own(id) => self.own(tx, record, id).cloned(),
             RowView::Dead => None,
         };
         let Some(mut row) = row else { return Ok(None) };
@@ -220,9 +229,22 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         let tx = self.enter_to_write(tx)?;
+        let Some(mut whole) = self.whole_to_change(tx, split, key)? else { return Ok(None) };
+        let output = change(&mut whole.found.row);
+        self.write_whole(tx, split, whole)?;
+        Ok(Some(output))
+    }
+
+    /// Reads all segments of a row that is going to be changed. All is read, and waited for, before anything is written.
+    fn whole_to_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Option<WholeToChange<K, R, P>>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            let RowForUpdate { mut row, main, id, is_own } = match self.read_main_for_update(tx, record)? {
+            let mut found = match self.read_main_for_update(tx, record)? {
                 MainForUpdate::Found(found) => found,
                 MainForUpdate::Deleted => return Ok(None),
                 MainForUpdate::Dead => {
@@ -230,33 +252,40 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     continue;
                 }
             };
-            // All is read, and waited for, before anything is written.
-            let mut before = Vec::with_capacity(GroupsOf::<R>::NAMES.len());
+            let mut parts = Vec::with_capacity(GroupsOf::<R>::NAMES.len());
             for group in split.groups() {
                 // SAFETY: as in `row_of`.
                 unsafe {
                     let part = record.as_ref().part(group).segment();
                     match part.read_part_for_update(tx, split)? {
                         Presence::Present((id, part)) => {
-                            put::<R>(&part, &mut row, group);
-                            before.push((group, id, part));
+                            put::<R>(&part, &mut found.row, group);
+                            parts.push((group, id, part));
                         }
                         Presence::Deleted | Presence::Absent => return Err(self.vanished(tx, split, part)),
                     }
                 }
             }
             self.check_unchanged(tx, split, record)?;
-            let output = change(&mut row);
-            for (group, id, before) in before {
-                let after = Record::<K, R, P>::part_of(&row, group);
-                if !after.is_same(&before) {
-                    // SAFETY: read for update just now.
-                    unsafe { PartOf::<R, P>::store_part(tx, id, after) };
-                }
-            }
-            self.write_main(tx, split, record, RowForUpdate { row, main, id, is_own })?;
-            return Ok(Some(output));
+            return Ok(Some(WholeToChange { record, found, parts }));
         }
+    }
+
+    /// Writes those segments of a row whose columns have changed.
+    fn write_whole(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        split: &SplitRows<K, R, P>,
+        WholeToChange { record, found, parts }: WholeToChange<K, R, P>,
+    ) -> Result<(), Abort> {
+        for (group, id, before) in parts {
+            let after = Record::<K, R, P>::part_of(&found.row, group);
+            if !after.is_same(&before) {
+                // SAFETY: read for update just now.
+                unsafe { PartOf::<R, P>::store_part(tx, id, after) };
+            }
+        }
+        self.write_main(tx, split, record, found)
     }
 
     /// Reads a record for an update.
@@ -273,7 +302,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if tx.tag(id) == tag::CHANGES {
                 self.settle_changes(tx, record, id)?;
             }
-            let own = self.look_at_own(tx, record, id, R::clone);
+            let own = self.own(tx, record, id).cloned();
             return Ok(own.map_or(MainForUpdate::Deleted, |main| MainForUpdate::Found(found(main, true))));
         };
         if snapshot.state != State::Present {
@@ -298,16 +327,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if bytes_of::<K, R, P>(&row) == bytes_of::<K, R, P>(&main) {
             return Ok(());
         }
-        if is_own {
-            self.update_own(tx, record, id, |own| *own = row)?;
-            return Ok(());
+        if !is_own {
+            // SAFETY: announced when it was read; the tag says what the payload is.
+            unsafe {
+                tx.set_tag(id, tag::UPDATE);
+                tx.set_write(id, R::Cell::pend(main));
+            }
         }
-        // SAFETY: announced when it was read; the tag says what the payload is.
-        unsafe {
-            tx.set_tag(id, tag::UPDATE);
-            tx.set_write(id, R::Cell::pend(main));
+        match self.own_to_change(tx, record, id)? {
+            ToChange::Row(own) => self.change_row(tx, own, |own| *own = row),
+            ToChange::Deleted | ToChange::Dead => unreachable!("it was found to be changed"),
         }
-        self.change_pending(tx, record, id, |own| *own = row)
     }
 
     /// Writes the main columns of a row to its record, if they have changed, at the turn of a deferred operation. False if it is

@@ -1,6 +1,6 @@
 //! Articles under every protocol.
 
-use crate::clients::run_clients;
+use crate::native::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::{Database, Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_workloads::articles::ArticlesOptions;

@@ -1,6 +1,6 @@
 //! TPC-C on databases that lose power, under every protocol: the twelve conditions hold of what is recovered.
 
-use crate::clients::run_clients;
+use crate::native::clients::run_clients;
 use hotrow::durable::storage::Faulty;
 use hotrow::durable::{LogOptions, Mode};
 use hotrow::protocols::{Visitor, for_each_protocol};
@@ -11,7 +11,7 @@ use hotrow_workloads::{Ran, Unobserved, Workload, WorkloadDefinition as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-const OPTIONS: TpccOptions = TpccOptions { warehouses: 1, ..crate::tpcc::OPTIONS };
+const OPTIONS: TpccOptions = TpccOptions { warehouses: 1, ..crate::native::tpcc::OPTIONS };
 
 fn open<P: Protocol>(name: &str, storage: &Arc<Faulty>) -> (Database<P>, Tpcc<P>) {
     let options = LogOptions { mode: Mode::Group, segment_bytes: 1 << 16, ..LogOptions::default() };

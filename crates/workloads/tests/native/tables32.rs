@@ -1,6 +1,6 @@
 //! The 32 tables, fewer and smaller here, under every protocol.
 
-use crate::clients::{run_client, run_clients};
+use crate::native::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::{Database, Engine, OperationKind, Protocol, RetryPolicy};
 use hotrow_workloads::tables32::Tables32Options;

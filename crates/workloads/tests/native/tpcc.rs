@@ -1,6 +1,6 @@
 //! TPC-C at a small scale, under every protocol.
 
-use crate::clients::run_clients;
+use crate::native::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::atomic::{AtomicUsize, Ordering};
 use hotrow::{Database, Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};

@@ -1,6 +1,6 @@
 //! YCSB with few records, under every protocol.
 
-use crate::clients::{run_client, run_clients};
+use crate::native::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::{Abort, Database, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};

@@ -1,7 +1,7 @@
 //! Pieces that are ordered by ranks, under `ic3`, put together by hand: random accesses of tables in the order of their ranks, on virtual cores,
 //! beside transactions on snapshots and others that are in no pieces. Each history is judged. Plans that are wrong in one way are found.
 
-use crate::short_schedule;
+use crate::simulated::short_schedule;
 use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{

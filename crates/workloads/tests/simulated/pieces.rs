@@ -1,7 +1,7 @@
 //! Procedures in pieces, under `chop` and `chop-htm`, in many schedules on virtual cores: beside readers on snapshots, transactions that are not
 //! known, procedures that stray, and rollbacks.
 
-use crate::short_schedule;
+use crate::simulated::short_schedule;
 use hotrow::chopping::Chopping;
 use hotrow::protocols::Any;
 use hotrow::sync::random::Random;

@@ -1,6 +1,6 @@
 //! Changes that are published in the last piece, beside those who read them, in many schedules on virtual cores.
 
-use crate::short_schedule;
+use crate::simulated::short_schedule;
 use hotrow::chopping::Chopping;
 use hotrow::protocols::Any;
 use hotrow::sync::random::Random;

@@ -306,11 +306,11 @@ fn steps(random: &mut Random, among: &[What], count: u64) -> Vec<Step> {
 /// Runs transactions of such steps on some cores, in the schedule of this seed, and then one after the other. How many
 /// operations were stolen.
 fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) -> u64 {
-    let engine = crate::engine(protocol);
+    let engine = crate::simulated::engine(protocol);
     let data = Data::new(&engine);
     // Rows of tables with indexes are loaded in transactions.
     let loaded = engine.statistics().commits;
-    let results = crate::crew::run(&engine, cores, seed, |core, worker| {
+    let results = crate::simulated::crew::run(&engine, cores, seed, |core, worker| {
         let mut random = Random::stream(seed, core as u64);
         let mut committed = Vec::new();
         for _ in 0..3 {
@@ -325,7 +325,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
     });
     let mut committed: Vec<_> = results.into_iter().flatten().collect();
     committed.sort_by_key(|(values, _)| values[0]);
-    let again = crate::engine("2pl-mcs");
+    let again = crate::simulated::engine("2pl-mcs");
     let expected = Data::new(&again);
     let mut worker = again.worker().unwrap();
     for (values, steps) in &committed {
@@ -356,7 +356,7 @@ fn compare_all(protocol: &str, among: &[What], count: u64, schedules: std::ops::
 fn changes_of_rows_give_what_they_give_one_after_the_other() {
     let among =
         [ReadNumber, UpdateNumber, UpdateNumber, ReadWord, UpdateWord, UpdateEachNumber, ReplaceNumber];
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         compare_all(&protocol, &among, 8, 0..300);
     }
 }
@@ -364,14 +364,14 @@ fn changes_of_rows_give_what_they_give_one_after_the_other() {
 #[test]
 fn changes_that_move_entries_of_indexes_give_what_they_give_one_after_the_other() {
     let among = [UpdateMember, UpdateMember, ReadMember, ScanGroup, UpdateNumber];
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         compare_all(&protocol, &among, 6, 0..300);
     }
 }
 
 #[test]
 fn everything_gives_what_it_gives_one_after_the_other() {
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         compare_all(&protocol, EVERYTHING, 10, 0..300);
     }
 }
@@ -389,7 +389,7 @@ fn insertions_and_deletions_on_few_keys_give_what_they_give_one_after_the_other(
         DeleteWord,
         UpdateWord,
     ];
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         compare_all(&protocol, &among, 9, 0..300);
     }
 }
@@ -397,7 +397,7 @@ fn insertions_and_deletions_on_few_keys_give_what_they_give_one_after_the_other(
 #[test]
 #[ignore = "long: run with -- --ignored"]
 fn everything_gives_what_it_gives_one_after_the_other_in_many_schedules() {
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         compare_all(&protocol, EVERYTHING, 14, 1_000..11_000);
     }
 }

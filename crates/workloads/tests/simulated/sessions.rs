@@ -1,12 +1,12 @@
 //! Sessions need threads, which virtual cores are not.
 
-use crate::crew;
+use crate::simulated::crew;
 use hotrow::{Error, Misuse, SessionOptions, TBox};
 use std::cell::RefCell;
 
 #[test]
 fn a_session_is_refused_on_a_virtual_core_and_does_not_hang() {
-    let engine = crate::engine("2pl-mcs");
+    let engine = crate::simulated::engine("2pl-mcs");
     let number = TBox::new(&engine, 1u64);
     // In this build sessions work outside of simulations.
     let mut session = engine.begin(SessionOptions::default()).unwrap();

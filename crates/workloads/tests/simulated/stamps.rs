@@ -3,8 +3,8 @@
 #[path = "../../../hotrow/tests/support/stamps.rs"]
 mod support;
 
-use crate::crew;
 use crate::mutants::{STAMPED_WRONG, for_each_mutant};
+use crate::simulated::crew;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::{Engine, Protocol, RetryPolicy};
 use support::{Chain, Notes, judge};

@@ -70,13 +70,13 @@ impl Procedure for Counted<'_> {
 #[test]
 fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
     const KEYS: u64 = 24;
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let mut stolen = 0;
         for seed in 0..400 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 3 + (seed % 2) as usize;
-            crate::crew::run(&engine, cores, seed, |core, worker| {
+            crate::simulated::crew::run(&engine, cores, seed, |core, worker| {
                 for number in 0..3 {
                     let first = (core as u64 * 5 + number * 7) % KEYS;
                     let keys = [HOT].into_iter().chain((first..KEYS).chain(0..first).step_by(3)).collect();
@@ -121,10 +121,10 @@ impl Procedure for Checked<'_> {
 #[test]
 fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
     const KEYS: u64 = 24;
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let database = Database::on(&engine);
             let hot = database.table("hot").hash(1).create().unwrap();
             hot.bulk_insert([(HOT, 0)]).unwrap();
@@ -134,7 +134,7 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
             rows.bulk_insert((0..KEYS).map(|key| (key, 0))).unwrap();
             let rows = rows.reference();
             let refused = AtomicU64::new(0);
-            crate::crew::run(&engine, 4, seed, |core, worker| {
+            crate::simulated::crew::run(&engine, 4, seed, |core, worker| {
                 for number in 0..3 {
                     let first = (core as u64 * 5 + number * 7) % KEYS;
                     let keys = (first..KEYS).chain(0..first).step_by(3).collect();
@@ -160,12 +160,12 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
 #[test]
 fn operations_that_are_more_than_a_board_has_run_exactly_once() {
     const KEYS: u64 = 600;
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let mut stolen = 0;
         for seed in 0..6 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let data = Data::new(&engine, KEYS);
-            crate::crew::run(&engine, 3, seed, |core, worker| {
+            crate::simulated::crew::run(&engine, 3, seed, |core, worker| {
                 let first = core as u64 * 200;
                 let keys: Vec<u64> = [HOT].into_iter().chain((first..KEYS).chain(0..first)).collect();
                 let procedure = Counted { data: &data, keys, runs: RefCell::new(Arc::new([])) };
@@ -203,13 +203,13 @@ impl Procedure for Crossing<'_> {
 #[test]
 fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
     const KEYS: u64 = 10;
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let (mut stolen, mut deadlocks) = (0, 0);
         for seed in 0..400 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 2 + (seed % 3) as usize;
-            crate::crew::run(&engine, cores, seed, |core, worker| {
+            crate::simulated::crew::run(&engine, cores, seed, |core, worker| {
                 for number in 0..3 {
                     let first = 2 + (core + number) as u64 % 3;
                     let mut between: Vec<u64> = (first..KEYS).step_by(2).collect();
@@ -318,13 +318,13 @@ impl Procedure for Failing<'_> {
 fn a_failure_of_a_stolen_operation_ends_its_owners_transaction_alone() {
     const ROWS: u64 = 5;
     let mut failed = Vec::new();
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         for fault in FAULTS {
             let mut stolen = 0;
             for seed in 0..120 {
-                let engine = crate::engine(&protocol);
+                let engine = crate::simulated::engine(&protocol);
                 let data = Data::new(&engine, 3 * ROWS);
-                let results = crate::crew::run(&engine, 3, seed, |core, worker| {
+                let results = crate::simulated::crew::run(&engine, 3, seed, |core, worker| {
                     let mut run = |number: u64| {
                         let fails = (core as u64 + number + seed).is_multiple_of(3);
                         let fault = if fails { fault } else { Fault::Nothing };
@@ -397,10 +397,10 @@ impl Procedure for Moving {
 #[test]
 fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or_none() {
     const KEYS: u64 = 6;
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let data = Data::new(&engine, KEYS);
             let mut members = data.database.table("members");
             let by_row = members.secondary("by row", |_, row| *row);
@@ -408,7 +408,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
             members.bulk_insert([(HOT, 0)]).unwrap();
             let members = members.reference();
             let by_row = by_row.reference();
-            let results = crate::crew::run(&engine, 3, seed, |core, worker| {
+            let results = crate::simulated::crew::run(&engine, 3, seed, |core, worker| {
                 let run = |number| {
                     let others = [0, KEYS][(core + number) % 2];
                     let procedure = Moving { members, rows: data.rows, others };
@@ -462,12 +462,12 @@ impl Procedure for Relying<'_> {
 
 #[test]
 fn operations_behind_a_failed_condition_have_no_effect() {
-    for protocol in crate::stealing() {
+    for protocol in crate::simulated::stealing() {
         let mut stolen = 0;
         for seed in 0..200 {
-            let engine = crate::engine(&protocol);
+            let engine = crate::simulated::engine(&protocol);
             let data = Data::new(&engine, 8);
-            crate::crew::run(&engine, 3, seed, |core, worker| {
+            crate::simulated::crew::run(&engine, 3, seed, |core, worker| {
                 for number in 0..4 {
                     let wanted = if (core + number) % 2 == 0 { 7 } else { 99 };
                     let result = data.database.execute_on(worker, &Relying { data: &data, wanted });

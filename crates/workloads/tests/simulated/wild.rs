@@ -1,7 +1,7 @@
 //! Wild transactions that line up early under the protocols that defer operations, for what an attempt before has touched (drp §4, §4.2), in many schedules on
 //! virtual cores.
 
-use crate::pipeline::{SCHEDULES, Tx, add, boxes, deferring, engine, simulate};
+use crate::simulated::pipeline::{SCHEDULES, Tx, add, boxes, deferring, engine, simulate};
 use hotrow::operations::Constant;
 use hotrow::{Abort, Any, Database, TBox};
 

@@ -122,13 +122,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     where
         W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        let (intention, deferred) = self.intention(item, inputs, work)?;
-        self.add(intention)?;
+        let (operation, deferred) = self.operation(inputs, Once(work))?;
+        self.add(self.intention(item, operation))?;
         Ok(deferred)
     }
 
     /// Keeps an intention until the commit, or runs it at once. Knows nothing of its work, so that it is compiled once.
-    fn add(&mut self, intention: Intention<P>) -> Result<(), Abort> {
+    pub(in crate::features) fn add(&mut self, intention: Intention<P>) -> Result<(), Abort> {
         if !self.defers() {
             return self.catching(|tx| tx.run_one(&intention));
         }
@@ -169,21 +169,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// Makes an intention; the caller adds or runs it.
-    #[inline]
-    pub(super) fn intention<I: Input, O: 'static, W>(
-        &mut self,
+    /// Makes an intention of an operation that was made just now; the caller adds or runs it.
+    pub(in crate::features) fn intention(
+        &self,
         item: Option<ItemId>,
-        inputs: I,
-        work: W,
-    ) -> Result<(Intention<P>, Deferred<O>), Abort>
-    where
-        W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
-    {
-        let was_ready = inputs.is_known(&self.attempt.features.operations.results);
-        let (operation, deferred) = self.operation(inputs, Once(work))?;
+        operation: Operation<P>,
+    ) -> Intention<P> {
+        // SAFETY: the attempt is in progress, and nobody else has the operation yet.
+        let was_ready = unsafe { operation.is_ready(&self.attempt.features.operations.results) };
         let (order, finds_segment_of) = (self.place_of(&operation), NO_OBJECT);
-        Ok((Intention { operation, item, order, was_ready, finds_segment_of }, deferred))
+        Intention { operation, item, order, was_ready, finds_segment_of }
     }
 
     /// Returns the place among the intentions of one that is made now.

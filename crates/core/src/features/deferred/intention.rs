@@ -6,7 +6,7 @@ use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
 
 /// A deferred operation, and the segment that it works on.
-pub(super) struct Intention<P: Protocol> {
+pub(in crate::features) struct Intention<P: Protocol> {
     pub(super) operation: Operation<P>,
     /// The segment's item; none for a computation.
     pub(super) item: Option<ItemId>,

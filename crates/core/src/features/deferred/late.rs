@@ -8,7 +8,7 @@
 
 use super::intention::{Intention, Late};
 use super::running::Phase;
-use crate::features::operations::{Deferred, Input, Results};
+use crate::features::operations::{Deferred, Input, Once, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::protocol::Protocol;
@@ -63,7 +63,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.is_carrying_out() {
                 return Err(self.start_over(None));
             }
-            let (intention, resolved) = self.intention(None, inputs, make)?;
+            let (operation, resolved) = self.operation(inputs, Once(make))?;
+            let intention = self.intention(None, operation);
             self.attempt.features.intentions.late.push(Late { intention, object: meta.number(), rank });
             self.leave_unsettled(meta);
             resolved

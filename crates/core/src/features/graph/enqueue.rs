@@ -4,7 +4,7 @@
 //! Operations that nobody else may run stay with the owner too, which runs them in their turns.
 
 use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan};
-use crate::features::operations::{Again, Deferred, Input, Once, Operation, Results, Work};
+use crate::features::operations::{Again, Deferred, Input, Once, Operation, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Stealing as _;
@@ -256,7 +256,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let again = key.is_some_and(|key| self.attempt.features.graph.note(key));
         let in_turn = self.attempt.features.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
-        self.enqueue_operation(true, is_shared, inputs, Again(work))
+        let (operation, deferred) = self.operation(inputs, Again(work))?;
+        self.enter(operation, true, is_shared);
+        Ok(deferred)
     }
 
     /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
@@ -265,7 +267,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.graph.in_turn.push(meta.number());
     }
 
-    /// Enqueues a computation.
+    /// Records a computation: among the operations that others may run if it is `enqueued`, or as an intention.
     ///
     /// # Errors
     ///
@@ -273,28 +275,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`enqueue`](Self::enqueue).
+    /// As for [`enqueue`](Self::enqueue), if it is `enqueued`.
     #[inline]
-    pub unsafe fn enqueue_computation<I: Input, O: 'static>(
+    pub(crate) unsafe fn record_computation<I: Input, O: 'static>(
         &mut self,
+        enqueued: bool,
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         // A computation does not block.
         let work = Once(move |_: &mut ObjectAccess<'_, P>, value| compute(value));
-        self.enqueue_operation(false, false, inputs, work)
-    }
-
-    #[inline]
-    fn enqueue_operation<I: Input, W: Work<P, I::Value>>(
-        &mut self,
-        on_rows: bool,
-        is_shared: bool,
-        inputs: I,
-        work: W,
-    ) -> Result<Deferred<W::Output>, Abort> {
         let (operation, deferred) = self.operation(inputs, work)?;
-        self.enter(operation, on_rows, is_shared);
+        if enqueued {
+            self.enter(operation, false, false);
+        } else {
+            self.add(self.intention(None, operation))?;
+        }
         Ok(deferred)
     }
 

@@ -18,17 +18,6 @@ pub trait ContextAccess<P: Protocol> {
     /// Lets the attempt use objects that are [closed](crate::Engine::close_objects), and no others, to take out what they hold.
     fn use_closed_objects(&mut self);
 
-    /// As [`Transaction::compute`], for a computation that may roll back.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::compute`].
-    fn try_compute<I: Input, O: 'static>(
-        &mut self,
-        inputs: I,
-        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
-    ) -> Result<Deferred<O>, Abort>;
-
     /// Runs all intentions that have been recorded and have not run yet ([`ObjectAccess::settle`](crate::ObjectAccess::settle)).
     ///
     /// # Errors
@@ -54,17 +43,19 @@ pub trait ContextAccess<P: Protocol> {
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort>;
 
-    /// Enqueues a computation.
+    /// Records a computation, which may roll back: among the operations that others may run if it is `enqueued`, or else as
+    /// [`Transaction::compute`] does.
     ///
     /// # Errors
     ///
-    /// [`Abort`] when the attempt cannot go on.
+    /// As [`Transaction::compute`].
     ///
     /// # Safety
     ///
-    /// As for [`ObjectAccess::enqueue`](crate::ObjectAccess::enqueue).
-    unsafe fn enqueue_computation<I: Input, O: 'static>(
+    /// As for [`ObjectAccess::enqueue`](crate::ObjectAccess::enqueue), if it is `enqueued`.
+    unsafe fn record_computation<I: Input, O: 'static>(
         &mut self,
+        enqueued: bool,
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort>;
@@ -92,15 +83,6 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
     }
 
     #[inline]
-    fn try_compute<I: Input, O: 'static>(
-        &mut self,
-        inputs: I,
-        compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        self.0.intend(inputs, |_, values| compute(values))
-    }
-
-    #[inline]
     fn settle(&mut self) -> Result<(), Abort> {
         self.0.settle()
     }
@@ -123,13 +105,14 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
     }
 
     #[inline]
-    unsafe fn enqueue_computation<I: Input, O: 'static>(
+    unsafe fn record_computation<I: Input, O: 'static>(
         &mut self,
+        enqueued: bool,
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         // SAFETY: the caller's promise.
-        unsafe { self.0.enqueue_computation(inputs, compute) }
+        unsafe { self.0.record_computation(enqueued, inputs, compute) }
     }
 
     #[inline]

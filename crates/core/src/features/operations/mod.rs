@@ -29,7 +29,7 @@ pub use access::ContextAccess;
 pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
 pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
-pub(crate) use node::{Again, Once, Operation, Work};
+pub(crate) use node::{Again, Once, Operation};
 pub use results::{Input, Results};
 
 use crate::memory::users_code::Panics;
@@ -94,8 +94,18 @@ impl Operations {
             unsafe { node.cast::<T>().drop_in_place() };
         }
         if std::mem::needs_drop::<T>() {
-            self.nodes.push((node.cast(), drop_at::<T>));
+            // SAFETY: the caller's promise.
+            unsafe { self.drop_with(node.cast(), drop_at::<T>) };
         }
+    }
+
+    /// Makes sure that the value at `node` is dropped by `drop` at the end of the attempt.
+    ///
+    /// # Safety
+    ///
+    /// `drop` may be called once with `node` when the attempt forgets its operations.
+    pub(crate) unsafe fn drop_with(&mut self, node: *mut u8, drop: unsafe fn(*mut u8)) {
+        self.nodes.push((node, drop));
     }
 
     /// Leaks the nodes that are in the arena now.
@@ -114,7 +124,7 @@ impl Operations {
 
     fn drop_nodes(&mut self, panics: &mut Panics) {
         while let Some((node, drop_at)) = self.nodes.pop() {
-            // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
+            // SAFETY: entered once by `drop_with`, and taken out just now; the arena is reset only afterwards.
             panics.contain(|| unsafe { drop_at(node) });
         }
     }

@@ -1,11 +1,13 @@
 //! The node of a recorded operation: its work, the results that it needs, and its own result.
 
-use super::{Input, Results};
+use super::{Deferred, Input, Results};
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::protocol::Protocol;
+use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use hotrow_sync::work::{Work as Charged, charge};
 use std::marker::PhantomData;
+use std::mem::{needs_drop, offset_of};
 use std::ptr::NonNull;
 
 /// A recorded operation, whatever the type of its node.
@@ -29,6 +31,10 @@ impl<P: Protocol> Copy for Operation<P> {}
 struct Functions<P: Protocol> {
     run: unsafe fn(*mut u8, NonNull<Results>, &mut ObjectAccess<'_, P>) -> Result<(), Abort>,
     inputs: &'static InputFunctions,
+    /// Bytes from the node to its result.
+    result: usize,
+    /// Drops the node; `None` if nothing in it needs that.
+    drop: Option<unsafe fn(*mut u8)>,
 }
 
 /// Those that depend on its inputs only. They are apart, so that nodes with the same inputs share them.
@@ -42,9 +48,15 @@ struct InputFunctions {
 pub(crate) trait Work<P: Protocol, V>: Sized {
     /// The type of the operation's result.
     type Output;
+    /// True if it may be done again.
+    const AGAIN: bool;
 
-    /// Does the work. Also returns the work itself if it may be done again.
-    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<Self::Output, Abort>, Option<Self>);
+    /// Does the work, which is there. Takes it unless it may be done again.
+    fn run(
+        held: &mut Option<Self>,
+        tx: &mut ObjectAccess<'_, P>,
+        inputs: V,
+    ) -> Option<Result<Self::Output, Abort>>;
 }
 
 /// Work that is done once.
@@ -55,10 +67,11 @@ where
     W: FnOnce(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
 {
     type Output = O;
+    const AGAIN: bool = false;
 
     #[inline(always)]
-    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
-        ((self.0)(tx, inputs), None)
+    fn run(held: &mut Option<Self>, tx: &mut ObjectAccess<'_, P>, inputs: V) -> Option<Result<O, Abort>> {
+        Some((held.take()?.0)(tx, inputs))
     }
 }
 
@@ -70,16 +83,17 @@ where
     W: FnMut(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
 {
     type Output = O;
+    const AGAIN: bool = true;
 
     #[inline(always)]
-    fn run(mut self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
-        ((self.0)(tx, inputs), Some(self))
+    fn run(held: &mut Option<Self>, tx: &mut ObjectAccess<'_, P>, inputs: V) -> Option<Result<O, Abort>> {
+        Some((held.as_mut()?.0)(tx, inputs))
     }
 }
 
 /// The node of an operation, in the arena.
 #[repr(C)]
-pub(super) struct Node<W, I, O> {
+struct Node<W, I, O> {
     /// First, so that it is found whatever the work is.
     todo: Inputs<I>,
     work: Option<W>,
@@ -93,12 +107,20 @@ struct Inputs<I>(Option<I>);
 struct FunctionsOf<W, I, P>(PhantomData<(W, I, P)>);
 
 impl<W: Work<P, I::Value>, I: Input, P: Protocol> FunctionsOf<W, I, P> {
-    const FUNCTIONS: &'static Functions<P> =
-        &Functions { run: Node::<W, I, W::Output>::run::<P>, inputs: Inputs::<I>::FUNCTIONS };
+    const FUNCTIONS: &'static Functions<P> = &Functions {
+        run: Node::<W, I, W::Output>::run::<P>,
+        inputs: Inputs::<I>::FUNCTIONS,
+        result: offset_of!(Node<W, I, W::Output>, result),
+        drop: if needs_drop::<Node<W, I, W::Output>>() {
+            Some(Node::<W, I, W::Output>::drop_at)
+        } else {
+            None
+        },
+    };
 }
 
 impl<W, I: Input, O> Node<W, I, O> {
-    pub(super) fn new(work: W, inputs: I) -> Self {
+    fn new(work: W, inputs: I) -> Self {
         charge(Charged::RecordedOperation);
         Self { todo: Inputs(Some(inputs)), work: Some(work), result: None }
     }
@@ -115,39 +137,38 @@ impl<W, I: Input, O> Node<W, I, O> {
         W: Work<P, I::Value, Output = O>,
     {
         let node = node.cast::<Self>();
-        // SAFETY: the caller's promise. The references end before the work runs. The work may look at other results,
+        // SAFETY: the caller's promise. The reference ends before the work runs. The work may look at other results,
         // and add some, but it does not look at this node's, which is not known yet.
-        let (todo, results) = unsafe { (((*node).todo.0.take(), (*node).work.take()), results.as_ref()) };
-        let (Some(inputs), Some(work)) = todo else {
-            unreachable!("an operation that may run has its work");
-        };
-        let Some(value) = inputs.get(results) else {
+        let (inputs, mut work, results) =
+            unsafe { ((*node).todo.0.take(), (*node).work.take(), results.as_ref()) };
+        let Some(value) = inputs.as_ref().and_then(|inputs| inputs.get(results)) else {
             return Err(tx.misuse(Misuse::UnknownInput));
         };
         let attempt = &raw const *tx.attempt;
-        let (output, again) = work.run(tx, value);
+        let output = W::run(&mut work, tx, value).expect("an operation that may run has its work");
         if attempt != &raw const *tx.attempt {
             // `tx` is another transaction now, because the work has swapped the two (`std::mem::swap`). The attempt
             // that the node belongs to may be over, and the node gone.
             return Err(tx.misuse(Misuse::Nested));
         }
-        // SAFETY: as above; the attempt goes on.
-        let node = unsafe { &mut *node };
-        if again.is_some() {
-            (node.todo, node.work) = (Inputs(Some(inputs)), again);
+        // SAFETY: as above; the attempt goes on. Nothing was dropped that is written over: what was taken is put back, and no
+        // earlier run has left a result.
+        unsafe {
+            if W::AGAIN {
+                (&raw mut (*node).todo).write(Inputs(inputs));
+                (&raw mut (*node).work).write(work);
+            }
+            (&raw mut (*node).result).write(Some(output?));
         }
-        node.result = Some(output?);
         Ok(())
     }
 
-    /// Returns the address of the result, which is `Some` once the operation has run.
-    ///
     /// # Safety
     ///
-    /// `node` points to a node in the arena.
-    pub(super) unsafe fn result(node: *mut Self) -> *const Option<O> {
-        // SAFETY: no reference is made; the rest is the caller's promise.
-        unsafe { &raw const (*node).result }
+    /// `node` points to a node of this type that nobody uses or drops any more.
+    unsafe fn drop_at(node: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { node.cast::<Self>().drop_in_place() };
     }
 }
 
@@ -192,18 +213,60 @@ impl<I: Input> Inputs<I> {
     }
 }
 
-impl<P: Protocol> Operation<P> {
-    /// # Safety
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Makes the node of an operation; an executor records it, or runs it.
     ///
-    /// `node` points to a node of this type in the arena of the attempt whose results have this slot.
-    pub(super) unsafe fn of<W, I>(node: *mut Node<W, I, W::Output>, slot: u32) -> Self
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; [`Misuse::ForeignDeferred`] if an input is another attempt's.
+    #[inline]
+    pub(crate) fn operation<I: Input, W>(
+        &mut self,
+        inputs: I,
+        work: W,
+    ) -> Result<(Operation<P>, Deferred<W::Output>), Abort>
     where
         W: Work<P, I::Value>,
-        I: Input,
     {
-        Self { node: node.cast(), functions: FunctionsOf::<W, I, P>::FUNCTIONS, slot }
+        self.may_record(inputs.belongs_to(&self.attempt.features.operations.results))?;
+        let node = self.attempt.allocate(Node::<W, I, W::Output>::new(work, inputs));
+        // SAFETY: allocated just now, of the type that the functions know, and nobody else uses it.
+        let operation = unsafe { self.record(node, FunctionsOf::<W, I, P>::FUNCTIONS) };
+        // SAFETY: the result of such a node is of this type.
+        Ok((operation, unsafe { self.attempt.features.operations.results.handle(operation.slot) }))
     }
 
+    /// Checks that the attempt may record an operation whose inputs are its own, or are not.
+    fn may_record(&mut self, owns_inputs: bool) -> Result<(), Abort> {
+        match () {
+            () if self.is_stopped() => Err(Abort::INTERNAL),
+            () if !owns_inputs => Err(self.misuse(Misuse::ForeignDeferred)),
+            () => Ok(()),
+        }
+    }
+
+    /// Adds the result of an operation to the attempt's. Knows nothing of its work, so that it is compiled once.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a node, in the attempt's arena, of the type that the functions know, which nobody else uses or drops.
+    unsafe fn record(&mut self, node: *mut u8, functions: &'static Functions<P>) -> Operation<P> {
+        if let Some(drop) = functions.drop {
+            self.attempt.hears.add(Moments::FORGETTING);
+            // SAFETY: the caller's promise.
+            unsafe { self.attempt.features.operations.drop_with(node, drop) };
+        }
+        // SAFETY: the node has its result there. It stays in place until the arena is reset, after the results have been
+        // cleared, and is `Some` once the operation has run.
+        let slot = unsafe {
+            let result = node.add(functions.result);
+            self.attempt.features.operations.results.add(result, false)
+        };
+        Operation { node, functions, slot }
+    }
+}
+
+impl<P: Protocol> Operation<P> {
     /// Runs the operation in a transaction, that of its attempt or a thief's. Whoever calls it notes afterwards that the
     /// result is known ([`Results::learn`]).
     ///

@@ -100,15 +100,25 @@ impl Results {
         }
     }
 
-    /// Adds a place for the result that is, or will be, at `result`.
+    /// Adds a place for the result that is, or will be, at `result`, and returns its number.
     ///
     /// # Safety
     ///
-    /// `result` points to an `Option<T>` that stays in place until [`clear`](Self::clear), and is `Some` from the
-    /// moment at which [`learn`](Self::learn) is called for it. The pointer may be written through.
-    pub(super) unsafe fn add<T>(&mut self, result: *const Option<T>, known: bool) -> Deferred<T> {
+    /// `result` points to an `Option<T>`, for a `T` that [`handle`](Self::handle) is told, that stays in place until
+    /// [`clear`](Self::clear), and is `Some` from the moment at which [`learn`](Self::learn) is called for it. The pointer may
+    /// be written through.
+    pub(super) unsafe fn add(&mut self, result: *const u8, known: bool) -> u32 {
         let slot = self.slots.len() as u32;
-        self.slots.push(ResultSlot { result: result.cast(), maker: NO_MAKER, known: Cell::new(known) });
+        self.slots.push(ResultSlot { result, maker: NO_MAKER, known: Cell::new(known) });
+        slot
+    }
+
+    /// Returns a handle to a result.
+    ///
+    /// # Safety
+    ///
+    /// The result at this place is a `T`.
+    pub(super) unsafe fn handle<T>(&self, slot: u32) -> Deferred<T> {
         Deferred { stamp: self.stamp, slot, value: PhantomData }
     }
 
@@ -141,7 +151,10 @@ impl Results {
     /// Returns a handle to a result that will never be known.
     pub(crate) fn unknown<T>(&mut self) -> Deferred<T> {
         // SAFETY: never learnt, so the pointer is never followed.
-        unsafe { self.add(std::ptr::null(), false) }
+        unsafe {
+            let slot = self.add(std::ptr::null(), false);
+            self.handle(slot)
+        }
     }
 
     /// Notes that a result is known. The worker that has made it calls this, and releases the operations that need it
@@ -168,7 +181,7 @@ impl Results {
         if !slot.known.get() {
             return None;
         }
-        // SAFETY: the handle was made by `add` for this slot (the stamp says so), hence with the slot's type; the
+        // SAFETY: the handle was made by `handle` for this slot (the stamp says so), hence with the slot's type; the
         // result is there and stays until `take` or `clear`, which take `&mut self`.
         unsafe { (*slot.result.cast::<Option<T>>()).as_ref() }
     }

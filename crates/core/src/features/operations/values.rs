@@ -1,7 +1,6 @@
-//! Values that an attempt makes known, waits for, or computes; and the recording of an operation.
+//! Values that an attempt makes known, waits for, or computes.
 
-use super::node::Node;
-use super::{Deferred, Input, Operation, Work};
+use super::{Deferred, Input};
 use crate::features::retries::Resolve;
 use crate::kernel::abort::Error;
 use crate::kernel::abort::{Abort, Misuse};
@@ -36,7 +35,9 @@ impl<P: Protocol> Transaction<'_, P> {
         // the results have been cleared.
         unsafe {
             self.0.attempt.drop_later(node);
-            self.0.attempt.features.operations.results.add(node, true)
+            let results = &mut self.0.attempt.features.operations.results;
+            let slot = results.add(node.cast(), true);
+            results.handle(slot)
         }
     }
 
@@ -87,35 +88,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         self.attempt.hears.add(Moments::FORGETTING);
         self.attempt.features.operations.results.unknown()
-    }
-
-    /// Makes the node of an operation; an executor records it, or runs it.
-    ///
-    /// # Errors
-    ///
-    /// [`Abort`] when the attempt cannot go on; [`Misuse::ForeignDeferred`] if an input is another attempt's.
-    #[inline]
-    pub(crate) fn operation<I: Input, W>(
-        &mut self,
-        inputs: I,
-        work: W,
-    ) -> Result<(Operation<P>, Deferred<W::Output>), Abort>
-    where
-        W: Work<P, I::Value>,
-    {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        if !inputs.belongs_to(&self.attempt.features.operations.results) {
-            return Err(self.misuse(Misuse::ForeignDeferred));
-        }
-        let node = self.attempt.allocate(Node::<W, I, W::Output>::new(work, inputs)).cast();
-        // SAFETY: as in `known`; the result is `Some` once the operation has run.
-        unsafe {
-            self.attempt.drop_later::<Node<W, I, W::Output>>(node);
-            let deferred = self.attempt.features.operations.results.add(Node::result(node), false);
-            Ok((Operation::of(node, deferred.slot), deferred))
-        }
     }
 }
 

@@ -93,14 +93,14 @@ where
     pub(crate) unsafe fn still_holds(
         &self,
         part: &CachedPart<<T::Key as Key>::Image, T>,
-        is_void: impl Fn(NonNull<T>) -> bool,
+        is_void: &dyn Fn(NonNull<T>) -> bool,
         guard: &Guard,
     ) -> bool {
         // SAFETY: the bucket is in memory as long as the index.
         let bucket = unsafe { part.bucket.cast::<Bucket<T>>().as_ref() };
         (0..LOOKS_MAX)
             // SAFETY: the caller's promise.
-            .find_map(|_| unsafe { self.holds_at_one_version(part, bucket, &is_void, guard) })
+            .find_map(|_| unsafe { self.holds_at_one_version(part, bucket, is_void, guard) })
             .unwrap_or(false)
     }
 
@@ -113,7 +113,7 @@ where
         &self,
         part: &CachedPart<<T::Key as Key>::Image, T>,
         bucket: &Bucket<T>,
-        is_void: &impl Fn(NonNull<T>) -> bool,
+        is_void: &dyn Fn(NonNull<T>) -> bool,
         guard: &Guard,
     ) -> Option<bool> {
         // SAFETY: the caller's promise.

@@ -100,7 +100,7 @@ where
     pub(crate) unsafe fn still_holds(
         &self,
         part: &LeafPart<ImageOf<T>, T>,
-        is_void: impl Fn(NonNull<T>) -> bool,
+        is_void: &dyn Fn(NonNull<T>) -> bool,
         guard: &Guard,
     ) -> bool {
         // SAFETY: the caller's promise.

@@ -63,7 +63,7 @@ fn a_second_look_finds_what_has_come_or_gone_in_the_range() {
             let is_void = |record: Pointer| void.contains(&key_of(record, pin.guard()));
             // SAFETY: the parts were observed under the pin, and their records are kept.
             let holds =
-                parts.iter().all(|(part, _)| unsafe { index.still_holds(part, is_void, pin.guard()) });
+                parts.iter().all(|(part, _)| unsafe { index.still_holds(part, &is_void, pin.guard()) });
             let is_touched = touched.iter().any(|key| (low..=high).contains(key) && !void.contains(key));
             if is_touched {
                 assert!(!holds, "a change between {low} and {high} goes unnoticed: {touched:?}");

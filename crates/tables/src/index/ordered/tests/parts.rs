@@ -63,7 +63,7 @@ impl<K: NumberKey> Parts<K> {
         // SAFETY: observed under the guard; the tests retire records through the epoch.
         self.parts
             .iter()
-            .all(|(part, _)| unsafe { index.still_holds(part, |record| void.contains(&record), guard) })
+            .all(|(part, _)| unsafe { index.still_holds(part, &|record| void.contains(&record), guard) })
     }
 }
 

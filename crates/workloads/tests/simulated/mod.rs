@@ -1,13 +1,7 @@
 //! Protocols and workloads on the virtual cores of the simulator, in explored schedules.
-//!
-//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test simulated`.
 
 mod crew;
 mod datatypes;
-#[path = "../../../hotrow/tests/models/mod.rs"]
-mod models;
-#[path = "../mutants/mod.rs"]
-mod mutants;
 mod ordered_pieces;
 mod pieces;
 mod pipeline;

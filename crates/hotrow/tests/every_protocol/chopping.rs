@@ -1,8 +1,6 @@
 //! Procedures in pieces, under `chop` and `chop-htm`: the anomalies of dbx-tc §4, transactions that are not known, and failures.
 
-mod gate;
-
-use gate::{Gate, until};
+use crate::gate::{Gate, until};
 use hotrow::chopping::{Chopping, ChoppingError};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};

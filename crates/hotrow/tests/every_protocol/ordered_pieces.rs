@@ -1,8 +1,6 @@
 //! Procedures in pieces by ranks, under `ic3`: what others see early, and when they end; transactions that are not known; failures.
 
-mod gate;
-
-use gate::{Gate, until};
+use crate::gate::{Gate, until};
 use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};

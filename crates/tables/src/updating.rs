@@ -1,0 +1,204 @@
+//! Changes of rows that run at once. The row is found and announced first, by code that knows nothing of the change, so that a change
+//! brings only itself.
+
+use crate::index::Keyed;
+use crate::key::{AsKey, Key};
+use crate::record::{Pending, Record, State};
+use crate::rows::end_joint_changes;
+use crate::storage::{Shared, tag};
+use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Protocol, Transaction, Value};
+use std::ptr::NonNull;
+
+/// A row that an attempt is going to change: its write is announced.
+pub(crate) struct RowToChange<K: Key, R: Value, P: Protocol> {
+    record: NonNull<Record<K, R, P>>,
+    id: ItemId,
+    /// True if the change is that of a pending row, and nothing else follows it.
+    is_alone: bool,
+}
+
+/// A record whose row was to be changed.
+pub(crate) enum ToChange<K: Key, R: Value, P: Protocol> {
+    Row(RowToChange<K, R, P>),
+    /// The attempt has deleted the row.
+    Deleted,
+    /// Another attempt has deleted the row, or one inserted it that will not commit.
+    Dead,
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    #[inline]
+    pub(crate) fn update_main<O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<Option<O>, Abort> {
+        let tx = self.enter_to_write(tx)?;
+        match self.find_to_change(tx, key)? {
+            Some(row) => self.change_row(tx, row, change).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Finds a row to change; `None` if there is none with this key.
+    #[inline]
+    fn find_to_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Option<RowToChange<K, R, P>>, Abort> {
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            match self.row_to_change(tx, record)? {
+                ToChange::Row(row) => return Ok(Some(row)),
+                ToChange::Deleted => return Ok(None),
+                ToChange::Dead => self.unlink_dead(tx, record),
+            }
+        }
+    }
+
+    /// Announces the write of a record's row, which is to be changed, and gives it a pending row.
+    #[inline]
+    pub(crate) fn row_to_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<ToChange<K, R, P>, Abort> {
+        let (id, state) = if const { R::Cell::COPIES && size_of::<Pending<R>>() > size_of::<usize>() } {
+            self.copy_to_change(tx, record)?
+        } else {
+            // SAFETY: as in `read_record`.
+            let (id, snapshot) =
+                unsafe { tx.read_for_update(self, Record::address(record), || record.as_ref().load())? };
+            if let Some(snapshot) = &snapshot
+                && snapshot.state == State::Present
+            {
+                // SAFETY: stable and present.
+                let row = unsafe { snapshot.row(tx.pin()) }.clone();
+                // SAFETY: announced just now; the tag says what the payload is.
+                unsafe {
+                    tx.set_tag(id, tag::UPDATE);
+                    tx.set_write(id, R::Cell::pend(row));
+                }
+            }
+            (id, snapshot.map(|snapshot| snapshot.state))
+        };
+        match state {
+            None => self.own_to_change(tx, record, id),
+            Some(State::Present) => {
+                let is_alone = self.companions.indexes.is_empty();
+                Ok(ToChange::Row(RowToChange { record, id, is_alone }))
+            }
+            Some(_) => {
+                // As in `read_record`.
+                tx.forget_read();
+                Ok(ToChange::Dead)
+            }
+        }
+    }
+
+    /// As [`row_to_change`](Self::row_to_change), for a row whose copy can be its pending write: it is copied once. Returns the state of
+    /// one that the attempt has not written yet.
+    #[inline]
+    fn copy_to_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<(ItemId, Option<State>), Abort> {
+        // None for a row that the attempt has changed already, however often it changes it.
+        let place = match tx.own_write(Record::address(record)) {
+            None => tx.reserve::<Pending<R>>(),
+            Some(_) => std::ptr::null_mut(),
+        };
+        // SAFETY: as in `read_record`; the row's cell copies, and there is room for a pending row if it is loaded, which
+        // an own one is not.
+        let (id, state) = unsafe {
+            let load = || record.as_ref().load_pending(place);
+            tx.read_for_update(self, Record::address(record), load)?
+        };
+        if state == Some(State::Present) {
+            // SAFETY: announced just now; the tag says what the payload is. It was loaded stable and present.
+            unsafe {
+                tx.set_tag(id, tag::UPDATE);
+                tx.set_write_at(id, place);
+            }
+        }
+        Ok((id, state))
+    }
+
+    /// As [`row_to_change`](Self::row_to_change), for a record of which the attempt has a pending write.
+    pub(crate) fn own_to_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<ToChange<K, R, P>, Abort> {
+        if tx.tag(id) == tag::CHANGES {
+            self.settle_changes(tx, record, id)?;
+        }
+        let is_alone = self.companions.indexes.is_empty();
+        Ok(match tx.tag(id) {
+            tag::UPDATE => ToChange::Row(RowToChange { record, id, is_alone }),
+            tag::INSERTED => ToChange::Row(RowToChange { record, id, is_alone: false }),
+            _ => ToChange::Deleted,
+        })
+    }
+
+    /// Changes a row, and returns what the change returns.
+    #[inline]
+    pub(crate) fn change_row<O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        row: RowToChange<K, R, P>,
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<O, Abort> {
+        if row.is_alone {
+            // SAFETY: an update has a payload of this type.
+            return Ok(change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(row.id) })));
+        }
+        let (mut change, mut output) = (Some(change), None);
+        self.change_jointly(tx, row, &mut |row| output = change.take().map(|change| change(row)))?;
+        Ok(output.expect("a row is changed once"))
+    }
+
+    /// Changes a row that the attempt has made, or whose entries in secondary indexes follow it.
+    #[inline(never)]
+    fn change_jointly(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        RowToChange { record, id, .. }: RowToChange<K, R, P>,
+        change: &mut dyn FnMut(&mut R),
+    ) -> Result<(), Abort> {
+        let before = self.own(tx, record, id).expect("a row to change is there").clone();
+        let around = self.begin_joint_changes(tx);
+        if tx.tag(id) == tag::UPDATE {
+            // SAFETY: an update has a payload of this type.
+            change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }));
+        } else {
+            let mut pending = R::Cell::pend(before.clone());
+            change(R::Cell::pending_mut(&mut pending));
+            // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
+            unsafe { record.as_ref().install(pending, tx.pin()) };
+        }
+        if !self.companions.indexes.is_empty() {
+            self.follow_change(tx, record, id, &before)?;
+        }
+        end_joint_changes(tx, around);
+        Ok(())
+    }
+
+    /// Moves a changed row's entries in the secondary indexes.
+    fn follow_change(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        before: &R,
+    ) -> Result<(), Abort> {
+        let Some(after) = self.own(tx, record, id).cloned() else { return Ok(()) };
+        // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+        let key = unsafe { record.as_ref() }.key();
+        self.companions.indexes.change(tx, key, before, &after)
+    }
+}
