@@ -6,9 +6,52 @@ use crate::support::{TableKind, for_each_protocol};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Database, Direction, Engine, Key, Protocol, Table, Transaction, Value};
 use std::collections::BTreeMap;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
-type Model<K, R> = BTreeMap<K, R>;
+/// The map, and what its changes have replaced, so that they can be undone.
+struct Model<K, R> {
+    rows: BTreeMap<K, R>,
+    replaced: Vec<(K, Option<R>)>,
+}
+
+impl<K: Ord + Copy, R: Clone> Model<K, R> {
+    fn new() -> Self {
+        Self { rows: BTreeMap::new(), replaced: Vec::new() }
+    }
+
+    /// Inserts, replaces or removes a row, and returns the one before.
+    fn set(&mut self, key: K, row: Option<R>) -> Option<R> {
+        let before = match row {
+            Some(row) => self.rows.insert(key, row),
+            None => self.rows.remove(&key),
+        };
+        self.replaced.push((key, before.clone()));
+        before
+    }
+
+    /// Undoes all changes after the first so many.
+    fn undo(&mut self, changes: usize) {
+        for (key, row) in self.replaced.drain(changes..).rev() {
+            match row {
+                Some(row) => drop(self.rows.insert(key, row)),
+                None => drop(self.rows.remove(&key)),
+            }
+        }
+    }
+
+    /// The rows of a range, which may be one of nothing.
+    fn range(&self, range: (Bound<K>, Bound<K>)) -> impl DoubleEndedIterator<Item = (&K, &R)> {
+        let is_empty = match range {
+            (Bound::Excluded(first), Bound::Excluded(last)) => first >= last,
+            (
+                Bound::Included(first) | Bound::Excluded(first),
+                Bound::Included(last) | Bound::Excluded(last),
+            ) => first > last,
+            _ => false,
+        };
+        (!is_empty).then(|| self.rows.range(range)).into_iter().flatten()
+    }
+}
 
 struct Compared<K: Key, R: Value, P: Protocol> {
     table: Table<K, R, P>,
@@ -51,20 +94,23 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         match random.below(if self.ordered { 9 } else { 7 }) {
             0 => {
                 let inserted = table.insert_if_absent(tx, key, row.clone())?;
-                assert_eq!(inserted, !model.contains_key(&key));
+                assert_eq!(inserted, !model.rows.contains_key(&key));
                 if inserted {
-                    model.insert(key, row);
+                    model.set(key, Some(row));
                 }
             }
-            1 => assert_eq!(table.upsert(tx, key, row.clone())?, model.insert(key, row).is_none()),
+            1 => assert_eq!(table.upsert(tx, key, row.clone())?, model.set(key, Some(row)).is_none()),
             2 | 3 => {
                 let old = table.update_if_present(tx, &key, |old| std::mem::replace(old, row.clone()))?;
-                assert_eq!(old, model.get_mut(&key).map(|old| std::mem::replace(old, row)));
+                let expected = if model.rows.contains_key(&key) { model.set(key, Some(row)) } else { None };
+                assert_eq!(old, expected);
             }
-            4 | 5 => assert_eq!(table.delete(tx, &key)?, model.remove(&key).is_some()),
+            4 | 5 => assert_eq!(table.delete(tx, &key)?, model.set(key, None).is_some()),
             6 => {
-                assert_eq!(table.get(tx, &key)?, model.get(&key).cloned());
-                (self.also)(table, tx, &key, model.get_mut(&key), random)?;
+                let mut found = table.get(tx, &key)?;
+                assert_eq!(found.as_ref(), model.rows.get(&key));
+                (self.also)(table, tx, &key, found.as_mut(), random)?;
+                model.set(key, found);
             }
             _ => self.scan(tx, model, random)?,
         }
@@ -82,7 +128,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         if depth == 3 || !random.chance(0.1) {
             return self.operate(tx, model, random);
         }
-        let (before, undone) = (model.clone(), random.chance(0.5));
+        let (before, undone) = (model.replaced.len(), random.chance(0.5));
         let part = tx.savepoint(|tx| {
             for _ in 0..random.between(1, 8) {
                 self.step(tx, model, random, depth + 1)?;
@@ -91,7 +137,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         })?;
         assert_eq!(part.is_err(), undone);
         if undone {
-            *model = before;
+            model.undo(before);
         }
         Ok(())
     }
@@ -116,14 +162,11 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         };
         let range = (bound(), bound());
         let limit = if random.chance(0.3) { 1 + random.below(20) as usize } else { usize::MAX };
-        let mut expected: Vec<_> = model.iter().filter(|(key, _)| range.contains(*key)).collect();
-        let direction = if random.chance(0.5) {
-            Direction::Ascending
+        let (direction, expected): (_, Vec<_>) = if random.chance(0.5) {
+            (Direction::Ascending, model.range(range).take(limit).collect())
         } else {
-            expected.reverse();
-            Direction::Descending
+            (Direction::Descending, model.range(range).rev().take(limit).collect())
         };
-        expected.truncate(limit);
         let found = self.table.collect(tx, range, direction, limit)?;
         assert!(found.iter().map(|(key, row)| (key, row)).eq(expected), "{range:?} {direction:?} {limit}");
         Ok(())
@@ -140,26 +183,29 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
             let result = engine.transact(|tx| {
                 // The same again if it is tried again.
                 random = start.clone();
-                let mut changed = model.clone();
+                model.undo(0);
                 for _ in 0..operations {
-                    self.step(tx, &mut changed, &mut random, 0)?;
+                    self.step(tx, &mut model, &mut random, 0)?;
                 }
-                if commits { Ok(changed) } else { Err(Abort::rollback()) }
+                if commits { Ok(()) } else { Err(Abort::rollback()) }
             });
             match result {
-                Ok(changed) => model = changed,
-                Err(error) => assert!(!commits, "seed {seed}, transaction {number}: {error}"),
+                Ok(()) => model.replaced.clear(),
+                Err(error) => {
+                    assert!(!commits, "seed {seed}, transaction {number}: {error}");
+                    model.undo(0);
+                }
             }
         }
         for number in 0..self.keys {
             let key = (self.key)(number);
             let found = engine.transact(|tx| self.table.get(tx, &key)).unwrap();
-            assert_eq!(found, model.get(&key).cloned(), "seed {seed}, {key:?}");
+            assert_eq!(found, model.rows.get(&key).cloned(), "seed {seed}, {key:?}");
         }
         if self.ordered {
             let all =
                 engine.transact(|tx| self.table.collect(tx, .., Direction::Ascending, usize::MAX)).unwrap();
-            assert_eq!(all, model.into_iter().collect::<Vec<_>>(), "seed {seed}");
+            assert_eq!(all, model.rows.into_iter().collect::<Vec<_>>(), "seed {seed}");
         }
     }
 }
@@ -181,32 +227,37 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
     }
 }
 
-fn compare_all<P: Protocol>(transactions: u64, seeds: std::ops::Range<u64>) {
-    let few = (20, transactions, seeds.clone());
-    let many = (2_000, transactions, seeds);
-    compare::<u64, u64, P>(|n| n, |bits| bits, nothing, few.clone());
-    compare::<u32, Warehouse, P>(|n| n as u32, Warehouse::new, operate_on_columns, few.clone());
-    compare::<i16, String, P>(|n| n as i16 - 1_000, |bits| format!("{bits:x}"), nothing, many.clone());
-    compare::<(u8, u32), [u32; 5], P>(|n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], nothing, many);
-    compare::<[u8; 11], Vec<u64>, P>(
+/// Tests of these keys and rows, of few keys or many: short ones of all, and long ones.
+macro_rules! models {
+    ($($name:ident, $long:ident: $key:ty => $row:ty, $keys:expr, $make_key:expr, $make_row:expr, $also:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            for_each_protocol!(1, |P| {
+                compare::<$key, $row, P>($make_key, $make_row, $also, ($keys, 150, 0..2));
+            });
+        }
+
+        #[test]
+        #[ignore = "long: run with -- --ignored"]
+        fn $long() {
+            for_each_protocol!(1, |P| {
+                compare::<$key, $row, P>($make_key, $make_row, $also, ($keys, 2_000, 2..20));
+            });
+        }
+    )*};
+}
+
+models! {
+    tables_of_few_numbers_do_what_a_map_does, tables_of_few_numbers_do_what_a_map_does_in_many_transactions:
+        u64 => u64, 20, |n| n, |bits| bits, nothing;
+    tables_of_grouped_columns_do_what_a_map_does, tables_of_grouped_columns_do_what_a_map_does_in_many_transactions:
+        u32 => Warehouse, 20, |n| n as u32, Warehouse::new, operate_on_columns;
+    tables_of_many_texts_do_what_a_map_does, tables_of_many_texts_do_what_a_map_does_in_many_transactions:
+        i16 => String, 2_000, |n| n as i16 - 1_000, |bits| format!("{bits:x}"), nothing;
+    tables_of_pairs_do_what_a_map_does, tables_of_pairs_do_what_a_map_does_in_many_transactions:
+        (u8, u32) => [u32; 5], 2_000, |n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], nothing;
+    tables_of_long_keys_do_what_a_map_does, tables_of_long_keys_do_what_a_map_does_in_many_transactions:
+        [u8; 11] => Vec<u64>, 20,
         |n| std::array::from_fn(|at| if at < 9 { 7 } else { n.to_be_bytes()[at - 3] }),
-        |bits| vec![bits; (bits % 9) as usize],
-        nothing,
-        few,
-    );
-}
-
-#[test]
-fn random_transactions_do_to_tables_what_they_do_to_a_map() {
-    for_each_protocol!(1, |P| {
-        compare_all::<P>(150, 0..2);
-    });
-}
-
-#[test]
-#[ignore = "long: run with -- --ignored"]
-fn many_random_transactions_do_to_tables_what_they_do_to_a_map() {
-    for_each_protocol!(1, |P| {
-        compare_all::<P>(2_000, 2..20);
-    });
+        |bits| vec![bits; (bits % 9) as usize], nothing;
 }

@@ -251,8 +251,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// `node` points to a node, in the attempt's arena, of the type that the functions know, which nobody else uses or drops.
     unsafe fn record(&mut self, node: *mut u8, functions: &'static Functions<P>) -> Operation<P> {
+        // Its result is forgotten, too.
+        self.attempt.hears.add(Moments::FORGETTING);
         if let Some(drop) = functions.drop {
-            self.attempt.hears.add(Moments::FORGETTING);
             // SAFETY: the caller's promise.
             unsafe { self.attempt.features.operations.drop_with(node, drop) };
         }
