@@ -111,6 +111,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let Some(part) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             let (buckets, mut bounds) = (part.buckets(), part.bounds);
             let is_one = buckets.len() == 1;
+            let nodes = if is_one { Vec::new() } else { buckets.nodes_of(part.records) };
             let mut is_refused = false;
             for observed in buckets.observed() {
                 // SAFETY: the node is this table's.
@@ -119,7 +120,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     break;
                 }
                 if !is_one {
-                    let records = buckets.records_of(observed, part.records);
+                    let records = buckets.records_of(observed, part.records, &nodes);
                     self.index.keep_part(tx, observed, bounds.clone(), direction, &records);
                 }
             }

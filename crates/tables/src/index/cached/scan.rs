@@ -5,8 +5,8 @@ use super::{CachedIndex, MainIndex, copy_of};
 use crate::index::ordered::CursorPosition;
 use crate::index::{Cursor, Direction, Keyed};
 use crate::key::{Image, ImageOf, Key};
-use hotrow_core::Observed;
 use hotrow_core::epoch::Guard;
+use hotrow_core::{Observed, StructureVersion};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -203,14 +203,25 @@ where
         self.copies.iter().map(|Copied { bucket, version, .. }| bucket.observed(*version))
     }
 
-    /// The records among these that belong to a bucket.
-    pub(crate) fn records_of(self, observed: Observed, records: &[NonNull<T>]) -> Vec<NonNull<T>> {
-        let is_of = |record: &&NonNull<T>| {
+    /// The buckets to which records belong, as observations name them.
+    pub(crate) fn nodes_of(self, records: &[NonNull<T>]) -> Vec<NonNull<StructureVersion>> {
+        let node_of = |record: &NonNull<T>| {
             // SAFETY: found by the scan under the guard, which is still pinned.
             let (bucket, _) = self.index.place(&unsafe { record.as_ref() }.image());
-            bucket.observed(observed.version).node == observed.node
+            bucket.observed(0).node
         };
-        records.iter().filter(is_of).copied().collect()
+        records.iter().map(node_of).collect()
+    }
+
+    /// The records among these that belong to a bucket. `nodes` are [those of all](Self::nodes_of).
+    pub(crate) fn records_of(
+        self,
+        observed: Observed,
+        records: &[NonNull<T>],
+        nodes: &[NonNull<StructureVersion>],
+    ) -> Vec<NonNull<T>> {
+        let of_bucket = records.iter().zip(nodes).filter(|(_, node)| **node == observed.node);
+        of_bucket.map(|(record, _)| *record).collect()
     }
 }
 

@@ -12,7 +12,8 @@ fn observe(index: &Index, low: u64, high: u64, direction: Direction, pin: &Pin) 
     let mut cursor = index.cursor(Included(low), Included(high), direction).unwrap();
     while let Some(part) = cursor.next(pin.guard()) {
         for observed in part.buckets().observed() {
-            let mut records = part.buckets().records_of(observed, part.records).into_boxed_slice();
+            let nodes = part.buckets().nodes_of(part.records);
+            let mut records = part.buckets().records_of(observed, part.records, &nodes).into_boxed_slice();
             let place = NonNull::from(&mut *records);
             // SAFETY: the bucket is the index's.
             let removals = unsafe { index.removals(observed) }.expect("nobody else is there");
