@@ -263,7 +263,7 @@ impl<K: Key> KeyIndex<K> {
     ///
     /// # Safety
     ///
-    /// `seen` was kept by [`keep_part`](Self::keep_part) of this index, for an attempt whose memory is still there.
+    /// `seen` was kept by [`keep_part`](Index::keep_part) of this index, for an attempt whose memory is still there.
     pub(crate) unsafe fn span_of_part(&self, seen: NonNull<u8>) -> KeySpan {
         // SAFETY: the caller's promise; the kind of index says what was kept.
         let (low, high) = unsafe {

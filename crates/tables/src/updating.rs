@@ -13,8 +13,13 @@ use std::ptr::NonNull;
 pub(crate) struct RowToChange<K: Key, R: Value, P: Protocol> {
     record: NonNull<Record<K, R, P>>,
     id: ItemId,
-    /// True if the change is that of a pending row, and nothing else follows it.
-    is_alone: bool,
+}
+
+impl<K: Key, R: Value, P: Protocol> RowToChange<K, R, P> {
+    /// The row of a record, of which this item has a pending update, or which the attempt has made.
+    pub(crate) fn new(record: NonNull<Record<K, R, P>>, id: ItemId) -> Self {
+        Self { record, id }
+    }
 }
 
 /// A record whose row was to be changed.
@@ -86,10 +91,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         match state {
             None => self.own_to_change(tx, record, id),
-            Some(State::Present) => {
-                let is_alone = self.companions.indexes.is_empty();
-                Ok(ToChange::Row(RowToChange { record, id, is_alone }))
-            }
+            Some(State::Present) => Ok(ToChange::Row(RowToChange::new(record, id))),
             Some(_) => {
                 // As in `read_record`.
                 tx.forget_read();
@@ -128,7 +130,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// As [`row_to_change`](Self::row_to_change), for a record of which the attempt has a pending write.
-    pub(crate) fn own_to_change(
+    fn own_to_change(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
@@ -137,10 +139,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if tx.tag(id) == tag::CHANGES {
             self.settle_changes(tx, record, id)?;
         }
-        let is_alone = self.companions.indexes.is_empty();
         Ok(match tx.tag(id) {
-            tag::UPDATE => ToChange::Row(RowToChange { record, id, is_alone }),
-            tag::INSERTED => ToChange::Row(RowToChange { record, id, is_alone: false }),
+            tag::UPDATE | tag::INSERTED => ToChange::Row(RowToChange::new(record, id)),
             _ => ToChange::Deleted,
         })
     }
@@ -153,7 +153,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         row: RowToChange<K, R, P>,
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<O, Abort> {
-        if row.is_alone {
+        if self.companions.indexes.is_empty() && tx.tag(row.id) == tag::UPDATE {
             // SAFETY: an update has a payload of this type.
             return Ok(change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(row.id) })));
         }
@@ -167,7 +167,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn change_jointly(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        RowToChange { record, id, .. }: RowToChange<K, R, P>,
+        RowToChange { record, id }: RowToChange<K, R, P>,
         change: &mut dyn FnMut(&mut R),
     ) -> Result<(), Abort> {
         let before = self.own(tx, record, id).expect("a row to change is there").clone();

@@ -5,7 +5,7 @@ use crate::key::{AsKey, Key};
 use crate::record::{GroupsOf, Record, Snapshot, State, WordsOf};
 use crate::rows::RowView;
 use crate::storage::{Shared, tag};
-use crate::updating::ToChange;
+use crate::updating::RowToChange;
 use hotrow_core::column_groups::{ColumnGroups, Part};
 use hotrow_core::{
     Abort, Cell, CommitTimeChange, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value,
@@ -334,10 +334,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 tx.set_write(id, R::Cell::pend(main));
             }
         }
-        match self.own_to_change(tx, record, id)? {
-            ToChange::Row(own) => self.change_row(tx, own, |own| *own = row),
-            ToChange::Deleted | ToChange::Dead => unreachable!("it was found to be changed"),
-        }
+        self.change_row(tx, RowToChange::new(record, id), |own| *own = row)
     }
 
     /// Writes the main columns of a row to its record, if they have changed, at the turn of a deferred operation. False if it is

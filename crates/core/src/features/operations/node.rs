@@ -141,6 +141,7 @@ impl<W, I: Input, O> Node<W, I, O> {
         // and add some, but it does not look at this node's, which is not known yet.
         let (inputs, mut work, results) =
             unsafe { ((*node).todo.0.take(), (*node).work.take(), results.as_ref()) };
+        debug_assert!(inputs.is_some() && work.is_some(), "an operation that may run has its work");
         let Some(value) = inputs.as_ref().and_then(|inputs| inputs.get(results)) else {
             return Err(tx.misuse(Misuse::UnknownInput));
         };
@@ -281,7 +282,7 @@ impl<P: Protocol> Operation<P> {
         results: NonNull<Results>,
         tx: &mut ObjectAccess<'_, P>,
     ) -> Result<(), Abort> {
-        // SAFETY: the caller's promise; `of` brought node and functions together.
+        // SAFETY: the caller's promise; `record` brought node and functions together.
         unsafe { (self.functions.run)(self.node, results, tx) }
     }
 
