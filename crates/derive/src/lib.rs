@@ -1,7 +1,8 @@
 //! Derive macros for the types that Hotrow's objects and tables hold: [`Value`](macro@Value) for rows,
 //! [`Key`](macro@Key) for keys, [`Stored`](macro@Stored) for what is stored durably.
 //!
-//! Use them through the facade, which exports each beside the trait of the same name. The generated code names the
+//! Use them through the facade, which exports each beside the trait of the same name, and whose guide has examples of each. (There is none
+//! here: for tests of a macro's crate all of Hotrow would be compiled once more.) The generated code names the
 //! facade by the path `::hotrow`. If the facade has another path, the type gives it with
 //! `#[hotrow(crate = "path")]`.
 
@@ -43,32 +44,6 @@ use syn::{DeriveInput, parse_macro_input};
 /// transaction that reads or changes columns of one group (`Table::read_columns`, `update_columns`, `add` and their like) does not
 /// conflict with one that changes columns of another. Operations on whole rows put the row together from all its segments. See
 /// the guide's chapter on hot rows.
-///
-/// ```
-/// use hotrow::Value;
-///
-/// #[derive(Clone, Copy, Value)]
-/// #[value(inline)]
-/// struct Warehouse {
-///     tax: i64,
-///     #[value(group = "total")]
-///     year_to_date: i64,
-/// }
-///
-/// #[derive(Clone, Copy, Value)]
-/// #[value(inline)]
-/// struct Account {
-///     balance: i64,
-///     withdrawals: u32,
-///     overdraws: u32,
-/// }
-///
-/// #[derive(Clone, Value)]
-/// struct Article {
-///     title: String,
-///     text: String,
-/// }
-/// ```
 #[proc_macro_derive(Value, attributes(value, hotrow))]
 pub fn derive_value(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -90,24 +65,6 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 /// first, in the order of declaration. `Ord` must use the same order, so derive it (`#[derive(PartialOrd, Ord)]`).
 /// Otherwise an ordered table misplaces its rows. The variants of an enum that gives discriminants are declared in the
 /// order of these.
-///
-/// ```
-/// use hotrow::Key;
-///
-/// #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
-/// struct OrderKey {
-///     warehouse: u16,
-///     district: u8,
-///     order: u32,
-/// }
-///
-/// #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
-/// enum Owner {
-///     Nobody,
-///     Member { number: u32 },
-///     Guest { email: String, visit: Option<u16> },
-/// }
-/// ```
 #[proc_macro_derive(Key, attributes(hotrow))]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

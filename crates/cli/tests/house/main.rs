@@ -250,6 +250,13 @@ fn a_release_build_optimizes_every_crate_of_the_project_alike() {
     assert!(manifest.contains("[profile.release]"), "the profiles are in this manifest");
 }
 
+/// Tests of a crate of macros use what the compiler uses: a dependency of theirs is compiled once more, for it, with all below it.
+#[test]
+fn tests_of_macros_are_in_the_crates_that_use_them() {
+    let manifest = fs::read_to_string(crates().join("derive/Cargo.toml")).unwrap();
+    assert!(manifest.contains("proc-macro = true") && !manifest.contains("[dev-dependencies]"));
+}
+
 #[test]
 fn no_file_is_a_giant() {
     let giants: Vec<String> = sources()
