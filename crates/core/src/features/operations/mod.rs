@@ -61,11 +61,23 @@ impl<T> fmt::Debug for Deferred<T> {
     }
 }
 
+/// Drops the value at an address.
+type DropAt = unsafe fn(*mut u8);
+
+/// The function that drops a `T`; `None` if none needs to be dropped.
+const fn drop_of<T>() -> Option<DropAt> {
+    unsafe fn drop_at<T>(node: *mut u8) {
+        // SAFETY: the caller's promise: there is a `T` that nobody else drops.
+        unsafe { node.cast::<T>().drop_in_place() };
+    }
+    if std::mem::needs_drop::<T>() { Some(drop_at::<T>) } else { None }
+}
+
 /// The memory of an attempt's recorded operations.
 pub(crate) struct Operations {
     pub(crate) results: SharedResults,
     /// Nodes in the arena that must be dropped.
-    nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
+    nodes: Vec<(*mut u8, DropAt)>,
     /// True if an attempt of the transaction has lost by recording operations: no later one records any.
     pub(crate) has_lost: bool,
     /// True if the attempt records nothing.
@@ -89,23 +101,17 @@ impl Operations {
     /// `node` points to a `T` in the arena that nobody else drops.
     #[inline]
     pub(crate) unsafe fn drop_later<T>(&mut self, node: *mut T) {
-        unsafe fn drop_at<T>(node: *mut u8) {
-            // SAFETY: `drop_later`'s caller promised that there is a `T` that nobody else drops.
-            unsafe { node.cast::<T>().drop_in_place() };
-        }
-        if std::mem::needs_drop::<T>() {
-            // SAFETY: the caller's promise.
-            unsafe { self.drop_with(node.cast(), drop_at::<T>) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.drop_by(node.cast(), drop_of::<T>()) };
     }
 
-    /// Makes sure that the value at `node` is dropped by `drop` at the end of the attempt.
+    /// As [`drop_later`](Self::drop_later), of a type that is known by its [`drop_of`] only.
     ///
     /// # Safety
     ///
-    /// `drop` may be called once with `node` when the attempt forgets its operations.
-    pub(crate) unsafe fn drop_with(&mut self, node: *mut u8, drop: unsafe fn(*mut u8)) {
-        self.nodes.push((node, drop));
+    /// As for [`drop_later`](Self::drop_later).
+    unsafe fn drop_by(&mut self, node: *mut u8, drop: Option<DropAt>) {
+        self.nodes.extend(drop.map(|drop| (node, drop)));
     }
 
     /// Leaks the nodes that are in the arena now.
@@ -124,7 +130,7 @@ impl Operations {
 
     fn drop_nodes(&mut self, panics: &mut Panics) {
         while let Some((node, drop_at)) = self.nodes.pop() {
-            // SAFETY: entered once by `drop_with`, and taken out just now; the arena is reset only afterwards.
+            // SAFETY: entered once by `drop_by`, and taken out just now; the arena is reset only afterwards.
             panics.contain(|| unsafe { drop_at(node) });
         }
     }

@@ -1,13 +1,13 @@
 //! The node of a recorded operation: its work, the results that it needs, and its own result.
 
-use super::{Deferred, Input, Results};
+use super::{Deferred, DropAt, Input, Results, drop_of};
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use hotrow_sync::work::{Work as Charged, charge};
 use std::marker::PhantomData;
-use std::mem::{needs_drop, offset_of};
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
 /// A recorded operation, whatever the type of its node.
@@ -34,7 +34,7 @@ struct Functions<P: Protocol> {
     /// Bytes from the node to its result.
     result: usize,
     /// Drops the node; `None` if nothing in it needs that.
-    drop: Option<unsafe fn(*mut u8)>,
+    drop: Option<DropAt>,
 }
 
 /// Those that depend on its inputs only. They are apart, so that nodes with the same inputs share them.
@@ -111,11 +111,7 @@ impl<W: Work<P, I::Value>, I: Input, P: Protocol> FunctionsOf<W, I, P> {
         run: Node::<W, I, W::Output>::run::<P>,
         inputs: Inputs::<I>::FUNCTIONS,
         result: offset_of!(Node<W, I, W::Output>, result),
-        drop: if needs_drop::<Node<W, I, W::Output>>() {
-            Some(Node::<W, I, W::Output>::drop_at)
-        } else {
-            None
-        },
+        drop: drop_of::<Node<W, I, W::Output>>(),
     };
 }
 
@@ -162,14 +158,6 @@ impl<W, I: Input, O> Node<W, I, O> {
             (&raw mut (*node).result).write(Some(output?));
         }
         Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// `node` points to a node of this type that nobody uses or drops any more.
-    unsafe fn drop_at(node: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { node.cast::<Self>().drop_in_place() };
     }
 }
 
@@ -254,10 +242,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     unsafe fn record(&mut self, node: *mut u8, functions: &'static Functions<P>) -> Operation<P> {
         // Its result is forgotten, too.
         self.attempt.hears.add(Moments::FORGETTING);
-        if let Some(drop) = functions.drop {
-            // SAFETY: the caller's promise.
-            unsafe { self.attempt.features.operations.drop_with(node, drop) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.attempt.features.operations.drop_by(node, functions.drop) };
         // SAFETY: the node has its result there. It stays in place until the arena is reset, after the results have been
         // cleared, and is `Some` once the operation has run.
         let slot = unsafe {
