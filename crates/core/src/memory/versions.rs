@@ -523,11 +523,14 @@ impl Versions {
         }
     }
 
-    /// Takes out the entries of a list that are not needed. False if somebody else is at it.
+    /// Takes out the entries of a list that are not needed. False if somebody else is at it. Most lists are empty, which is seen here.
+    #[inline]
     fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) -> bool {
-        if list.load(Ordering::Relaxed).is_null() {
-            return true;
-        }
+        list.load(Ordering::Relaxed).is_null() || self.sweep_filled(level, at, list, open, pin)
+    }
+
+    #[inline(never)]
+    fn sweep_filled(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) -> bool {
         let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return false };
         let (mut entries, mut bytes) = (0, 0);
         let mut link = list;
