@@ -382,6 +382,8 @@ unsafe impl Protocol for Any {
         each!(self, it => Algorithm::begin(it, attempt));
     }
 
+    /// Few protocols do anything here, which the compiler sees.
+    #[inline(always)]
     fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
         each!(self, it => Algorithm::enter(it, attempt))
     }

@@ -59,7 +59,7 @@ pub(crate) trait Locked: Algorithm<Local = SerialLocal> {
 }
 
 /// Takes the lock for an attempt, unless it holds it.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn enter<A: Locked, H: Host<A>>(
     algorithm: &A,
     attempt: &mut Attempt<H>,

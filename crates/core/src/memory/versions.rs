@@ -39,7 +39,7 @@ use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ptr::{NonNull, null_mut};
 
 /// The number of lists in the first level, and by how much each further one has more, as powers of two.
-const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 14 };
+const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 12 };
 const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
 const LEVELS: usize = 5;
 
