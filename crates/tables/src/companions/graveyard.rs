@@ -19,7 +19,7 @@ use hotrow_sync::{Mutex, lock};
 use std::mem;
 use std::ops::Bound;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The dead records of one table.
 pub(crate) struct Graveyard {
@@ -27,14 +27,27 @@ pub(crate) struct Graveyard {
     records: Mutex<BuriedRecords>,
     /// The number of records that are here, or are about to be. It is changed under the lock.
     count: AtomicUsize,
+    /// Itself, for the snapshots, which sweep it while it is not empty.
+    this: Weak<dyn Sweep>,
 }
 
 impl Graveyard {
     pub(crate) fn new(snapshots: KeptSegments) -> Arc<Self> {
-        let graveyard = Arc::new(Self { snapshots, records: Mutex::default(), count: AtomicUsize::new(0) });
-        let weak = Arc::downgrade(&graveyard);
-        graveyard.snapshots.register(weak);
-        graveyard
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
+            snapshots,
+            records: Mutex::default(),
+            count: AtomicUsize::new(0),
+            this: this.clone(),
+        })
+    }
+
+    /// Sets the count, under the lock, and has the snapshots know whether there is anything to be swept.
+    fn set_count(&self, count: usize) {
+        // Relaxed: see `is_empty`.
+        let before = self.count.swap(count, Ordering::Relaxed);
+        if (before == 0) != (count == 0) {
+            self.snapshots.register(&self.this, count != 0);
+        }
     }
 
     /// The newest snapshot, if there are any: it may see a record that a commit has deleted before now.
@@ -63,11 +76,11 @@ impl Graveyard {
     pub(crate) unsafe fn bury(&self, name: Name, buried: Buried) {
         let mut records = lock(&self.records);
         // Relaxed: before the record's state changes, by a release, and so before whoever sees that takes it out of the index.
-        self.count.store(records.len() + 1, Ordering::Relaxed);
+        self.set_count(records.len() + 1);
         if buried.begin() {
             records.add(name, buried);
         } else {
-            self.count.store(records.len(), Ordering::Relaxed);
+            self.set_count(records.len());
         }
         let is_full = records.is_full();
         drop(records);
@@ -134,7 +147,7 @@ impl Graveyard {
     fn free(&self, take: impl FnOnce(&mut BuriedRecords) -> Vec<Buried>) {
         let mut records = lock(&self.records);
         let taken = take(&mut records);
-        self.count.store(records.len(), Ordering::Relaxed);
+        self.set_count(records.len());
         drop(records);
         // Collecting garbage may run users' code, so not under the lock.
         let pin = Pin::new();

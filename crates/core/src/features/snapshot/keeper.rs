@@ -357,9 +357,9 @@ impl KeptSegments {
         self.0.versions().since(SegmentId { address, object: meta.number() }, pin)
     }
 
-    /// Lets a structure be swept when snapshots end.
-    pub fn register(&self, sweep: Weak<dyn Sweep>) {
-        self.0.register(sweep);
+    /// Lets a structure be swept when snapshots end, or no longer, according to whether it keeps any segment.
+    pub fn register(&self, structure: &Weak<dyn Sweep>, keeps: bool) {
+        self.0.register(structure, keeps);
     }
 
     /// Keeps what stands at a place and is no segment, if the caller installs a change of a commit that [keeps

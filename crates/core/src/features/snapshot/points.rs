@@ -484,11 +484,13 @@ impl Snapshots {
         }
     }
 
-    /// Keeps a structure in mind that keeps removed segments.
-    pub(crate) fn register(&self, sweep: Weak<dyn Sweep>) {
+    /// Notes that a structure keeps removed segments, or no longer does. Those that keep none cost nothing when a snapshot ends.
+    pub(crate) fn register(&self, structure: &Weak<dyn Sweep>, keeps: bool) {
         let mut sweeps = lock(&self.sweeps);
-        sweeps.retain(|sweep| sweep.strong_count() > 0);
-        sweeps.push(sweep);
+        sweeps.retain(|other| other.strong_count() > 0 && !Weak::ptr_eq(other, structure));
+        if keeps {
+            sweeps.push(structure.clone());
+        }
     }
 
     /// Removes the versions that no snapshot needs any more from the next lists.

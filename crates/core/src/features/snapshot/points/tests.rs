@@ -240,3 +240,29 @@ fn no_acknowledged_points_are_made_while_all_go_on_early() {
     thread::sleep(LINGER);
     assert!(!snapshots.acknowledged.are_in_use(), "nobody has asked");
 }
+
+#[test]
+fn only_structures_that_keep_something_are_swept_when_a_reader_ends() {
+    struct Structure(AtomicUsize);
+    impl Sweep for Structure {
+        fn sweep(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let snapshots = Snapshots::new(false, None);
+    let structure = Arc::new(Structure(AtomicUsize::new(0)));
+    let weak: Weak<dyn Sweep> = Arc::<Structure>::downgrade(&structure);
+    let swept_by_a_reader = || {
+        let before = structure.0.load(Ordering::Relaxed);
+        let reader = snapshots.open_strict();
+        drop(reader.slot);
+        snapshots.after_reader(reader.since);
+        structure.0.load(Ordering::Relaxed) - before
+    };
+    assert_eq!(swept_by_a_reader(), 0);
+    snapshots.register(&weak, true);
+    snapshots.register(&weak, true);
+    assert_eq!(swept_by_a_reader(), 1);
+    snapshots.register(&weak, false);
+    assert_eq!(swept_by_a_reader(), 0);
+}
