@@ -71,7 +71,8 @@
 //! ```
 //!
 //! A database that is opened without a name is one of [`Occ`], which is compiled as a type of its own, as fast as it can be. [`Any`] is any of
-//! the protocols, `occ` among them, and costs a little more for each operation: a look at which one it is, and loads through a pointer.
+//! the protocols, `occ` among them, and costs more for each operation: a look at which one it is, loads through a pointer, and 32 bytes beside each
+//! value. Transactions as large as TPC-C's hardly notice; ten operations on a large array of integers take up to twice the time.
 //!
 //! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
 //! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its
