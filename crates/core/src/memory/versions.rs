@@ -43,9 +43,6 @@ const FIRST_BITS: u32 = if cfg!(test) { 1 } else { 12 };
 const STEP_BITS: u32 = if cfg!(test) { 1 } else { 4 };
 const LEVELS: usize = 5;
 
-/// The same for what is kept in a simulation.
-const SIMULATED_BITS: u32 = if cfg!(test) { 1 } else { 12 };
-
 /// The level for what is kept in a simulation: in it addresses must not decide what is freed first, and so where later allocations lie.
 const SIMULATED: usize = LEVELS - 1;
 
@@ -207,7 +204,7 @@ impl Versions {
     }
 
     fn bits(level: usize) -> u32 {
-        if level == SIMULATED { SIMULATED_BITS } else { FIRST_BITS + STEP_BITS * level as u32 }
+        if level == SIMULATED { FIRST_BITS } else { FIRST_BITS + STEP_BITS * level as u32 }
     }
 
     /// Returns a segment's position among the lists of a level.
@@ -523,12 +520,13 @@ impl Versions {
         }
     }
 
-    /// Takes out the entries of a list that are not needed. False if somebody else is at it. Most lists are empty, which is seen here.
+    /// Takes out the entries of a list that are not needed. False if somebody else is at it. Sweeps meet many empty lists, which cost no call.
     #[inline]
     fn sweep_list(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) -> bool {
         list.load(Ordering::Relaxed).is_null() || self.sweep_filled(level, at, list, open, pin)
     }
 
+    /// As [`sweep_list`](Self::sweep_list), of a list that is not empty.
     #[inline(never)]
     fn sweep_filled(&self, level: usize, at: usize, list: &List, open: &OpenNumbers, pin: &Pin) -> bool {
         let Some(_sweeping) = try_lock(&self.stripes[(level + at) % STRIPES]) else { return false };

@@ -43,10 +43,11 @@ impl Graveyard {
 
     /// Sets the count, under the lock, and has the snapshots know whether there is anything to be swept.
     fn set_count(&self, count: usize) {
+        let was_empty = self.is_empty();
         // Relaxed: see `is_empty`.
-        let before = self.count.swap(count, Ordering::Relaxed);
-        if (before == 0) != (count == 0) {
-            self.snapshots.register(&self.this, count != 0);
+        self.count.store(count, Ordering::Relaxed);
+        if was_empty != (count == 0) {
+            self.snapshots.register(&self.this, was_empty);
         }
     }
 

@@ -66,8 +66,11 @@ type DropAt = unsafe fn(*mut u8);
 
 /// The function that drops a `T`; `None` if none needs to be dropped.
 const fn drop_of<T>() -> Option<DropAt> {
+    /// # Safety
+    ///
+    /// There is a `T` that nobody else drops.
     unsafe fn drop_at<T>(node: *mut u8) {
-        // SAFETY: the caller's promise: there is a `T` that nobody else drops.
+        // SAFETY: the caller's promise.
         unsafe { node.cast::<T>().drop_in_place() };
     }
     if std::mem::needs_drop::<T>() { Some(drop_at::<T>) } else { None }
