@@ -55,7 +55,9 @@ pub use kernel::object::OutOfRange;
 pub use kernel::object::{SavedWrite, Saver};
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
-pub use kernel::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants};
+pub use kernel::protocol::{
+    Before, ConflictCause, ConflictTarget, EnterError, Look, Protocol, Variant, Variants,
+};
 pub use kernel::protocol::{OneByOne, Prepared};
 pub use kernel::read_log::{LoggedRead, ReadLog};
 pub use kernel::statistics::Statistics;

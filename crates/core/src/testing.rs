@@ -3,8 +3,8 @@
 use crate::kernel::object::{SavedWrite, Saver};
 use crate::memory::versions::Keeper;
 use crate::{
-    Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
-    Variants,
+    Absent, Attempt, Before, ConflictCause, Item, ItemId, Look, Object, ObjectMeta, Pin, Prepared, Protocol,
+    Variant, Variants,
 };
 use std::ptr::NonNull;
 
@@ -42,24 +42,14 @@ unsafe impl Protocol for Unprotected {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }
-    fn read<V>(
-        &self,
-        _: &mut Attempt<Self>,
-        _: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        Ok(load())
+    fn before_load(&self, _: &mut Attempt<Self>, _: ItemId, _: Look) -> Result<Before, ConflictCause> {
+        Ok(Before(0))
+    }
+    fn after_load(&self, _: &mut Attempt<Self>, _: ItemId, _: Look, _: Before) -> Result<(), ConflictCause> {
+        Ok(())
     }
     fn write(&self, _: &mut Attempt<Self>, _: ItemId) -> Result<(), ConflictCause> {
         Ok(())
-    }
-    fn peek<V>(
-        &self,
-        _: &mut Attempt<Self>,
-        _: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        Ok(load())
     }
     fn new_locked_header(&self, _: &Attempt<Self>) -> u64 {
         1

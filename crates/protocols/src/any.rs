@@ -1,9 +1,9 @@
 //! The protocol that is any of the others, chosen when an engine is made.
 //!
 //! Whatever is compiled for this type runs under every protocol of the registry: a name from a configuration file chooses one. It keeps beside each
-//! value, in each item and for each worker the state of whichever it is, in the same place: [`AnyHeader`], [`AnyMark`] and [`AnyLocal`]. Each
-//! function calls that of the protocol; a function that loads a value is passed on by a pointer, so that protocols are
-//! compiled here once, and not in the program that reads a value of another type.
+//! value, in each item and for each worker the state of whichever it is, in the same place: [`AnyHeader`], [`AnyMark`] and [`AnyLocal`]. Its
+//! functions call those of the protocol through a table. So protocols are compiled here once, and not in the program that reads a value of
+//! another type.
 //!
 //! A header is that of a segment nobody has written if all its bytes are zero, under every protocol. So a segment can be made without
 //! the knowledge of its engine.
@@ -23,13 +23,15 @@ use crate::steal::McsLocking;
 use crate::tictoc::TicToc;
 use crate::tl2::Tl2;
 use hotrow_core::{
-    Attempt, ConflictCause, EnterError, ItemId, LoggedReads, ObjectMeta, PieceOrder, Prepared, Protocol,
-    Reports, Rival, TouchedSegment, Variant, Variants,
+    Attempt, Before, ConflictCause, EnterError, ItemId, LoggedReads, Look, ObjectMeta, PieceOrder, Prepared,
+    Protocol, Reports, Rival, TouchedSegment, Variant, Variants,
 };
+use std::cell::UnsafeCell;
 use std::fmt;
-use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
+use std::mem::needs_drop;
+use std::ptr;
 
-/// The words of the largest header.
+/// The words of the largest header, which is that of [`Plor`]; the others have two at most.
 const HEADER_WORDS: usize = 4;
 
 /// The number of elements in lists.
@@ -57,36 +59,19 @@ const fn join<T: Copy, const N: usize>(lists: &[&[T]], first: T) -> [T; N] {
     joined
 }
 
-/// Makes everything that names each protocol. `$d` is a dollar sign, for the macro in it.
+/// Makes everything that names each protocol.
 macro_rules! hosts {
-    ($d:tt $($name:ident),*) => {
-        /// Calls a function of the protocol that it is.
-        macro_rules! each {
-            ($d any:expr, $d algorithm:ident => $d call:expr) => {
-                match &$d any.0 {
-                    $(Chosen::$name($d algorithm) => $d call),*
-                }
-            };
-        }
-
-        /// One of the protocols.
-        #[derive(Debug)]
-        enum Chosen {
-            $($name($name)),*
+    ($($name:ident),*) => {
+        /// Names the protocols.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Kind {
+            $($name),*
         }
 
         /// The options of one of the protocols.
         #[derive(Debug, Clone)]
         enum ChosenOptions {
             $($name(<$name as Variants>::Options)),*
-        }
-
-        /// The state beside a value, of whichever protocol the engine has.
-        #[repr(C)]
-        #[allow(non_snake_case, reason = "a field for each protocol, by its name")]
-        pub union AnyHeader {
-            words: [u64; HEADER_WORDS],
-            $($name: ManuallyDrop<<$name as Algorithm>::Header>),*
         }
 
         /// The trace of a read, of whichever protocol the engine has.
@@ -108,8 +93,10 @@ macro_rules! hosts {
         }
 
         const _: () = {
-            assert!(size_of::<AnyHeader>() == 8 * HEADER_WORDS && size_of::<AnyMark>() == 16);
+            assert!(size_of::<AnyMark>() == 16);
             $(assert!(!needs_drop::<<$name as Algorithm>::Header>(), "a header would not be dropped");)*
+            $(assert!(size_of::<<$name as Algorithm>::Header>() <= if matches!(Kind::$name, Kind::Plor) { 32 } else { 16 });)*
+            $(assert!(align_of::<<$name as Algorithm>::Header>() <= align_of::<AnyHeader>());)*
         };
 
         const LISTS: &[&[Variant]] = &[$(<$name as Variants>::VARIANTS),*];
@@ -152,24 +139,24 @@ macro_rules! hosts {
             }
 
             fn is_strict(&self) -> bool {
-                each!(self, it => Variants::is_strict(it))
+                self.it.is_strict()
             }
 
             fn is_concurrent(&self) -> bool {
-                each!(self, it => Variants::is_concurrent(it))
+                self.it.is_concurrent()
             }
 
             fn chops(&self) -> bool {
-                each!(self, it => Variants::chops(it))
+                self.it.chops()
             }
 
             fn uses_regions(&self) -> bool {
-                each!(self, it => Variants::uses_regions(it))
+                self.it.uses_regions()
             }
 
             fn new(options: &AnyOptions) -> Self {
                 match &options.0 {
-                    $(ChosenOptions::$name(options) => Self(Chosen::$name($name::new(options)))),*
+                    $(ChosenOptions::$name(options) => Self::hosting(Kind::$name, $name::new(options))),*
                 }
             }
         }
@@ -184,8 +171,8 @@ macro_rules! hosts {
             #[inline]
             fn prepare_local(&self, local: &mut AnyLocal) {
                 if let Local::Unused = local.0 {
-                    local.0 = match &self.0 {
-                        $(Chosen::$name(_) => Local::$name(Default::default())),*
+                    local.0 = match self.kind {
+                        $(Kind::$name => Local::$name(Default::default())),*
                     };
                 }
             }
@@ -197,22 +184,21 @@ macro_rules! hosts {
             unsafe impl Host<$name> for Any {
                 #[inline(always)]
                 fn algorithm(&self) -> Option<&$name> {
-                    match &self.0 {
-                        Chosen::$name(algorithm) => Some(algorithm),
-                        _ => None,
-                    }
+                    // SAFETY: the kind tells the type of what is hosted.
+                    (self.kind == Kind::$name).then(|| unsafe { &*ptr::from_ref(&*self.it).cast::<$name>() })
                 }
 
                 #[inline(always)]
                 fn header(header: &AnyHeader) -> &<$name as Algorithm>::Header {
                     // SAFETY: as above.
-                    unsafe { &header.$name }
+                    unsafe { &*header.place() }
                 }
 
                 #[inline(always)]
                 fn new_header(header: <$name as Algorithm>::Header) -> AnyHeader {
-                    let mut all = AnyHeader::default();
-                    all.$name = ManuallyDrop::new(header);
+                    let all = AnyHeader::default();
+                    // SAFETY: the place is the header's own.
+                    unsafe { all.place::<<$name as Algorithm>::Header>().write(header) };
                     all
                 }
 
@@ -261,7 +247,19 @@ macro_rules! hosts {
 }
 
 hosts![
-    $ Occ, Chop, Ic3, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial, Uncontrolled, NaiveHtm
+    Occ,
+    Chop,
+    Ic3,
+    Plor,
+    Drp,
+    TicToc,
+    Mocc,
+    TwoPhaseLocking,
+    McsLocking,
+    Tl2,
+    Serial,
+    Uncontrolled,
+    NaiveHtm
 ];
 
 #[cold]
@@ -271,7 +269,17 @@ fn no_local() -> ! {
 
 /// Any protocol of the registry: see [`PROTOCOLS`](crate::PROTOCOLS).
 #[derive(Debug)]
-pub struct Any(Chosen);
+pub struct Any {
+    it: Box<dyn Hosted>,
+    kind: Kind,
+    /// See [`Algorithm::ENTERS`].
+    enters: bool,
+    logs_reads: bool,
+}
+
+/// The state beside a value, of whichever protocol the engine has. It lies at the end of these bytes, next to the value.
+#[repr(transparent)]
+pub struct AnyHeader(UnsafeCell<[u64; HEADER_WORDS]>);
 
 /// The options of any protocol, by the name of a variant: `AnyOptions` of `plor+dwa`.
 #[derive(Debug, Clone)]
@@ -281,9 +289,7 @@ pub struct AnyOptions(ChosenOptions);
 #[derive(Default)]
 pub struct AnyLocal(Local);
 
-// SAFETY: each part is `Send` and `Sync`, and one of them is there.
-unsafe impl Send for AnyHeader {}
-// SAFETY: as above.
+// SAFETY: the header of each protocol is `Send` and `Sync`, and one of them is there; nothing else reaches the bytes.
 unsafe impl Sync for AnyHeader {}
 
 impl fmt::Debug for AnyHeader {
@@ -307,8 +313,16 @@ impl fmt::Debug for AnyLocal {
 impl Default for AnyHeader {
     #[inline(always)]
     fn default() -> Self {
-        // SAFETY: zero bytes are words.
-        unsafe { MaybeUninit::zeroed().assume_init() }
+        Self(UnsafeCell::new([0; HEADER_WORDS]))
+    }
+}
+
+impl AnyHeader {
+    /// The place of a protocol's header.
+    #[inline(always)]
+    fn place<H>(&self) -> *mut H {
+        let last = size_of::<Self>() - size_of::<H>();
+        self.0.get().wrapping_byte_add(last).cast()
     }
 }
 
@@ -319,50 +333,144 @@ impl Default for AnyMark {
     }
 }
 
+/// The functions of a protocol that [`Any`] hosts, which it calls through a table. They mean the same as those of [`Protocol`].
+trait Hosted: fmt::Debug + Send + Sync {
+    fn is_strict(&self) -> bool;
+    fn is_concurrent(&self) -> bool;
+    fn chops(&self) -> bool;
+    fn uses_regions(&self) -> bool;
+    fn begin(&self, attempt: &mut Attempt<Any>);
+    fn enter(&self, attempt: &mut Attempt<Any>) -> Result<(), EnterError>;
+    fn before_load(
+        &self,
+        attempt: &mut Attempt<Any>,
+        item: ItemId,
+        look: Look,
+    ) -> Result<Before, ConflictCause>;
+    fn after_load(
+        &self,
+        attempt: &mut Attempt<Any>,
+        item: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
+    fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause>;
+    fn after_logged(
+        &self,
+        attempt: &mut Attempt<Any>,
+        segment: &TouchedSegment<Any>,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
+    fn write(&self, attempt: &mut Attempt<Any>, item: ItemId) -> Result<(), ConflictCause>;
+    fn new_locked_header(&self, attempt: &Attempt<Any>) -> AnyHeader;
+    fn observed(&self, attempt: &mut Attempt<Any>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause>;
+    fn prepare(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause>;
+    fn finish(&self, prepared: Prepared<'_, Any>);
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause>;
+    fn abort(&self, attempt: &mut Attempt<Any>);
+    fn after_cleanup(&self, attempt: &mut Attempt<Any>);
+}
+
+impl<A: Algorithm + MayLogReads + fmt::Debug> Hosted for A
+where
+    Any: Host<A>,
+{
+    fn is_strict(&self) -> bool {
+        Variants::is_strict(self)
+    }
+
+    fn is_concurrent(&self) -> bool {
+        Variants::is_concurrent(self)
+    }
+
+    fn chops(&self) -> bool {
+        Variants::chops(self)
+    }
+
+    fn uses_regions(&self) -> bool {
+        Variants::uses_regions(self)
+    }
+
+    fn begin(&self, attempt: &mut Attempt<Any>) {
+        Algorithm::begin(self, attempt);
+    }
+
+    fn enter(&self, attempt: &mut Attempt<Any>) -> Result<(), EnterError> {
+        Algorithm::enter(self, attempt)
+    }
+
+    fn before_load(
+        &self,
+        attempt: &mut Attempt<Any>,
+        item: ItemId,
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        Algorithm::before_load(self, attempt, item, look)
+    }
+
+    fn after_load(
+        &self,
+        attempt: &mut Attempt<Any>,
+        item: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        Algorithm::after_load(self, attempt, item, look, before)
+    }
+
+    fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
+        MayLogReads::before_logged(self, segment)
+    }
+
+    fn after_logged(
+        &self,
+        attempt: &mut Attempt<Any>,
+        segment: &TouchedSegment<Any>,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        MayLogReads::after_logged(self, attempt, segment, before)
+    }
+
+    fn write(&self, attempt: &mut Attempt<Any>, item: ItemId) -> Result<(), ConflictCause> {
+        Algorithm::write(self, attempt, item)
+    }
+
+    fn new_locked_header(&self, attempt: &Attempt<Any>) -> AnyHeader {
+        <Any as Host<A>>::new_header(Algorithm::new_locked_header(self, attempt))
+    }
+
+    fn observed(&self, attempt: &mut Attempt<Any>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause> {
+        Algorithm::observed(self, attempt, object)
+    }
+
+    fn prepare(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause> {
+        Algorithm::prepare(self, attempt)
+    }
+
+    fn finish(&self, prepared: Prepared<'_, Any>) {
+        Algorithm::finish(self, prepared);
+    }
+
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause> {
+        Algorithm::validate_before_rollback(self, attempt)
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Any>) {
+        Algorithm::abort(self, attempt);
+    }
+
+    fn after_cleanup(&self, attempt: &mut Attempt<Any>) {
+        Algorithm::after_cleanup(self, attempt);
+    }
+}
+
 impl Any {
-    #[inline(never)]
-    fn read_any(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: &mut dyn FnMut(),
-    ) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::read(it, attempt, item, load))
-    }
-
-    #[inline(never)]
-    fn read_any_for_update(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: &mut dyn FnMut(),
-    ) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::read_for_update(it, attempt, item, load))
-    }
-
-    #[inline(never)]
-    fn peek_any(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: &mut dyn FnMut(),
-    ) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::peek(it, attempt, item, load))
+    fn hosting<A: Hosted + Algorithm + MayLogReads>(kind: Kind, algorithm: A) -> Self {
+        Self { it: Box::new(algorithm), kind, enters: A::ENTERS, logs_reads: A::LOGS_READS }
     }
 }
 
-/// Calls a function that takes what loads a value by a pointer, and returns the value of the last load.
-#[inline(always)]
-fn keep_last<V>(
-    mut load: impl FnMut() -> V,
-    read: impl FnOnce(&mut dyn FnMut()) -> Result<(), ConflictCause>,
-) -> Result<V, ConflictCause> {
-    let mut last = None;
-    read(&mut || last = Some(load()))?;
-    Ok(last.expect("a read loads its value"))
-}
-
-// SAFETY: the protocol that it is promises the same under every host. The value of a read is that of the last call of `load`.
+// SAFETY: the protocol that it is promises the same under every host.
 unsafe impl Protocol for Any {
     const READS_PASS_PREPARED: bool = true;
 
@@ -379,88 +487,78 @@ unsafe impl Protocol for Any {
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         self.prepare_local(&mut attempt.local);
-        each!(self, it => Algorithm::begin(it, attempt));
+        self.it.begin(attempt);
     }
 
-    /// Few protocols do anything here, which the compiler sees.
     #[inline(always)]
     fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
-        each!(self, it => Algorithm::enter(it, attempt))
+        if self.enters { self.it.enter(attempt) } else { Ok(()) }
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn before_load(
         &self,
         attempt: &mut Attempt<Self>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        keep_last(load, |load| self.read_any(attempt, item, load))
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        self.it.before_load(attempt, item, look)
     }
 
     #[inline(always)]
-    fn read_for_update<V>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<Self>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        keep_last(load, |load| self.read_any_for_update(attempt, item, load))
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        self.it.after_load(attempt, item, look, before)
     }
 
+    #[inline(always)]
     fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::write(it, attempt, item))
+        self.it.write(attempt, item)
     }
 
     #[inline(always)]
-    fn peek<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        keep_last(load, |load| self.peek_any(attempt, item, load))
-    }
-
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> AnyHeader {
-        each!(self, it => new_locked_header_of(it, attempt))
+        self.it.new_locked_header(attempt)
     }
 
+    #[inline(always)]
     fn observed(
         &self,
         attempt: &mut Attempt<Self>,
         object: Option<&ObjectMeta>,
     ) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::observed(it, attempt, object))
+        self.it.observed(attempt, object)
     }
 
+    #[inline(always)]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::prepare(it, attempt))
+        self.it.prepare(attempt)
     }
 
+    #[inline(always)]
     fn finish(&self, prepared: Prepared<'_, Self>) {
-        each!(self, it => Algorithm::finish(it, prepared));
+        self.it.finish(prepared);
     }
 
-    #[cold]
+    #[inline(always)]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        each!(self, it => Algorithm::validate_before_rollback(it, attempt))
+        self.it.validate_before_rollback(attempt)
     }
 
+    #[inline(always)]
     fn abort(&self, attempt: &mut Attempt<Self>) {
-        each!(self, it => Algorithm::abort(it, attempt));
+        self.it.abort(attempt);
     }
 
+    #[inline(always)]
     fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
-        each!(self, it => Algorithm::after_cleanup(it, attempt));
+        self.it.after_cleanup(attempt);
     }
-}
-
-fn new_locked_header_of<A: Algorithm>(algorithm: &A, attempt: &Attempt<Any>) -> AnyHeader
-where
-    Any: Host<A>,
-{
-    <Any as Host<A>>::new_header(algorithm.new_locked_header(attempt))
 }
 
 impl PieceOrder<Any> for Any {
@@ -489,21 +587,21 @@ macro_rules! reports {
     ($($name:ident),*) => {
         impl Reports<Any> for Any {
             fn of(protocol: &Any) -> Option<&Self> {
-                matches!(&protocol.0, $(Chosen::$name(_))|*).then_some(protocol)
+                matches!(protocol.kind, $(Kind::$name)|*).then_some(protocol)
             }
 
             fn rival(&self, attempt: &Attempt<Any>, header: &AnyHeader) -> Option<Rival> {
-                match &self.0 {
-                    $(Chosen::$name(it) => Reports::<Any>::rival(it, attempt, header),)*
-                    _ => None,
-                }
+                $(if let Some(it) = Host::<$name>::algorithm(self) {
+                    return Reports::<Any>::rival(it, attempt, header);
+                })*
+                None
             }
 
             fn commit_number(&self, attempt: &Attempt<Any>) -> u64 {
-                match &self.0 {
-                    $(Chosen::$name(it) => Reports::<Any>::commit_number(it, attempt),)*
-                    _ => 0,
-                }
+                $(if let Some(it) = Host::<$name>::algorithm(self) {
+                    return Reports::<Any>::commit_number(it, attempt);
+                })*
+                0
             }
         }
     };
@@ -511,44 +609,81 @@ macro_rules! reports {
 
 reports![Occ, Chop, Ic3, Plor, Drp, TwoPhaseLocking, McsLocking, Tl2];
 
-/// Names the protocols that log reads.
+/// The reads of a protocol, if it logs them.
+trait MayLogReads: Algorithm {
+    const LOGS_READS: bool = false;
+
+    fn before_logged(&self, _segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
+        logs_no_reads()
+    }
+
+    fn after_logged(
+        &self,
+        _attempt: &mut Attempt<Any>,
+        _segment: &TouchedSegment<Any>,
+        _before: Before,
+    ) -> Result<(), ConflictCause> {
+        logs_no_reads()
+    }
+}
+
+#[cold]
+fn logs_no_reads() -> ! {
+    unreachable!("only a protocol that logs reads is asked to")
+}
+
+/// Tells which protocols log reads, and which do not.
 macro_rules! logs_reads {
-    ($($name:ident),*) => {
-        impl LoggedReads<Any> for Any {
+    ($($name:ident),*; $($other:ident),*) => {
+        $(impl MayLogReads for $name {
+            const LOGS_READS: bool = true;
+
             #[inline(always)]
-            fn of(protocol: &Any) -> Option<&Self> {
-                matches!(&protocol.0, $(Chosen::$name(_))|*).then_some(protocol)
+            fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
+                LoggedReads::<Any>::before_load(self, segment)
             }
 
             #[inline(always)]
-            fn read<V>(
+            fn after_logged(
                 &self,
                 attempt: &mut Attempt<Any>,
-                segment: TouchedSegment<Any>,
-                load: impl FnMut() -> V,
-            ) -> Result<V, ConflictCause> {
-                keep_last(load, |load| self.read_any_logged(attempt, segment, load))
-            }
-        }
-
-        impl Any {
-            #[inline(never)]
-            fn read_any_logged(
-                &self,
-                attempt: &mut Attempt<Self>,
-                segment: TouchedSegment<Self>,
-                load: &mut dyn FnMut(),
+                segment: &TouchedSegment<Any>,
+                before: Before,
             ) -> Result<(), ConflictCause> {
-                match &self.0 {
-                    $(Chosen::$name(it) => LoggedReads::read(it, attempt, segment, load),)*
-                    _ => unreachable!("it logs no reads"),
-                }
+                LoggedReads::<Any>::after_load(self, attempt, segment, before)
             }
-        }
+        })*
+
+        $(impl MayLogReads for $other {})*
     };
 }
 
-logs_reads![Occ, Chop, Ic3, Drp, TicToc, Tl2];
+logs_reads![
+    Occ, Chop, Ic3, Drp, TicToc, Tl2;
+    Plor, Mocc, TwoPhaseLocking, McsLocking, Serial, Uncontrolled, NaiveHtm
+];
+
+impl LoggedReads<Any> for Any {
+    #[inline(always)]
+    fn of(protocol: &Any) -> Option<&Self> {
+        protocol.logs_reads.then_some(protocol)
+    }
+
+    #[inline(always)]
+    fn before_load(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
+        self.it.before_logged(segment)
+    }
+
+    #[inline(always)]
+    fn after_load(
+        &self,
+        attempt: &mut Attempt<Any>,
+        segment: &TouchedSegment<Any>,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        self.it.after_logged(attempt, segment, before)
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

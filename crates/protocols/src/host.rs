@@ -4,7 +4,9 @@
 //! is an [`Algorithm`]: it has types for the same three places, and reaches them through its [`Host`]. So the same text runs as a type of its
 //! own, as fast as the compiler can make it ([`hosts_itself!`]), and as one of all that [`Any`](crate::Any) can be at run time.
 
-use hotrow_core::{Attempt, ConflictCause, EnterError, ItemId, ObjectMeta, Prepared, Protocol, Variants};
+use hotrow_core::{
+    Attempt, Before, ConflictCause, EnterError, ItemId, Look, ObjectMeta, Prepared, Protocol, Variants,
+};
 
 /// A protocol, over the type that hosts it. Its functions are those of [`Protocol`], and mean the same.
 ///
@@ -16,6 +18,8 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     const READS_PASS_PREPARED: bool = false;
     /// See [`Protocol::TRACKS_READS`]. Where it is false, a host may track reads all the same.
     const TRACKS_READS: bool = true;
+    /// True if [`enter`](Self::enter) does something.
+    const ENTERS: bool = false;
 
     /// See [`Protocol::Header`].
     type Header: Default + Send + Sync + 'static;
@@ -28,46 +32,34 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     #[inline(always)]
     fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
 
-    /// See [`Protocol::enter`].
+    /// See [`Protocol::enter`]. Not called unless it [does something](Self::ENTERS).
     #[inline(always)]
     fn enter<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> Result<(), EnterError> {
         Ok(())
     }
 
-    /// See [`Protocol::read`].
-    fn read<H: Host<Self>, V>(
+    /// See [`Protocol::before_load`].
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
+        look: Look,
+    ) -> Result<Before, ConflictCause>;
 
-    /// See [`Protocol::read_for_update`].
-    #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    /// See [`Protocol::after_load`].
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let value = self.read(attempt, item, load)?;
-        self.write(attempt, item)?;
-        Ok(value)
-    }
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
 
     /// See [`Protocol::write`].
     #[inline(always)]
     fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
-
-    /// See [`Protocol::peek`].
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
 
     /// See [`Protocol::new_locked_header`].
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Self::Header;
@@ -208,23 +200,24 @@ macro_rules! hosts_itself {
             }
 
             #[inline(always)]
-            fn read<V>(
+            fn before_load(
                 &self,
                 attempt: &mut hotrow_core::Attempt<Self>,
                 item: hotrow_core::ItemId,
-                load: impl FnMut() -> V,
-            ) -> Result<V, hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::read(self, attempt, item, load)
+                look: hotrow_core::Look,
+            ) -> Result<hotrow_core::Before, hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::before_load(self, attempt, item, look)
             }
 
             #[inline(always)]
-            fn read_for_update<V>(
+            fn after_load(
                 &self,
                 attempt: &mut hotrow_core::Attempt<Self>,
                 item: hotrow_core::ItemId,
-                load: impl FnMut() -> V,
-            ) -> Result<V, hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::read_for_update(self, attempt, item, load)
+                look: hotrow_core::Look,
+                before: hotrow_core::Before,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::host::Algorithm::after_load(self, attempt, item, look, before)
             }
 
             #[inline(always)]
@@ -234,16 +227,6 @@ macro_rules! hosts_itself {
                 item: hotrow_core::ItemId,
             ) -> Result<(), hotrow_core::ConflictCause> {
                 $crate::host::Algorithm::write(self, attempt, item)
-            }
-
-            #[inline(always)]
-            fn peek<V>(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-                item: hotrow_core::ItemId,
-                load: impl FnMut() -> V,
-            ) -> Result<V, hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::peek(self, attempt, item, load)
             }
 
             #[inline(always)]

@@ -50,9 +50,10 @@ use word::{HeatedVersion, HeatedWord};
 use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Reason, Variant, Variants,
+    Attempt, Before, ConflictCause, ConflictTarget, Flags, ItemId, Look, Prepared, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::profile;
 use hotrow_sync::random::Random;
 
 /// The heat from which a read locks the segment: after about fifteen failures. In tests the first failure makes it
@@ -99,6 +100,9 @@ fn chance<H: Host<Mocc>>(attempt: &mut Attempt<H>, one_in: u64) -> bool {
         .below(one_in)
         == 0
 }
+
+/// Before a load: the attempt holds the lock. (No version is odd.)
+const HELD: Before = Before(1);
 
 impl Mocc {
     #[inline]
@@ -179,7 +183,7 @@ impl Mocc {
     /// Counts a failure that a write after the read caused.
     #[cold]
     fn warm<H: Host<Self>>(attempt: &mut Attempt<H>, lost: ConflictCause) -> ConflictCause {
-        if let ConflictCause { reason: Reason::ReadChanged, target: ConflictTarget::Item(id) } = lost {
+        if let (Reason::ReadChanged, ConflictTarget::Item(id)) = (lost.reason(), lost.target()) {
             let heat = H::header(attempt.items.get(id).header()).heat();
             if heat < HEAT_MAX && chance(attempt, 1 << heat) {
                 H::header(attempt.items.get(id).header()).set_heat(heat + 1);
@@ -213,13 +217,6 @@ impl Mocc {
 }
 
 impl KeepsVersions for Mocc {
-    type Version = HeatedVersion;
-
-    #[inline]
-    fn stable<V>(header: &HeatedWord, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
-        header.stable(load)
-    }
-
     #[inline]
     fn version(mark: &mut MoccMark) -> &mut HeatedVersion {
         &mut mark.version
@@ -260,34 +257,42 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let item = attempt.items.get(id);
-        let held = item.is(Flags::LOCKED) || H::mark(item.mark).shared;
-        if held || Self::is_hot(attempt, id) {
-            if !held {
-                Self::lock_shared(attempt, id)?;
-            }
-            // Nobody writes the segment, and the item has held the version since it was locked.
-            attempt.items.get_mut(id).set(Flags::READ);
-            return Ok(load());
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        if look == Look::ReadForUpdate {
+            Algorithm::write(self, attempt, id)?;
         }
-        reads::read::<Self, H, _>(attempt, id, load).map(|(_, value)| value)
+        let item = attempt.items.get(id);
+        if item.is(Flags::LOCKED) || H::mark(item.mark).shared {
+            return Ok(HELD);
+        }
+        if look != Look::Peek && Self::is_hot(attempt, id) {
+            Self::lock_shared(attempt, id)?;
+            return Ok(HELD);
+        }
+        reads::before::<Self, H>(attempt, id)
     }
 
     #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        Algorithm::write(self, attempt, id)?;
-        Algorithm::read(self, attempt, id, load)
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        match (before, look) {
+            // Nobody writes the segment, and the item has held the version since it was locked.
+            (HELD, Look::Peek) => {}
+            (HELD, _) => attempt.items.get_mut(id).set(Flags::READ),
+            (_, Look::Peek) => drop(reads::after_peek::<Self, H>(attempt, id, before)?),
+            (_, _) => drop(reads::after_read::<Self, H>(attempt, id, before)?),
+        }
+        Ok(())
     }
 
     #[inline]
@@ -297,21 +302,6 @@ unsafe impl Algorithm for Mocc {
         } else {
             Ok(())
         }
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let item = attempt.items.get(id);
-        if item.is(Flags::LOCKED) {
-            return Ok(load());
-        }
-        let stable = H::header(item.header()).stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     #[inline]
@@ -334,7 +324,13 @@ unsafe impl Algorithm for Mocc {
 
     #[inline]
     fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
-        let attempt = prepared.install_all(|_| (), |item| H::header(item.header()).unlock_changed());
+        let attempt = prepared.install_all(
+            |_| (),
+            |item| {
+                H::header(item.header()).unlock_changed();
+                profile::release(item.segment().addr().get());
+            },
+        );
         if H::local(&attempt.local).locks_early {
             Self::release_early(attempt);
         }

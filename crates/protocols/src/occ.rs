@@ -40,23 +40,28 @@ macro_rules! reads_versions {
         type Mark = $crate::version::Version;
 
         #[inline(always)]
-        fn read<H: $crate::host::Host<Self>, V>(
+        fn before_load<H: $crate::host::Host<Self>>(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
             item: hotrow_core::ItemId,
-            load: impl FnMut() -> V,
-        ) -> Result<V, hotrow_core::ConflictCause> {
-            $crate::reads::read::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+            _look: hotrow_core::Look,
+        ) -> Result<hotrow_core::Before, hotrow_core::ConflictCause> {
+            $crate::reads::before::<Self, H>(attempt, item)
         }
 
-        #[inline]
-        fn peek<H: $crate::host::Host<Self>, V>(
+        #[inline(always)]
+        fn after_load<H: $crate::host::Host<Self>>(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
             item: hotrow_core::ItemId,
-            load: impl FnMut() -> V,
-        ) -> Result<V, hotrow_core::ConflictCause> {
-            $crate::version::peek::<Self, H, _>(attempt, item, load).map(|(_, value)| value)
+            look: hotrow_core::Look,
+            before: hotrow_core::Before,
+        ) -> Result<(), hotrow_core::ConflictCause> {
+            match look {
+                hotrow_core::Look::Peek => $crate::reads::after_peek::<Self, H>(attempt, item, before)?,
+                _ => $crate::reads::after_read::<Self, H>(attempt, item, before)?,
+            };
+            Ok(())
         }
 
         #[inline]
@@ -81,13 +86,21 @@ macro_rules! tells_versions {
             }
 
             #[inline(always)]
-            fn read<V>(
+            fn before_load(
+                &self,
+                segment: &hotrow_core::TouchedSegment<H>,
+            ) -> Result<hotrow_core::Before, hotrow_core::ConflictCause> {
+                $crate::reads::before_logged::<$protocol, H>(segment)
+            }
+
+            #[inline(always)]
+            fn after_load(
                 &self,
                 attempt: &mut hotrow_core::Attempt<H>,
-                segment: hotrow_core::TouchedSegment<H>,
-                load: impl FnMut() -> V,
-            ) -> Result<V, hotrow_core::ConflictCause> {
-                $crate::reads::log::<$protocol, H, _>(attempt, segment, load).map(|(_, value)| value)
+                segment: &hotrow_core::TouchedSegment<H>,
+                before: hotrow_core::Before,
+            ) -> Result<(), hotrow_core::ConflictCause> {
+                $crate::reads::log::<$protocol, H>(attempt, segment, before).map(drop)
             }
         }
 
@@ -102,7 +115,7 @@ macro_rules! tells_versions {
                 attempt: &hotrow_core::Attempt<H>,
                 header: &H::Header,
             ) -> Option<hotrow_core::Rival> {
-                $crate::version::rival::<$protocol, H>(attempt, H::header(header))
+                $crate::version::rival::<$protocol, H>(attempt, header)
             }
 
             #[inline]

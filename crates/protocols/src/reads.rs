@@ -1,32 +1,52 @@
 //! Reads without a lock that are checked at commit: the item's mark keeps the version that was read.
 
 use crate::host::{Algorithm, Host};
+use crate::stable::{self, StableWord};
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, Item, ItemId, LoggedRead, Protocol, Reason, TouchedSegment,
+    Attempt, Before, ConflictCause, ConflictTarget, Flags, Item, ItemId, LoggedRead, Protocol, Reason,
+    TouchedSegment,
 };
 
-/// A protocol whose marks have room for a version.
-pub(crate) trait KeepsVersions: Algorithm {
-    /// Tells one state of a segment from another.
-    type Version: Copy + PartialEq;
-
-    /// Runs `load` until no writer touched its result meanwhile. Returns the state that was read and the result.
-    fn stable<V>(header: &Self::Header, load: impl FnMut() -> V) -> Result<(Self::Version, V), Reason>;
-
+/// A protocol whose headers are stable words and whose marks have room for a version.
+pub(crate) trait KeepsVersions: Algorithm<Header: StableWord> {
     /// Returns the version in a mark.
-    fn version(mark: &mut Self::Mark) -> &mut Self::Version;
+    fn version(mark: &mut Self::Mark) -> &mut VersionOf<Self>;
 }
 
-/// Makes a stable read and keeps its version in the item. A second read of the segment must find the same version.
+/// The version of a protocol's headers.
+pub(crate) type VersionOf<A> = <<A as Algorithm>::Header as StableWord>::Version;
+
+/// The first half of a look at an item's segment. A writer that has it may have left it in a moment.
 #[inline(always)]
-pub(crate) fn read<A: KeepsVersions, H: Host<A>, V>(
+pub(crate) fn before<A: Algorithm<Header: StableWord>, H: Host<A>>(
+    attempt: &Attempt<H>,
+    id: ItemId,
+) -> Result<Before, ConflictCause> {
+    stable::before(H::header(attempt.items.get(id).header()))
+        .map_err(|reason| passing(reason, ConflictTarget::Item(id)))
+}
+
+/// The second half of a peek. Returns the version of the value.
+#[inline(always)]
+pub(crate) fn after_peek<A: Algorithm<Header: StableWord>, H: Host<A>>(
+    attempt: &Attempt<H>,
+    id: ItemId,
+    before: Before,
+) -> Result<VersionOf<A>, ConflictCause> {
+    stable::after(H::header(attempt.items.get(id).header()), before)
+        .map_err(|reason| passing(reason, ConflictTarget::Item(id)))
+}
+
+/// The second half of a read: keeps the version in the item. A second read of the segment must find the same version.
+#[inline(always)]
+pub(crate) fn after_read<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
     id: ItemId,
-    load: impl FnMut() -> V,
-) -> Result<(A::Version, V), ConflictCause> {
+    before: Before,
+) -> Result<VersionOf<A>, ConflictCause> {
     let item = attempt.items.get_mut(id);
-    let (version, value) =
-        A::stable(H::header(item.header()), load).map_err(|reason| ConflictCause::item(reason, id))?;
+    let version = stable::after(H::header(item.header()), before)
+        .map_err(|reason| passing(reason, ConflictTarget::Item(id)))?;
     let earlier = if item.is(Flags::READ) {
         Some(*A::version(H::mark_mut(&mut item.mark)))
     } else {
@@ -38,27 +58,49 @@ pub(crate) fn read<A: KeepsVersions, H: Host<A>, V>(
     if earlier.is_some_and(|earlier| earlier != version) {
         return Err(ConflictCause::item(Reason::ReadChanged, id));
     }
-    Ok((version, value))
+    Ok(version)
 }
 
-/// Makes a stable read and logs its version. A second read of the segment must find the same version.
+/// The first half of a read that is logged.
 #[inline(always)]
-pub(crate) fn log<A: KeepsVersions, H: Host<A>, V>(
+pub(crate) fn before_logged<A: Algorithm<Header: StableWord>, H: Host<A>>(
+    segment: &TouchedSegment<H>,
+) -> Result<Before, ConflictCause> {
+    // The caller knows the segment.
+    stable::before(H::header(segment.header())).map_err(|reason| passing(reason, ConflictTarget::Nothing))
+}
+
+/// The second half of a read that is logged, without the log: returns the version that was read.
+#[inline(always)]
+pub(crate) fn after_logged<A: Algorithm<Header: StableWord>, H: Host<A>>(
+    segment: &TouchedSegment<H>,
+    before: Before,
+) -> Result<VersionOf<A>, ConflictCause> {
+    stable::after(H::header(segment.header()), before)
+        .map_err(|reason| passing(reason, ConflictTarget::Nothing))
+}
+
+/// Out of line, so that a look that no writer meets does not prepare it.
+#[cold]
+#[inline(never)]
+fn passing(reason: Reason, target: ConflictTarget) -> ConflictCause {
+    ConflictCause::new(reason, target).passing()
+}
+
+/// The second half of a read that is logged. A second read of the segment must find the same version.
+#[inline(always)]
+pub(crate) fn log<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
-    segment: TouchedSegment<H>,
-    load: impl FnMut() -> V,
-) -> Result<(A::Version, V), ConflictCause> {
-    match A::stable(H::header(segment.header()), load) {
-        Ok((version, value)) => {
-            let mut mark = H::Mark::default();
-            *A::version(H::mark_mut(&mut mark)) = version;
-            attempt.reads.push(segment, mark, |mut first, mut second| {
-                A::version(H::mark_mut(&mut first)) == A::version(H::mark_mut(&mut second))
-            })?;
-            Ok((version, value))
-        }
-        Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
-    }
+    segment: &TouchedSegment<H>,
+    before: Before,
+) -> Result<VersionOf<A>, ConflictCause> {
+    let version = after_logged::<A, H>(segment, before)?;
+    let mut mark = H::Mark::default();
+    *A::version(H::mark_mut(&mut mark)) = version;
+    attempt.reads.push(segment, mark, |mut first, mut second| {
+        A::version(H::mark_mut(&mut first)) == A::version(H::mark_mut(&mut second))
+    })?;
+    Ok(version)
 }
 
 /// True if the attempt has locked the segment of a logged read since, to write it.
@@ -80,7 +122,7 @@ pub(crate) fn upgrade_predicates<A: KeepsVersions, H: Host<A>>(
         if is_held(item) {
             return Ok(attempt.predicate_holds(id));
         }
-        let stable = A::stable(H::header(item.header()), || attempt.predicate_holds(id));
+        let stable = H::header(item.header()).stable(|| attempt.predicate_holds(id));
         let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::READ) {

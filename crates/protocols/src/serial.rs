@@ -115,23 +115,24 @@ macro_rules! runs_alone {
         type Mark = ();
 
         #[inline(always)]
-        fn read<H: $crate::host::Host<Self>, V>(
+        fn before_load<H: $crate::host::Host<Self>>(
             &self,
             _: &mut hotrow_core::Attempt<H>,
             _: hotrow_core::ItemId,
-            mut load: impl FnMut() -> V,
-        ) -> Result<V, hotrow_core::ConflictCause> {
-            Ok(load())
+            _: hotrow_core::Look,
+        ) -> Result<hotrow_core::Before, hotrow_core::ConflictCause> {
+            Ok(hotrow_core::Before(0))
         }
 
         #[inline(always)]
-        fn peek<H: $crate::host::Host<Self>, V>(
+        fn after_load<H: $crate::host::Host<Self>>(
             &self,
             _: &mut hotrow_core::Attempt<H>,
             _: hotrow_core::ItemId,
-            mut load: impl FnMut() -> V,
-        ) -> Result<V, hotrow_core::ConflictCause> {
-            Ok(load())
+            _: hotrow_core::Look,
+            _: hotrow_core::Before,
+        ) -> Result<(), hotrow_core::ConflictCause> {
+            Ok(())
         }
 
         #[inline(always)]
@@ -162,6 +163,7 @@ pub(crate) use runs_alone;
 /// As [`runs_alone!`], for a [`Locked`] protocol: the functions that take and release the lock, too.
 macro_rules! runs_under_lock {
     () => {
+        const ENTERS: bool = true;
         type Local = $crate::serial::SerialLocal;
 
         $crate::serial::runs_alone!();

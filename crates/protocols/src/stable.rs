@@ -3,60 +3,75 @@
 //! Each word has its own writer's half: the writer marks the word, executes a release fence, stores the value, and
 //! publishes another version with a release store.
 
-use hotrow_core::Reason;
+use hotrow_core::{Before, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Runs `load`, within bounds, until no writer touched its result meanwhile. `before` loads the word, with acquire
-/// at least, and returns `None` while a writer has it. `after` loads it again, relaxed, and returns the version that
-/// was read, or `None` if a writer came.
-#[inline]
-pub(crate) fn stable<W, M, V>(
-    before: impl Fn() -> Option<W>,
-    mut load: impl FnMut() -> V,
-    after: impl Fn(W) -> Option<M>,
-) -> Result<(M, V), Reason> {
-    match once(&before, &mut load, &after) {
-        Ok(read) => Ok(read),
-        // Taken apart and put together, so that the first result need not be in memory, where the call leaves the other.
-        Err(seen) => match again(seen, before, load, after) {
-            Ok((version, value)) => Ok((version, value)),
-            Err(reason) => Err(reason),
-        },
-    }
-}
+/// A word beside a value by which a reader tells if a writer came in between.
+pub(crate) trait StableWord {
+    /// Tells one state of the value from another.
+    type Version: Copy + PartialEq;
 
-#[inline]
-fn once<W, M, V>(
-    before: &impl Fn() -> Option<W>,
-    load: &mut impl FnMut() -> V,
-    after: &impl Fn(W) -> Option<M>,
-) -> Result<(M, V), Reason> {
-    let word = before().ok_or(Reason::ReadLocked)?;
-    let value = load();
-    // Pairs with the writer's release fence.
-    fence(Ordering::Acquire);
-    after(word).map(|version| (version, value)).ok_or(Reason::ReadChanged)
-}
+    /// Loads the word, with acquire at least; `None` while a writer has it.
+    fn version_before(&self) -> Option<Self::Version>;
 
-/// Out of line, so that a read that no writer meets keeps nothing for a second one. For the same reason it takes its
-/// arguments by value.
-#[cold]
-#[inline(never)]
-fn again<W, M, V>(
-    mut seen: Reason,
-    before: impl Fn() -> Option<W>,
-    mut load: impl FnMut() -> V,
-    after: impl Fn(W) -> Option<M>,
-) -> Result<(M, V), Reason> {
-    let mut spin = Spin::new();
-    while spin.turn() {
-        match once(&before, &mut load, &after) {
-            Ok(read) => return Ok(read),
-            Err(reason) => seen = reason,
+    /// Loads the word again, relaxed; returns the version that was read, or `None` if a writer came.
+    fn version_after(&self, before: Self::Version) -> Option<Self::Version>;
+
+    /// Keeps a version from the first half of a look for the second.
+    fn note(version: Self::Version) -> Before;
+
+    /// Returns the version of a note.
+    fn noted(before: Before) -> Self::Version;
+
+    /// Runs `load`, within bounds, until no writer touched its result meanwhile.
+    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Self::Version, V), Reason>
+    where
+        Self: Sized,
+    {
+        let mut spin = Spin::new();
+        loop {
+            let read = before(self).and_then(|before| {
+                let value = load();
+                after(self, before).map(|version| (version, value))
+            });
+            if read.is_ok() || !spin.turn() {
+                return read;
+            }
         }
     }
-    Err(seen)
+}
+
+/// The first half of a stable read.
+#[inline(always)]
+pub(crate) fn before<W: StableWord>(word: &W) -> Result<Before, Reason> {
+    word.version_before().map(W::note).ok_or(Reason::ReadLocked)
+}
+
+/// The second half, after the value was loaded: returns the version that was read.
+#[inline(always)]
+pub(crate) fn after<W: StableWord>(word: &W, before: Before) -> Result<W::Version, Reason> {
+    // Pairs with the writer's release fence.
+    fence(Ordering::Acquire);
+    word.version_after(W::noted(before)).ok_or(Reason::ReadChanged)
+}
+
+/// The first half of a stable read that waits, within bounds, while a writer has the word.
+#[inline(always)]
+pub(crate) fn wait_before<W: StableWord>(word: &W) -> Result<Before, Reason> {
+    before(word).or_else(|_| wait_longer(word))
+}
+
+#[cold]
+#[inline(never)]
+fn wait_longer<W: StableWord>(word: &W) -> Result<Before, Reason> {
+    let mut spin = Spin::new();
+    while spin.turn() {
+        if let Ok(before) = before(word) {
+            return Ok(before);
+        }
+    }
+    Err(Reason::ReadLocked)
 }
 
 #[cfg(all(test, loom))]

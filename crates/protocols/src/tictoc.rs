@@ -88,11 +88,13 @@ use word::{TimestampWord, Timestamps};
 
 use crate::host::{Algorithm, Host};
 use crate::reads;
+use crate::stable::StableWord;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Reason, TouchedSegment, Variant,
-    Variants,
+    Attempt, Before, ConflictCause, Flags, Item, ItemId, LoggedReads, Look, Prepared, Reason, TouchedSegment,
+    Variant, Variants,
 };
+use hotrow_sync::profile;
 use late_reads::LateReads;
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
@@ -266,34 +268,34 @@ unsafe impl Algorithm for TicToc {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
+        _look: Look,
+    ) -> Result<Before, ConflictCause> {
+        reads::before::<Self, H>(attempt, id)
+    }
+
+    #[inline(always)]
+    fn after_load<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        let version = reads::after_peek::<Self, H>(attempt, id, before)?;
+        if look == Look::Peek {
+            return Ok(());
+        }
         let Attempt { items, reads, local, .. } = attempt;
-        let local = H::local_mut(local);
         let item = items.get_mut(id);
-        let (version, value) =
-            H::header(item.header()).stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
         let logged = reads.mark_of(item.segment().addr().get());
         if logged.is_some_and(|logged| !H::mark(logged).same_version(version)) {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
-        Self::keep(item, id, version, local)?;
-        Ok(value)
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let stable = H::header(attempt.items.get(item).header()).stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, item))
+        Self::keep(item, id, version, H::local_mut(local))
     }
 
     #[inline]
@@ -312,7 +314,13 @@ unsafe impl Algorithm for TicToc {
     #[inline]
     fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
         let timestamps = Timestamps::written_at(H::local(&prepared.attempt().local).commit_ts);
-        prepared.install_all(|_| (), |item| H::header(item.header()).unlock_as(timestamps));
+        prepared.install_all(
+            |_| (),
+            |item| {
+                H::header(item.header()).unlock_as(timestamps);
+                profile::release(item.segment().addr().get());
+            },
+        );
     }
 
     #[inline]
@@ -326,6 +334,7 @@ unsafe impl Algorithm for TicToc {
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) {
                 H::header(item.header()).unlock();
+                profile::release(item.segment().addr().get());
             }
         }
     }
@@ -338,23 +347,22 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn before_load(&self, segment: &TouchedSegment<H>) -> Result<Before, ConflictCause> {
+        reads::before_logged::<Self, H>(segment)
+    }
+
+    #[inline(always)]
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        match H::header(segment.header()).stable(load) {
-            Ok((version, value)) => {
-                H::local_mut(&mut attempt.local).latest =
-                    H::local(&attempt.local).latest.max(version.write());
-                attempt.reads.push(segment, H::new_mark(version), |first, second| {
-                    H::mark(first).same_version(H::mark(second))
-                })?;
-                Ok(value)
-            }
-            Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
-        }
+        segment: &TouchedSegment<H>,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        let version = reads::after_logged::<Self, H>(segment, before)?;
+        H::local_mut(&mut attempt.local).latest = H::local(&attempt.local).latest.max(version.write());
+        attempt
+            .reads
+            .push(segment, H::new_mark(version), |first, second| H::mark(first).same_version(H::mark(second)))
     }
 }
 

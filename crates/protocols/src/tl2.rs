@@ -33,11 +33,12 @@ use crate::host::{Algorithm, Host};
 use crate::reads;
 use crate::registry;
 use crate::removals::Removals;
+use crate::stable::StableWord;
 use crate::version::{self, Version, VersionWord, Versioned};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Reason, Reports, Rival,
-    TouchedSegment, Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, ItemId, LoggedReads, Look, ObjectMeta, Prepared, Reason, Reports,
+    Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -95,8 +96,8 @@ impl Tl2 {
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
             if item.is(Flags::PREDICATE) {
-                let (version, holds) =
-                    version::peek::<Self, H, _>(attempt, id, || attempt.predicate_holds(id))?;
+                let stable = H::header(item.header()).stable(|| attempt.predicate_holds(id));
+                let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
                 if !holds {
                     return Err(ConflictCause::item(Reason::PredicateFailed, id));
                 }
@@ -154,37 +155,36 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let (version, value) = reads::read::<Self, H, _>(attempt, item, load)?;
-        H::local_mut(&mut attempt.local).reads_end =
-            H::local(&attempt.local).reads_end.max(item.position() + 1);
-        if version.number() > H::local(&attempt.local).bound {
-            self.extend(attempt)?;
-        }
-        Ok(value)
+        id: ItemId,
+        _look: Look,
+    ) -> Result<Before, ConflictCause> {
+        reads::before::<Self, H>(attempt, id)
     }
 
-    #[inline]
-    fn peek<H: Host<Self>, V>(
+    #[inline(always)]
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
-        item: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        for _ in 0..ROUNDS {
-            let (version, value) = version::peek::<Self, H, _>(attempt, item, &mut load)?;
-            if version.number() <= H::local(&attempt.local).bound || !attempt.keeps_reads() {
-                return Ok(value);
+        id: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        if look == Look::Peek {
+            let version = reads::after_peek::<Self, H>(attempt, id, before)?;
+            if version.number() > H::local(&attempt.local).bound && attempt.keeps_reads() {
+                // The value is not kept, so it cannot be checked again: it is read again under the new bound.
+                self.extend(attempt)?;
+                return Err(ConflictCause::item(Reason::ReadChanged, id).passing());
             }
-            // The value is not kept, so it cannot be checked again: read again under the new bound.
-            self.extend(attempt)?;
+            return Ok(());
         }
-        Err(ConflictCause::item(Reason::ReadChanged, item))
+        let version = reads::after_read::<Self, H>(attempt, id, before)?;
+        H::local_mut(&mut attempt.local).reads_end =
+            H::local(&attempt.local).reads_end.max(id.position() + 1);
+        if version.number() > H::local(&attempt.local).bound { self.extend(attempt) } else { Ok(()) }
     }
 
     #[inline]
@@ -244,17 +244,19 @@ impl<H: Host<Tl2>> LoggedReads<H> for Tl2 {
     }
 
     #[inline(always)]
-    fn read<V>(
+    fn before_load(&self, segment: &TouchedSegment<H>) -> Result<Before, ConflictCause> {
+        reads::before_logged::<Self, H>(segment)
+    }
+
+    #[inline(always)]
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let (version, value) = reads::log::<Self, H, _>(attempt, segment, load)?;
-        if version.number() > H::local(&attempt.local).bound {
-            self.extend(attempt)?;
-        }
-        Ok(value)
+        segment: &TouchedSegment<H>,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        let version = reads::log::<Self, H>(attempt, segment, before)?;
+        if version.number() > H::local(&attempt.local).bound { self.extend(attempt) } else { Ok(()) }
     }
 }
 
@@ -267,7 +269,7 @@ impl<H: Host<Tl2>> Reports<H> for Tl2 {
     }
 
     fn rival(&self, attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
-        version::rival::<Tl2, H>(attempt, H::header(header))
+        version::rival::<Tl2, H>(attempt, header)
     }
 
     #[inline]

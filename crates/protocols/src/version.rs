@@ -3,8 +3,10 @@
 use crate::host::{Algorithm, Host};
 use crate::lock_wait::LockWait;
 use crate::reads::{self, KeepsVersions};
-use crate::stable::stable;
-use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Rival, WorkerId};
+use crate::stable::StableWord;
+use hotrow_core::{
+    Attempt, Before, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Rival, WorkerId,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::profile;
 
@@ -79,19 +81,6 @@ impl VersionWord {
         Version(self.0.load(Ordering::SeqCst))
     }
 
-    /// Runs `load` until no writer touched its result meanwhile.
-    #[inline]
-    pub(crate) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
-        stable(
-            || {
-                let before = self.load();
-                (!before.is_locked()).then_some(before)
-            },
-            load,
-            |before| (self.0.load(Ordering::Relaxed) == before.0).then_some(before),
-        )
-    }
-
     /// Locks the word with bounded spinning (sto §3.3) and returns the version below the lock. If `expected` is
     /// given and the version differs, it fails without locking.
     #[inline]
@@ -157,7 +146,31 @@ impl VersionWord {
     pub(crate) fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
-        profile::release(std::ptr::from_ref(self).addr());
+    }
+}
+
+impl StableWord for VersionWord {
+    type Version = Version;
+
+    #[inline(always)]
+    fn version_before(&self) -> Option<Version> {
+        let before = self.load();
+        (!before.is_locked()).then_some(before)
+    }
+
+    #[inline(always)]
+    fn version_after(&self, before: Version) -> Option<Version> {
+        (self.0.load(Ordering::Relaxed) == before.0).then_some(before)
+    }
+
+    #[inline(always)]
+    fn note(version: Version) -> Before {
+        Before(version.0)
+    }
+
+    #[inline(always)]
+    fn noted(before: Before) -> Version {
+        Version(before.0)
     }
 }
 
@@ -166,13 +179,6 @@ impl VersionWord {
 pub(crate) trait Versioned: Algorithm<Header = VersionWord, Mark = Version> {}
 
 impl<A: Versioned> KeepsVersions for A {
-    type Version = Version;
-
-    #[inline]
-    fn stable<V>(header: &VersionWord, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
-        header.stable(load)
-    }
-
     #[inline]
     fn version(mark: &mut Version) -> &mut Version {
         mark
@@ -182,23 +188,13 @@ impl<A: Versioned> KeepsVersions for A {
 /// Returns the worker that has made the version of a segment; `None` if nobody has written it, or another attempt has it locked,
 /// because the word does not tell which.
 #[cold]
-pub(crate) fn rival<A: Versioned, H: Host<A>>(attempt: &Attempt<H>, header: &VersionWord) -> Option<Rival> {
-    let version = header.load();
+pub(crate) fn rival<A: Versioned, H: Host<A>>(attempt: &Attempt<H>, header: &H::Header) -> Option<Rival> {
+    let version = H::header(header).load();
     let own = attempt.items.at(std::ptr::from_ref(header).addr());
     let is_own = own.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED));
     let worker = (version.0 >> 1) as u32 & (WORKERS_MAX - 1);
     (version.number() != 0 && (is_own || !version.is_locked()))
         .then(|| Rival::writer_by(worker, version.number()))
-}
-
-/// Makes a stable read that keeps nothing.
-#[inline]
-pub(crate) fn peek<A: Versioned, H: Host<A>, V>(
-    attempt: &Attempt<H>,
-    id: ItemId,
-    load: impl FnMut() -> V,
-) -> Result<(Version, V), ConflictCause> {
-    H::header(attempt.items.get(id).header()).stable(load).map_err(|reason| ConflictCause::item(reason, id))
 }
 
 /// Phase 1 (sto §3.3): locks the segments to be written, in the order of first write; those that are changed without having been read
@@ -298,7 +294,10 @@ pub(crate) fn install_writes<A: Versioned, H: Host<A>>(
     prepared: Prepared<'_, H>,
     version: Version,
 ) -> &mut Attempt<H> {
-    prepared.install_first(is_blind, |item| H::header(item.header()).unlock_as(version))
+    prepared.install_first(is_blind, |item| {
+        H::header(item.header()).unlock_as(version);
+        profile::release(item.segment().addr().get());
+    })
 }
 
 /// Releases the locks of an attempt that failed. Versions stay, because nothing was changed under the locks, except
@@ -307,6 +306,7 @@ pub(crate) fn release<A: Versioned, H: Host<A>>(attempt: &mut Attempt<H>) {
     for item in attempt.items.iter() {
         if item.is(Flags::LOCKED) {
             H::header(item.header()).unlock_as(H::header(item.header()).held());
+            profile::release(item.segment().addr().get());
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::features::history::recorder::{Log, NamedKey, RecordedKey};
 use crate::kernel::abort::Abort;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::object::Object;
-use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::protocol::{ConflictCause, Look, Protocol};
 use crate::kernel::transaction::LOADED;
-use crate::kernel::transaction::{Look, ObjectAccess, ReadValue};
+use crate::kernel::transaction::{ObjectAccess, ReadValue};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::structure::Observed;
 use hotrow_sync::Arc;
@@ -43,24 +43,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         let keeps_reads = self.keeps_reads();
         self.watch_item(id, look != Look::Peek || !keeps_reads);
         if !keeps_reads {
-            return self.protocol.peek(self.attempt, id, load);
+            return self.attempt.load(self.protocol, id, Look::Peek, load);
         }
         if !self.attempt.is_recorded() {
-            return match look {
-                Look::Read => self.protocol.read(self.attempt, id, load),
-                Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
-                Look::Peek => self.protocol.peek(self.attempt, id, load),
-            };
+            return self.attempt.load(self.protocol, id, look, load);
         }
         let touched = self.attempt.items.get(id).touched;
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let (read, recorded, version) = unsafe {
-            self.versioned(touched, load, |tx, load| match look {
-                Look::Read => tx.protocol.read(tx.attempt, id, load),
-                Look::ReadForUpdate => tx.protocol.read_for_update(tx.attempt, id, load),
-                Look::Peek => tx.protocol.peek(tx.attempt, id, load),
-            })
-        };
+        let (read, recorded, version) =
+            unsafe { self.versioned(touched, load, |tx, load| tx.attempt.load(tx.protocol, id, look, load)) };
         read?;
         match look {
             Look::Read | Look::ReadForUpdate => self.attempt.record_read(&recorded, version, ReadKind::Value),

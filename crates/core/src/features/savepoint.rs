@@ -32,9 +32,9 @@ use crate::kernel::item::{Flags, Item, ItemId, Items};
 use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::thread_mark;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::memory::pin::Pin;
+use crate::memory::thread_mark;
 use crate::memory::users_code::contained;
 
 /// The parts of the body that are running, and what they have saved.

@@ -1,8 +1,8 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
-use crate::kernel::thread_mark::note_rollback;
 use crate::memory::identity::Origin;
 use crate::memory::retained::{MemoryLimit, Told};
+use crate::memory::thread_mark::note_rollback;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::{Item, ItemId, TouchedSegment};
 use crate::kernel::loss::DeadlockPart;
-use crate::kernel::protocol::{ConflictCause, Protocol};
+use crate::kernel::protocol::{Before, ConflictCause, Protocol};
 use crate::kernel::slots::Slots;
 use crate::memory::identity::{ObjectMeta, WorkerId};
 use crate::memory::structure::StructureVersion;
@@ -308,14 +308,16 @@ pub trait LoggedReads<P: Protocol>: Sized {
     /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// Reads a segment of which the attempt has no pending write, as [`Protocol::read`] does: runs `load` until its
-    /// result is stable, and [logs](crate::ReadLog::push) what `prepare` needs to know.
-    fn read<V>(
+    /// The first half of a read of a segment of which the attempt has no pending write, as [`Protocol::before_load`].
+    fn before_load(&self, segment: &TouchedSegment<P>) -> Result<Before, ConflictCause>;
+
+    /// The second half, as [`Protocol::after_load`]: [logs](crate::ReadLog::push) what `prepare` needs to know.
+    fn after_load(
         &self,
         attempt: &mut Attempt<P>,
-        segment: TouchedSegment<P>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
+        segment: &TouchedSegment<P>,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
 }
 
 impl<P: Protocol> LoggedReads<P> for Absent {
@@ -326,12 +328,11 @@ impl<P: Protocol> LoggedReads<P> for Absent {
         None
     }
 
-    fn read<V>(
-        &self,
-        _: &mut Attempt<P>,
-        _: TouchedSegment<P>,
-        _: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
+    fn before_load(&self, _: &TouchedSegment<P>) -> Result<Before, ConflictCause> {
+        match *self {}
+    }
+
+    fn after_load(&self, _: &mut Attempt<P>, _: &TouchedSegment<P>, _: Before) -> Result<(), ConflictCause> {
         match *self {}
     }
 }

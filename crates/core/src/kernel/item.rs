@@ -202,6 +202,12 @@ pub struct Item<P: Protocol> {
 }
 
 impl<P: Protocol> Item<P> {
+    #[inline(always)]
+    fn new(touched: TouchedSegment<P>) -> Self {
+        let (payload, mark) = (Payload::NONE, P::Mark::default());
+        Self { touched, payload, mark, flags: 0, tag: 0, intentions: 0 }
+    }
+
     /// True if any of `flags` is set.
     #[inline(always)]
     pub fn is_any(&self, flags: &[Flags]) -> bool {
@@ -572,11 +578,24 @@ impl<P: Protocol> Items<P> {
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
         charge(Work::Item);
         let Self { items, index, .. } = self;
+        if items.len() < items.capacity() && index.enter_new(touched.address()) {
+            // Within the capacity.
+            items.push(Item::new(touched));
+            return ItemId(items.len() as u32 - 1);
+        }
+        let (segment, object) = touched.into_parts();
+        self.find_or_add_slowly(segment, object)
+    }
+
+    /// Out of line, so that the others call nothing. Takes the segment in parts: as a whole it would be in memory for the others, too.
+    #[inline(never)]
+    fn find_or_add_slowly(&mut self, segment: NonNull<P::Header>, object: NonNull<dyn Object<P>>) -> ItemId {
+        let touched = TouchedSegment { segment, object };
+        let Self { items, index, .. } = self;
         match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),
             None => {
-                let (payload, mark) = (Payload::NONE, P::Mark::default());
-                items.push(Item { touched, payload, mark, flags: 0, tag: 0, intentions: 0 });
+                items.push(Item::new(touched));
                 ItemId(items.len() as u32 - 1)
             }
         }

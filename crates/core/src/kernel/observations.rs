@@ -48,10 +48,9 @@ impl<P: Protocol> Attempt<P> {
                 }
                 Ok(())
             }
-            Err(Contradiction { position }) => Err(ConflictCause {
-                reason: Reason::StructureChanged,
-                target: ConflictTarget::Structure(position as u32),
-            }),
+            Err(Contradiction { position }) => {
+                Err(ConflictCause::new(Reason::StructureChanged, ConflictTarget::Structure(position as u32)))
+            }
         }
     }
 
@@ -112,10 +111,10 @@ impl<P: Protocol> Attempt<P> {
         let mut changed = Some(first);
         while let Some(number) = changed {
             if !still_holds(self, number as u32) {
-                return Err(ConflictCause {
-                    reason: Reason::StructureChanged,
-                    target: ConflictTarget::Structure(number as u32),
-                });
+                return Err(ConflictCause::new(
+                    Reason::StructureChanged,
+                    ConflictTarget::Structure(number as u32),
+                ));
             }
             changed = self.observed.structures.first_changed(number + 1..end, self.pin().guard());
         }
@@ -391,7 +390,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 return Abort::INTERNAL;
             }
             let number = self.attempt.enter_lost(observed, object);
-            self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
+            self.lose(ConflictCause::new(reason, ConflictTarget::Structure(number)))
         })
     }
 }

@@ -20,15 +20,13 @@ use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::statistics::Counter;
 use crate::memory::identity::ObjectMeta;
 use std::fmt;
+use std::num::NonZero;
 
-/// A lost conflict, as a protocol reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConflictCause {
-    /// The reason.
-    pub reason: Reason,
-    /// The segment or node of the conflict.
-    pub target: ConflictTarget,
-}
+/// A lost conflict, as a protocol reports it: the reason, and where.
+///
+/// It is one word, so that operations return it in a register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ConflictCause(NonZero<u64>);
 
 /// The segment or node over which an attempt lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +42,86 @@ pub enum ConflictTarget {
 }
 
 impl ConflictCause {
+    /// Where the kind of the target lies, above the reason; the target's number is the upper half.
+    const KIND: u32 = 8;
+    /// Mark: the conflict may pass.
+    const PASSING: u64 = 1 << 16;
+
+    /// Makes a loss.
+    #[inline]
+    pub fn new(reason: Reason, target: ConflictTarget) -> Self {
+        let (kind, number) = match target {
+            ConflictTarget::Item(id) => (1, id.0),
+            ConflictTarget::Read(position) => (2, position),
+            ConflictTarget::Structure(number) => (3, number),
+            ConflictTarget::Nothing => (4, 0),
+        };
+        let word = reason as u64 | kind << Self::KIND | u64::from(number) << 32;
+        Self(NonZero::new(word).expect("no kind is zero"))
+    }
+
     /// Makes a loss over an item.
     #[inline]
     pub fn item(reason: Reason, item: ItemId) -> Self {
-        Self { reason, target: ConflictTarget::Item(item) }
+        Self::new(reason, ConflictTarget::Item(item))
+    }
+
+    /// The reason.
+    #[inline]
+    pub fn reason(self) -> Reason {
+        Reason::ALL[(self.0.get() & 0xff) as usize]
+    }
+
+    /// The segment or node of the conflict.
+    pub fn target(self) -> ConflictTarget {
+        let number = (self.0.get() >> 32) as u32;
+        match self.0.get() >> Self::KIND & 0xff {
+            1 => ConflictTarget::Item(ItemId(number)),
+            2 => ConflictTarget::Read(number),
+            3 => ConflictTarget::Structure(number),
+            _ => ConflictTarget::Nothing,
+        }
+    }
+
+    /// Marks a conflict in a look at a segment that may pass in a moment: the caller begins the look again, within bounds.
+    #[inline]
+    #[must_use]
+    pub fn passing(self) -> Self {
+        Self(self.0 | Self::PASSING)
+    }
+
+    /// True if the conflict may pass.
+    #[inline]
+    pub fn is_passing(self) -> bool {
+        self.0.get() & Self::PASSING != 0
     }
 }
+
+impl fmt::Debug for ConflictCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConflictCause")
+            .field("reason", &self.reason())
+            .field("target", &self.target())
+            .field("passing", &self.is_passing())
+            .finish()
+    }
+}
+
+/// The purpose of a look at a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The transaction depends on the value.
+    Read,
+    /// The transaction depends on the value, and will write the segment next. Stands for the announcement of the write, too.
+    ReadForUpdate,
+    /// The transaction does not depend on the value: for a predicate that is checked at commit (sto §3.5), and for reads at
+    /// [`Isolation::ReadCommitted`](crate::Isolation). Leaves no mark, and no lock.
+    Peek,
+}
+
+/// What a protocol has seen of a segment before a value is loaded, for itself to know after it: a version, or whether a lock was held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before(pub u64);
 
 /// The cause why an attempt cannot enter an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,8 +229,8 @@ pub trait Variants: Sized + 'static {
 ///
 /// # One path for a transaction
 ///
-/// First [`begin`](Self::begin), then operations. Each [`enter`](Self::enter)s an object and comes down to
-/// [`read`](Self::read), [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a
+/// First [`begin`](Self::begin), then operations. Each [`enter`](Self::enter)s an object and comes down to a look at one item
+/// ([`before_load`](Self::before_load), [`after_load`](Self::after_load)), to a [`write`](Self::write) of one, or to a
 /// structure [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
 /// [`finish`](Self::finish), or [`abort`](Self::abort) if any of them returned [`ConflictCause`] or the body gave up.
 /// The caller does the rest in the same order for every protocol:
@@ -172,18 +244,17 @@ pub trait Variants: Sized + 'static {
 /// [`RangeLocks`](Self::RangeLocks), [`LoggedReads`](Self::LoggedReads), [`PieceOrder`](Self::PieceOrder), [`Elision`](Self::Elision),
 /// [`Reports`](Self::Reports).
 ///
-/// A protocol never sees a datatype: it handles headers, marks and items. It must never touch a value itself; it only
-/// runs the `load` that it is given, until the result is stable.
+/// A protocol never sees a datatype: it handles headers, marks and items. It never touches a value itself: the caller loads it between
+/// the halves of a look, and believes it if the second half agrees.
 ///
 /// # Safety
 ///
 /// Datatypes look into values and replace them without a check of their own, because the protocol promises:
 ///
-/// - **Stable loads.** The result of [`read`](Self::read), [`read_for_update`](Self::read_for_update) and
-///   [`peek`](Self::peek) comes from a call of `load` during which no other attempt was installing in the item's
-///   segment, and which happens after the last installation there. The same holds of a call of
-///   [`Attempt::predicate_holds`] whose answer counts.
-///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every `load` after an `Ok` of [`enter`](Self::enter).
+/// - **Stable loads.** If [`before_load`](Self::before_load) and [`after_load`](Self::after_load) have returned `Ok`, no other attempt
+///   was installing in the item's segment while its value was loaded between them, and the load happens after the last
+///   installation there. The same holds of a call of [`Attempt::predicate_holds`] whose answer counts.
+///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every load after an `Ok` of [`enter`](Self::enter).
 /// - **Exclusive writes.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's
 ///   alone until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
 /// - **All writes.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes).
@@ -205,8 +276,7 @@ pub trait Variants: Sized + 'static {
 /// ```
 pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// True if others may load a segment's old value after [`prepare`](Self::prepare) has returned `Ok`, until
-    /// [`finish`](Self::finish) installs the new one: by [`read`](Self::read), [`read_for_update`](Self::read_for_update) or
-    /// [`peek`](Self::peek). A commit then executes a fence more, so that no transaction misses it that waits for a change.
+    /// [`finish`](Self::finish) installs the new one. A commit then executes a fence more, so that no transaction misses it that waits for a change.
     ///
     /// Where it is false, the lock that keeps others off is taken by a sequentially consistent access, and looked at by every
     /// load.
@@ -214,7 +284,7 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
 
     /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
     /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
-    /// run their `load` without a call of [`read`](Self::read), and observations of buckets and leaves are not kept.
+    /// load without a call of [`before_load`](Self::before_load), and observations of buckets and leaves are not kept.
     const TRACKS_READS: bool = true;
 
     /// The state beside each value. The default is an unlocked segment that nobody has written.
@@ -255,41 +325,31 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
         Ok(())
     }
 
-    /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves in the item
-    /// what `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
-    /// commit is about to change it that may have installed another segment. It may wait for other transactions, but no longer than
-    /// [`Attempt::wait_max`] allows; so may the other operations.
-    fn read<V>(
+    /// The first half of a look at a segment; its value is loaded next. Protocols that lock do so here. It may wait for other
+    /// transactions, but no longer than [`Attempt::wait_max`] allows; so may the other functions.
+    ///
+    /// A conflict that may pass in a moment is marked as [passing](ConflictCause::passing), here and in the second half: the look begins
+    /// again, within bounds.
+    fn before_load(
         &self,
         attempt: &mut Attempt<Self>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
+        look: Look,
+    ) -> Result<Before, ConflictCause>;
 
-    /// Reads a segment that will be written next. Protocols that lock at reads lock for writing at once.
-    #[inline(always)]
-    fn read_for_update<V>(
+    /// The second half: returns `Ok` if the value that was loaded is stable as the protocol understands it, and leaves in the item what
+    /// `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
+    /// commit is about to change it that may have installed another segment.
+    fn after_load(
         &self,
         attempt: &mut Attempt<Self>,
         item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let value = self.read(attempt, item, load)?;
-        self.write(attempt, item)?;
-        Ok(value)
-    }
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
 
     /// Announces the first write of a segment.
     fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause>;
-
-    /// Looks at a segment without depending on its value: as `read`, but leaves no mark, and no lock. For a predicate
-    /// that is checked at commit (sto §3.5), and for reads at [`Isolation::ReadCommitted`](crate::Isolation).
-    fn peek<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause>;
 
     /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
@@ -372,7 +432,7 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         is_first: impl Fn(&Item<P>) -> bool,
         mut after: impl FnMut(&Item<P>),
     ) -> &'a mut Attempt<P> {
-        if !self.attempt.items.any_write(&is_first) {
+        if !self.attempt.items.any_write(|item| is_first(item)) {
             return self.install_all(|_| (), after);
         }
         let attempt = self.attempt;

@@ -62,11 +62,32 @@ impl<P: Protocol> ReadLog<P> {
     #[inline(always)]
     pub fn push(
         &mut self,
-        segment: TouchedSegment<P>,
+        segment: &TouchedSegment<P>,
         mark: P::Mark,
         same: impl FnOnce(P::Mark, P::Mark) -> bool,
     ) -> Result<(), ConflictCause> {
         charge(Work::LoggedRead);
+        let Self { reads, index } = self;
+        if reads.len() < reads.capacity() && index.enter_new(segment.address()) {
+            // Within the capacity.
+            reads.push(LoggedRead { segment: *segment, mark });
+            return Ok(());
+        }
+        let (segment, object) = segment.into_parts();
+        self.push_slowly(segment, object, mark, same)
+    }
+
+    /// Out of line, so that the others call nothing. Takes the segment in parts: as a whole it would be in memory for the others, too.
+    #[inline(never)]
+    fn push_slowly(
+        &mut self,
+        segment: NonNull<P::Header>,
+        object: NonNull<dyn Object<P>>,
+        mark: P::Mark,
+        same: impl FnOnce(P::Mark, P::Mark) -> bool,
+    ) -> Result<(), ConflictCause> {
+        // SAFETY: the parts of a touched segment.
+        let segment = unsafe { TouchedSegment::new(segment, object) };
         let Self { reads, index } = self;
         match index.find_or_enter(segment.address(), reads.len(), address_in(reads)) {
             None => {
@@ -94,29 +115,14 @@ impl<P: Protocol> ReadLog<P> {
     /// Returns the conflict over a read with this position in the log.
     #[cold]
     pub fn lost(&self, position: usize, reason: Reason) -> ConflictCause {
-        ConflictCause { reason, target: ConflictTarget::Read(position as u32) }
+        ConflictCause::new(reason, ConflictTarget::Read(position as u32))
     }
 
     /// Returns the conflict over a read that was never stable. It is logged so that a report finds it; the attempt will
     /// not commit.
-    #[inline(always)]
-    pub fn lost_at_read(&mut self, segment: TouchedSegment<P>, reason: Reason) -> ConflictCause {
-        let (segment, object) = segment.into_parts();
-        self.log_lost(segment, object, reason)
-    }
-
-    /// Takes the segment in parts: as a whole it would be in memory where nothing is lost, too.
     #[cold]
-    #[inline(never)]
-    fn log_lost(
-        &mut self,
-        segment: NonNull<P::Header>,
-        object: NonNull<dyn Object<P>>,
-        reason: Reason,
-    ) -> ConflictCause {
-        // SAFETY: the parts of a touched segment.
-        let segment = unsafe { TouchedSegment::new(segment, object) };
-        self.reads.push(LoggedRead { segment, mark: P::Mark::default() });
+    pub(crate) fn lost_at_read(&mut self, segment: &TouchedSegment<P>, reason: Reason) -> ConflictCause {
+        self.reads.push(LoggedRead { segment: *segment, mark: P::Mark::default() });
         self.lost(self.reads.len() - 1, reason)
     }
 
@@ -128,8 +134,10 @@ impl<P: Protocol> ReadLog<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::kernel::object::Object;
     use crate::memory::address_index::FEW;
     use crate::testing::{Silent, Unprotected};
+    use std::ptr::NonNull;
 
     fn touched<'a>(segment: &'a u64, object: &'a Silent) -> TouchedSegment<Unprotected> {
         // SAFETY: nothing looks into the segment, and both outlive the log.
@@ -151,7 +159,7 @@ mod tests {
             log.clear();
             for _ in 0..3 {
                 for segment in &segments[..count] {
-                    log.push(touched(segment, &object), 7, same).unwrap();
+                    log.push(&touched(segment, &object), 7, same).unwrap();
                 }
             }
             let logged: Vec<_> = log.iter().map(|read| read.segment().address()).collect();
@@ -169,11 +177,11 @@ mod tests {
         for (count, again) in [(1, 0), (3, 1), (100, 0), (100, 99)] {
             log.clear();
             for segment in &segments[..count] {
-                log.push(touched(segment, &object), 7, same).unwrap();
+                log.push(&touched(segment, &object), 7, same).unwrap();
             }
-            let lost = log.push(touched(&segments[again], &object), 8, same).unwrap_err();
-            assert_eq!(lost.reason, Reason::ReadChanged);
-            assert_eq!(lost.target, ConflictTarget::Read(again as u32));
+            let lost = log.push(&touched(&segments[again], &object), 8, same).unwrap_err();
+            assert_eq!(lost.reason(), Reason::ReadChanged);
+            assert_eq!(lost.target(), ConflictTarget::Read(again as u32));
         }
     }
 }

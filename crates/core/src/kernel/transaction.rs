@@ -8,7 +8,7 @@ use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::item::{Flags, ItemId, TouchedSegment};
 use crate::kernel::loss::ConflictReport;
 use crate::kernel::object::Object;
-use crate::kernel::protocol::Protocol;
+use crate::kernel::protocol::{Look, Protocol};
 use crate::kernel::slots::WorkerSlot;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::statistics::NamedCounters;
@@ -119,14 +119,6 @@ pub enum ReadValue<V> {
     Own(ItemId),
     /// The result of `load`, stable.
     Shared(V),
-}
-
-/// The protocol's operation for a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    Read,
-    ReadForUpdate,
-    Peek,
 }
 
 /// Message of a panic that cannot happen.
@@ -317,10 +309,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ) -> Result<ReadValue<V>, Abort> {
         // SAFETY: the caller's promise, in all three.
         unsafe {
-            if !P::LOGS_READS || self.attempt.can_defer() && self.attempt.read_path == ReadPath::Item {
-                self.read_by_item(TouchedSegment::new(segment, NonNull::from(object)), load)
-            } else if self.attempt.read_path == ReadPath::Log {
+            if P::LOGS_READS && self.attempt.read_path == ReadPath::Log {
                 self.read_logged(TouchedSegment::new(segment, NonNull::from(object)), load)
+            } else if !P::LOGS_READS || P::DEFERS && self.attempt.read_path == ReadPath::Item {
+                self.read_by_item(TouchedSegment::new(segment, NonNull::from(object)), load)
             } else {
                 self.read_otherwise(object, segment, load)
             }
@@ -410,14 +402,20 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             self.note_read(id);
             id
         };
+        self.look(id, Look::Read, load).map(ReadValue::Shared)
+    }
+
+    /// Loads the value of an item's segment.
+    #[inline(always)]
+    fn look<V>(&mut self, id: ItemId, look: Look, load: impl FnMut() -> V) -> Result<V, Abort> {
         let result = if self.attempt.hears(Moments::READ_APART) {
-            self.refuse_on_snapshot(touched.object().meta())?;
-            self.read_noted(id, Look::Read, load)
+            self.refuse_item_on_snapshot(id)?;
+            self.read_noted(id, look, load)
         } else {
-            self.protocol.read(self.attempt, id, load)
+            self.attempt.load(self.protocol, id, look, load)
         };
         match result {
-            Ok(value) => Ok(ReadValue::Shared(value)),
+            Ok(value) => Ok(value),
             Err(lost) => Err(self.lose(lost)),
         }
     }
@@ -438,7 +436,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return Ok(ReadValue::Own(id));
         }
         let logged = P::LoggedReads::of(self.protocol).expect("the protocol logs reads");
-        match logged.read(self.attempt, touched, load) {
+        match self.attempt.load_logged(logged, touched, load) {
             Ok(value) => Ok(ReadValue::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -495,15 +493,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
             return Ok((id, None));
         }
         self.note_read(id);
-        let result = if self.attempt.hears(Moments::READ_APART) {
-            self.read_noted(id, Look::ReadForUpdate, load)
-        } else {
-            self.protocol.read_for_update(self.attempt, id, load)
-        };
-        match result {
-            Ok(value) => Ok((id, Some(value))),
-            Err(lost) => Err(self.lose(lost)),
-        }
+        Ok((id, Some(self.look(id, Look::ReadForUpdate, load)?)))
     }
 
     /// Announces a write that does not depend on the segment's value; [`set_write`](Self::set_write)
@@ -583,17 +573,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at.
     #[inline]
     pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        self.refuse_item_on_snapshot(id)?;
         self.settle_before(id)?;
-        let result = if self.attempt.hears(Moments::READ_APART) {
-            self.read_noted(id, Look::Peek, load)
-        } else {
-            self.protocol.peek(self.attempt, id, load)
-        };
-        match result {
-            Ok(value) => Ok(value),
-            Err(lost) => Err(self.lose(lost)),
-        }
+        self.look(id, Look::Peek, load)
     }
 
     /// Reads a segment's shared value, even if the attempt has a pending write of it: for writes that change the value
@@ -604,23 +585,14 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        self.refuse_item_on_snapshot(id)?;
         self.note_read(id);
-        let result = if self.attempt.hears(Moments::READ_APART) {
-            if self.attempt.can_defer()
-                && self.attempt.is_recorded()
-                && self.attempt.items.get(id).is(Flags::WRITE)
-            {
-                self.record_own_read(id);
-            }
-            self.read_noted(id, Look::Read, load)
-        } else {
-            self.protocol.read(self.attempt, id, load)
-        };
-        match result {
-            Ok(value) => Ok(value),
-            Err(lost) => Err(self.lose(lost)),
+        if self.attempt.can_defer()
+            && self.attempt.is_recorded()
+            && self.attempt.items.get(id).is(Flags::WRITE)
+        {
+            self.record_own_read(id);
         }
+        self.look(id, Look::Read, load)
     }
 
     /// Gives an item a predicate that the object checks at commit (sto §3.5). Without `payload`, the item's present

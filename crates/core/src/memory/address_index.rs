@@ -59,6 +59,15 @@ impl AddressIndex {
         }
     }
 
+    /// Notes that an element with an address is added to the end of the list, if the filter alone tells that there is none.
+    #[inline(always)]
+    pub(crate) fn enter_new(&mut self, address: usize) -> bool {
+        let bit = Self::bit(address);
+        let is_new = self.filter & bit == 0;
+        self.filter |= bit;
+        is_new
+    }
+
     /// As [`find`](Self::find). If there is no such element, the caller adds it to the end of the list.
     #[inline(always)]
     pub(crate) fn find_or_enter(

@@ -12,5 +12,6 @@ pub(crate) mod identity;
 pub(crate) mod pin;
 pub(crate) mod retained;
 pub(crate) mod structure;
+pub(crate) mod thread_mark;
 pub(crate) mod users_code;
 pub(crate) mod versions;

@@ -71,8 +71,9 @@
 //! ```
 //!
 //! A database that is opened without a name is one of [`Occ`], which is compiled as a type of its own, as fast as it can be. [`Any`] is any of
-//! the protocols, `occ` among them, and costs more for each operation: a look at which one it is, loads through a pointer, and 32 bytes beside each
-//! value. Transactions as large as TPC-C's hardly notice; ten operations on a large array of integers take up to twice the time.
+//! the protocols, `occ` among them, and costs more for each operation: calls through a table of functions, and 32 bytes beside each
+//! value. Transactions as large as TPC-C's hardly notice; ten operations on an array of integers take a third more time, and up to twice the time if the
+//! array does not fit into the processor's caches.
 //!
 //! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
 //! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its

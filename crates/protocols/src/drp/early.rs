@@ -81,18 +81,11 @@ impl Drp {
             && !H::header(attempt.items.get(id).header()).is_new()
     }
 
-    /// Reads a segment at the attempt's turn in its line, and leaves the line. From then on the attempt is a scout. `None` if it
-    /// must not become one.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn scout<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Option<V> {
+    /// Waits for the attempt's turn in a segment's line, to read it and [leave the line](Self::end_scout). From then on the attempt is a scout.
+    /// False if it must not become one.
+    pub(super) fn begin_scout<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> bool {
         if !self.may_scout(attempt, id) {
-            return None;
+            return false;
         }
         label("scout");
         attempt.become_scout(ConflictCause::item(Reason::ReadLocked, id));
@@ -108,14 +101,18 @@ impl Drp {
         self.wait_for_predecessors(attempt);
         self.progress.finish(worker);
         self.take_turn(attempt, id, true);
-        let value = load();
+        true
+    }
+
+    /// Leaves the line in which a scout has read a segment.
+    #[cold]
+    pub(super) fn end_scout<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) {
         self.leave(attempt, 0);
         self.tell(attempt);
         H::local_mut(&mut attempt.local).forget_lines();
         let item = attempt.items.get_mut(id);
         H::mark_mut(&mut item.mark).ticket = 0;
         item.clear(Flags::LOCKED);
-        Some(value)
     }
 
     /// Joins the lines of a footprint before the body runs.
@@ -254,9 +251,9 @@ impl Drp {
         // One that had to touch more than it had said runs at once the next time, and touches what it needs. It knows too little
         // of that now to line up for it.
         let is_conflict_over_values =
-            matches!(lost.reason, Reason::ReadLocked | Reason::ReadChanged | Reason::WriteLocked);
+            matches!(lost.reason(), Reason::ReadLocked | Reason::ReadChanged | Reason::WriteLocked);
         // A transaction that ran at once because it was calm may be tame, and one that is tame has places of its own.
-        let is_wild = Self::is_wild(attempt) || lost.reason == Reason::ReadLocked;
+        let is_wild = Self::is_wild(attempt) || lost.reason() == Reason::ReadLocked;
         // The body has been executed to its end, as far as is known.
         let is_whole = attempt.is_end_of_scout(lost) || local.stage.is_after_body();
         // An attempt that ends in its body, and could not become a scout, has seen too little.
@@ -271,7 +268,7 @@ impl Drp {
         {
             return;
         }
-        if let ConflictTarget::Item(id) = lost.target
+        if let ConflictTarget::Item(id) = lost.target()
             && H::header(attempt.items.get(id).header()).is_new()
         {
             // Nobody may line up for it yet, so the next attempt would lose again.
@@ -305,7 +302,7 @@ impl Drp {
                 keep(item, Access::Write);
             } else if item.is_any(&[Flags::LOCKED, Flags::DEFERRED])
                 || wanted.is_some()
-                || lost.target == ConflictTarget::Item(id)
+                || lost.target() == ConflictTarget::Item(id)
                 || can_be_tamed && item.is(Flags::READ)
             {
                 keep(item, Access::Read);

@@ -93,6 +93,7 @@ mod ticket_lock;
 use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
+use crate::stable;
 use calm::Calm;
 use clock_block::ClockBlock;
 use commit::HeldTicket;
@@ -100,8 +101,8 @@ use commit::rank_of;
 use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
-    Access, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads, ObjectMeta,
-    Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
+    Access, Attempt, Before, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads, Look,
+    ObjectMeta, Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use options::DrpOptions;
@@ -172,8 +173,10 @@ impl DrpLocal {
     }
 }
 
-/// Rounds of a read that keeps nothing. A round starts over because others commit.
-const ROUNDS: usize = 4;
+/// Before a load: it is the attempt's turn. (A version has 32 bits.)
+const AT_TURN: Before = Before(1 << 32);
+/// Before a load: it is the attempt's turn in a line that it leaves after it.
+const AS_SCOUT: Before = Before(2 << 32);
 
 impl Drp {
     /// Checks everything read so far if the segment just read may have been written since the last such check. False
@@ -217,69 +220,129 @@ impl Drp {
         clock_block.is_before(H::local(&attempt.local).clock, self.clock.load(Ordering::SeqCst))
     }
 
-    /// Reads a segment: at the attempt's turn, if it has a place in its line, otherwise without a place.
+    /// The first half of a look: at the attempt's turn, if it has a place in the segment's line, otherwise without a place.
     #[inline(always)]
-    fn read_in_body<H: Host<Self>, V>(
+    fn begin_look<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-        writes: bool,
-    ) -> Result<V, ConflictCause> {
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) {
-            return self.load_at_turn(attempt, id, load);
+            return Ok(AT_TURN);
         }
         let stage = H::local(&attempt.local).stage;
-        if stage.has_begun() && (H::mark(item.mark).ticket != 0 || stage.has_finished()) {
-            if stage.is_early() {
-                self.take_early_turn(attempt, id, writes)?;
-                return self.load_at_turn(attempt, id, load);
-            }
-            // An intention reads another intention's segment, or one whose line the attempt has not joined. This is too
-            // late, if others have come behind the attempt. But if an insertion has met the new row of a wild attempt, which
-            // will lose it, the next attempt may be tame again; otherwise one wild attempt would make others wild.
-            let meets_wild = H::mark(item.mark).ticket == 0 && H::header(item.header()).is_new();
-            let reason = if meets_wild { Reason::ReadLocked } else { Reason::Undeclared };
-            return Err(ConflictCause::item(reason, id));
+        if stage.has_begun()
+            && let Some(before) = self.begin_in_line(attempt, id, look)?
+        {
+            return Ok(before);
         }
-        let mut load = load;
-        match reads::read::<Self, H, _>(attempt, id, &mut load) {
-            Ok((_, value)) => {
+        match stable::wait_before(H::header(attempt.items.get(id).header())) {
+            Ok(before) => Ok(before),
+            Err(reason) if look == Look::Peek => Err(ConflictCause::item(reason, id)),
+            Err(_) => self.meet_writer(attempt, id, look),
+        }
+    }
+
+    /// As [`begin_look`](Self::begin_look), when the attempt has joined lines. `None` if it needs none for this.
+    fn begin_in_line<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        look: Look,
+    ) -> Result<Option<Before>, ConflictCause> {
+        let item = attempt.items.get(id);
+        let (has_place, stage) = (H::mark(item.mark).ticket != 0, H::local(&attempt.local).stage);
+        if look == Look::Peek {
+            if stage.is_early() && (has_place || stage == Stage::Tamed && attempt.keeps_reads()) {
+                self.take_early_turn(attempt, id, false)?;
+                return Ok(Some(AT_TURN));
+            }
+            return Ok(None);
+        }
+        if !has_place && !stage.has_finished() {
+            return Ok(None);
+        }
+        if stage.is_early() {
+            self.take_early_turn(attempt, id, look == Look::ReadForUpdate)?;
+            return Ok(Some(AT_TURN));
+        }
+        // An intention reads another intention's segment, or one whose line the attempt has not joined. This is too
+        // late, if others have come behind the attempt. But if an insertion has met the new row of a wild attempt, which
+        // will lose it, the next attempt may be tame again; otherwise one wild attempt would make others wild.
+        let meets_wild = !has_place && H::header(item.header()).is_new();
+        let reason = if meets_wild { Reason::ReadLocked } else { Reason::Undeclared };
+        Err(ConflictCause::item(reason, id))
+    }
+
+    /// Reads a segment in whose line a writer stays: behind the writer, or as a scout, or not at all.
+    #[cold]
+    #[inline(never)]
+    fn meet_writer<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        H::local_mut(&mut attempt.local).calm.meet();
+        if self.read_in_line(attempt, id) {
+            return Ok(AT_TURN);
+        }
+        H::local_mut(&mut attempt.local).wanted.push((id, look == Look::ReadForUpdate));
+        if self.begin_scout(attempt, id) {
+            return Ok(AS_SCOUT);
+        }
+        Err(ConflictCause::item(Reason::ReadLocked, id))
+    }
+
+    /// The second half of a look.
+    #[inline(always)]
+    fn end_look<H: Host<Self>>(
+        &self,
+        attempt: &mut Attempt<H>,
+        id: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        if before == AT_TURN {
+            // A wild attempt may have seen other segments in an earlier state.
+            if self.options.opaque && Self::is_wild(attempt) {
+                self.keep_opaque(attempt, id)?;
+            }
+            return Ok(());
+        }
+        if before == AS_SCOUT {
+            self.end_scout(attempt, id);
+            return Ok(());
+        }
+        if look == Look::Peek {
+            reads::after_peek::<Self, H>(attempt, id, before)?;
+            // The value is not kept, so it cannot be checked: it is read again.
+            return if !attempt.keeps_reads() || self.keep_opaque(attempt, id)? {
+                Ok(())
+            } else {
+                Err(ConflictCause::item(Reason::ReadChanged, id).passing())
+            };
+        }
+        match reads::after_read::<Self, H>(attempt, id, before) {
+            Ok(_) => {
                 H::local_mut(&mut attempt.local).has_read = true;
                 if self.options.opaque {
                     H::local_mut(&mut attempt.local).reads_end =
                         H::local(&attempt.local).reads_end.max(id.position() + 1);
                     self.keep_opaque(attempt, id)?;
                 }
-                Ok(value)
+                Ok(())
             }
             Err(lost) => {
                 H::local_mut(&mut attempt.local).calm.meet();
-                if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) {
-                    return self.load_at_turn(attempt, id, load);
+                if !lost.is_passing() {
+                    H::local_mut(&mut attempt.local).wanted.push((id, look == Look::ReadForUpdate));
                 }
-                H::local_mut(&mut attempt.local).wanted.push((id, writes));
-                let scouted =
-                    if lost.reason == Reason::ReadLocked { self.scout(attempt, id, load) } else { None };
-                scouted.ok_or(lost)
+                Err(lost)
             }
         }
-    }
-
-    /// Loads a segment at the attempt's turn. A wild attempt may have seen other segments in an earlier state.
-    #[inline(always)]
-    fn load_at_turn<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let value = load();
-        if self.options.opaque && Self::is_wild(attempt) {
-            self.keep_opaque(attempt, id)?;
-        }
-        Ok(value)
     }
 
     #[cold]
@@ -302,19 +365,12 @@ impl Drp {
         let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
         match culprit {
             Some(item) => ConflictCause::item(Reason::Undeclared, item),
-            None => ConflictCause { reason: Reason::Undeclared, target: ConflictTarget::Structure(0) },
+            None => ConflictCause::new(Reason::Undeclared, ConflictTarget::Structure(0)),
         }
     }
 }
 
 impl KeepsVersions for Drp {
-    type Version = u32;
-
-    #[inline]
-    fn stable<V>(header: &TicketLock, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
-        header.stable(load)
-    }
-
     #[inline]
     fn version(mark: &mut DrpMark) -> &mut u32 {
         &mut mark.version
@@ -379,25 +435,25 @@ unsafe impl Algorithm for Drp {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        self.read_in_body(attempt, id, load, false)
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        self.begin_look(attempt, id, look)
     }
 
     #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let value = self.read_in_body(attempt, id, load, true)?;
-        Algorithm::write(self, attempt, id)?;
-        Ok(value)
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        self.end_look(attempt, id, look, before)?;
+        if look == Look::ReadForUpdate { Algorithm::write(self, attempt, id) } else { Ok(()) }
     }
 
     #[inline]
@@ -411,36 +467,6 @@ unsafe impl Algorithm for Drp {
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
-    }
-
-    #[inline]
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        for _ in 0..ROUNDS {
-            let item = attempt.items.get(id);
-            if item.is(Flags::LOCKED) {
-                return self.load_at_turn(attempt, id, load);
-            }
-            let keeps_reads = attempt.keeps_reads();
-            let stage = H::local(&attempt.local).stage;
-            let waits = H::mark(item.mark).ticket != 0 || stage == Stage::Tamed && keeps_reads;
-            if stage.is_early() && waits {
-                self.take_early_turn(attempt, id, false)?;
-                continue;
-            }
-            let (_, value) = H::header(item.header())
-                .stable(&mut load)
-                .map_err(|reason| ConflictCause::item(reason, id))?;
-            if !keeps_reads || self.keep_opaque(attempt, id)? {
-                return Ok(value);
-            }
-            // The value is not kept, so it cannot be checked: read again.
-        }
-        Err(ConflictCause::item(Reason::ReadChanged, id))
     }
 
     #[inline]
@@ -520,16 +546,21 @@ impl<H: Host<Drp>> LoggedReads<H> for Drp {
 
     /// Only attempts that run at once log reads. Their bodies have no turns.
     #[inline(always)]
-    fn read<V>(
+    fn before_load(&self, segment: &TouchedSegment<H>) -> Result<Before, ConflictCause> {
+        reads::before_logged::<Self, H>(segment)
+    }
+
+    #[inline(always)]
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
-        segment: TouchedSegment<H>,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let (_, value) = reads::log::<Self, H, _>(attempt, segment, load)?;
+        segment: &TouchedSegment<H>,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        reads::log::<Self, H>(attempt, segment, before)?;
         H::local_mut(&mut attempt.local).has_read = true;
         self.keep_opaque_at(attempt, |_| H::header(segment.header()).clock_block())?;
-        Ok(value)
+        Ok(())
     }
 }
 

@@ -31,8 +31,8 @@
 //! one. The version also changes when 2¹⁶ readers have joined, which makes such a reader read again.
 
 use super::clock_block::ClockBlock;
-use crate::stable::stable;
-use hotrow_core::{Reason, Rival};
+use crate::stable::StableWord;
+use hotrow_core::{Before, Rival};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Number of workers that a line can tell apart. Each may be in it once, and half of the readers' count is for them.
@@ -210,19 +210,31 @@ impl TicketLock {
     pub(super) fn version_at(position: Ticket) -> u32 {
         position.version()
     }
+}
 
-    /// Runs `load` until no writer was in line meanwhile. `Drp::install` has the writer's fence: a reader that has
-    /// seen a part of a writer's stores sees that the writer joined.
-    #[inline]
-    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
-        stable(
-            || self.version(),
-            load,
-            |version| {
-                let (position, _) = Self::joined(self.joined.load(Ordering::Relaxed));
-                (position.version() == version).then_some(version)
-            },
-        )
+/// [`Drp::install`](super::Drp) has the writer's fence: a reader that has seen a part of a writer's stores sees that the writer joined.
+impl StableWord for TicketLock {
+    type Version = u32;
+
+    #[inline(always)]
+    fn version_before(&self) -> Option<u32> {
+        self.version()
+    }
+
+    #[inline(always)]
+    fn version_after(&self, before: u32) -> Option<u32> {
+        let (position, _) = Self::joined(self.joined.load(Ordering::Relaxed));
+        (position.version() == before).then_some(before)
+    }
+
+    #[inline(always)]
+    fn note(version: u32) -> Before {
+        Before(version.into())
+    }
+
+    #[inline(always)]
+    fn noted(before: Before) -> u32 {
+        before.0 as u32
     }
 }
 

@@ -439,5 +439,5 @@ fn lost<H: Host<Ic3>>(attempt: &Attempt<H>) -> ConflictCause {
         // Those that have committed before it began come before it, although it has met none of them.
         None => ConflictTarget::Nothing,
     };
-    ConflictCause { reason: Reason::OutOfOrder, target }
+    ConflictCause::new(Reason::OutOfOrder, target)
 }

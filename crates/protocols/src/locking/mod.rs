@@ -34,7 +34,7 @@ use lock::LockWords;
 use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -92,6 +92,9 @@ pub struct TwoPhaseLocking {
 pub struct LockingLocal {
     stamp: AttemptStamp,
 }
+
+/// Before a load: the attempt keeps the lock.
+const HELD: Before = Before(1);
 
 impl TwoPhaseLocking {
     #[inline(always)]
@@ -243,47 +246,36 @@ unsafe impl Algorithm for TwoPhaseLocking {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        self.lock(attempt, id, false)?;
-        self.unharmed(attempt, load())
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        let held = look != Look::Peek || Self::holds(attempt, id, false);
+        self.lock(attempt, id, look == Look::ReadForUpdate)?;
+        Ok(Before(held.into()))
     }
 
     #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        self.lock(attempt, id, true)?;
-        self.unharmed(attempt, load())
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        let seen = self.unharmed(attempt, ());
+        if look == Look::Peek && before != HELD {
+            self.unlock(attempt, id);
+            attempt.items.get_mut(id).clear(Flags::READ);
+        }
+        seen
     }
 
     #[inline(always)]
     fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
-    }
-
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let held = Self::holds(attempt, id, false);
-        self.lock(attempt, id, false)?;
-        let value = load();
-        let seen = self.unharmed(attempt, value);
-        if !held {
-            self.unlock(attempt, id);
-            attempt.items.get_mut(id).clear(Flags::READ);
-        }
-        seen
     }
 
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> LockWords {

@@ -1,6 +1,7 @@
 //! Models of the version word with a shared lock (docs/memory-model.md, M1, M2).
 
 use super::*;
+use crate::stable::StableWord;
 use crate::stable::models::stable_reads_are_whole;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;

@@ -1,10 +1,9 @@
 //! The header that `mocc` keeps beside each value: a lock with a version, and the heat.
 
 use crate::lock_wait::LockWait;
-use crate::stable::stable;
-use hotrow_core::Reason;
+use crate::stable::StableWord;
+use hotrow_core::{Before, Reason};
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use hotrow_sync::profile;
 use hotrow_sync::spin::Spin;
 
 /// Bits for the count of readers that hold the lock.
@@ -70,24 +69,6 @@ impl HeatedWord {
     #[inline]
     fn load(&self) -> u64 {
         self.word.load(Ordering::SeqCst)
-    }
-
-    /// Runs `load` until no writer touched its result meanwhile.
-    #[inline]
-    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
-        stable(
-            || {
-                let before = self.load();
-                (before & LOCKED == 0).then_some(before)
-            },
-            load,
-            // A set lock bit counts as a difference. A writer may have locked, changed nothing and unlocked
-            // meanwhile.
-            |before| {
-                let changed = (self.word.load(Ordering::Relaxed) ^ before) & !READERS;
-                (changed == 0).then_some(HeatedVersion::of(before))
-            },
-        )
     }
 
     /// True if the version is still the one read, and no writer has it locked.
@@ -168,7 +149,32 @@ impl HeatedWord {
     pub(super) fn unlock_changed(&self) {
         // Release: pairs with the load in `stable` and with `replace`.
         self.word.store((self.word.load(Ordering::Relaxed) & !LOCKED) + VERSION, Ordering::Release);
-        profile::release(std::ptr::from_ref(self).addr());
+    }
+}
+
+impl StableWord for HeatedWord {
+    type Version = HeatedVersion;
+
+    #[inline(always)]
+    fn version_before(&self) -> Option<HeatedVersion> {
+        let before = self.load();
+        (before & LOCKED == 0).then_some(HeatedVersion::of(before))
+    }
+
+    #[inline(always)]
+    fn version_after(&self, before: HeatedVersion) -> Option<HeatedVersion> {
+        // A set lock bit counts as a difference. A writer may have locked, changed nothing and unlocked meanwhile.
+        (self.word.load(Ordering::Relaxed) & !READERS == before.0).then_some(before)
+    }
+
+    #[inline(always)]
+    fn note(version: HeatedVersion) -> Before {
+        Before(version.0)
+    }
+
+    #[inline(always)]
+    fn noted(before: Before) -> HeatedVersion {
+        HeatedVersion(before.0)
     }
 }
 

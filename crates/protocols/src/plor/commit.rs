@@ -3,6 +3,7 @@
 use super::locker::{Locker, Set};
 use super::{Plor, locker_of};
 use crate::host::Host;
+use crate::stable::StableWord;
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::profile::waiting;
@@ -95,9 +96,7 @@ impl Plor {
     /// Checks a predicate and turns it into a read of the version that it was checked on.
     fn read_predicate<H: Host<Self>>(attempt: &mut Attempt<H>, id: ItemId) -> Result<bool, ConflictCause> {
         let stable = H::header(attempt.items.get(id).header()).stable(|| attempt.predicate_holds(id));
-        let Some((version, holds)) = stable else {
-            return Err(ConflictCause::item(Reason::ReadLocked, id));
-        };
+        let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::READ) {
             (*H::mark_mut(&mut item.mark)) = version;

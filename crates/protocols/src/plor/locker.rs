@@ -26,9 +26,10 @@
 //!   the list has such workers. (The paper stops at 63.)
 //! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
 
-use crate::stable::stable;
+use crate::stable::StableWord;
 use crate::striped::Striped;
 use crate::worker_states::AttemptId;
+use hotrow_core::Before;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
@@ -214,20 +215,6 @@ impl Locker {
         self.version.store(version + 1, Ordering::Release);
     }
 
-    /// Runs `load` until nothing was installed meanwhile. `None` if that takes too long.
-    #[inline(always)]
-    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Option<(u64, V)> {
-        let stable = stable(
-            || {
-                let before = self.version.load(Ordering::SeqCst);
-                (before & 1 == 0).then_some(before)
-            },
-            load,
-            |before| (self.version.load(Ordering::Relaxed) == before).then_some(before),
-        );
-        stable.ok()
-    }
-
     /// True if the value still has this version, and nobody is about to replace it, except if `harmless` allows it.
     #[inline(always)]
     pub(super) fn is_unchanged(&self, version: u64, harmless: impl FnOnce(AttemptId) -> bool) -> bool {
@@ -243,6 +230,32 @@ impl Locker {
             spin.turn_or_yield();
         }
         Latch(self)
+    }
+}
+
+/// A writer is who installs.
+impl StableWord for Locker {
+    type Version = u64;
+
+    #[inline(always)]
+    fn version_before(&self) -> Option<u64> {
+        let before = self.version.load(Ordering::SeqCst);
+        (before & 1 == 0).then_some(before)
+    }
+
+    #[inline(always)]
+    fn version_after(&self, before: u64) -> Option<u64> {
+        (self.version.load(Ordering::Relaxed) == before).then_some(before)
+    }
+
+    #[inline(always)]
+    fn note(version: u64) -> Before {
+        Before(version)
+    }
+
+    #[inline(always)]
+    fn noted(before: Before) -> u64 {
+        before.0
     }
 }
 

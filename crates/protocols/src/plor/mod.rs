@@ -67,9 +67,10 @@ use locker::Locker;
 use options::PlorOptions;
 
 use crate::host::{Algorithm, Host};
+use crate::reads;
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Attempt, ConflictCause, Flags, ItemId, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Variant, Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -211,27 +212,24 @@ impl Plor {
         self.states.unharmed(attempt, H::local(&attempt.local).stamp, value)
     }
 
-    /// Loads a value between installations. An optimistic attempt keeps its version. A second read fails, too, if a commit is about to
+    /// Keeps the version of a value that an optimistic attempt has loaded. A second read fails, too, if a commit is about to
     /// replace the value: what else was read since may be of that commit already.
     #[inline(always)]
-    fn read_version<H: Host<Self>, V>(
-        &self,
+    fn keep_version<H: Host<Self>>(
         attempt: &mut Attempt<H>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        let version = reads::after_peek::<Self, H>(attempt, id, before)?;
         let item = attempt.items.get_mut(id);
-        let Some((version, value)) = H::header(item.header()).stable(load) else {
-            return Err(ConflictCause::item(Reason::ReadLocked, id));
-        };
         if !item.is(Flags::READ) {
-            (*H::mark_mut(&mut item.mark)) = version;
+            *H::mark_mut(&mut item.mark) = version;
             item.set(Flags::READ);
         } else if H::mark(item.mark) != version || !H::header(item.header()).is_unchanged(version, |_| false)
         {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
-        Ok(value)
+        Ok(())
     }
 }
 
@@ -283,33 +281,38 @@ unsafe impl Algorithm for Plor {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        if H::local(&attempt.local).optimistic {
-            return self.read_version(attempt, id, load);
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        if look == Look::Peek || H::local(&attempt.local).optimistic {
+            return reads::before::<Self, H>(attempt, id);
         }
+        if look == Look::ReadForUpdate {
+            Algorithm::write(self, attempt, id)?;
+        }
+        // An attempt with the right to write need not enter; with delayed writes no attempt has it yet.
         self.enter(attempt, id)?;
-        self.unharmed(attempt, load())
+        Ok(Before(0))
     }
 
     #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        if H::local(&attempt.local).optimistic {
-            return self.read_version(attempt, id, load);
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        if look == Look::Peek {
+            reads::after_peek::<Self, H>(attempt, id, before).map(drop)
+        } else if H::local(&attempt.local).optimistic {
+            Self::keep_version(attempt, id, before)
+        } else {
+            self.unharmed(attempt, ())
         }
-        Algorithm::write(self, attempt, id)?;
-        // An attempt with the right to write need not enter; with delayed writes no attempt has it yet.
-        self.enter(attempt, id)?;
-        self.unharmed(attempt, load())
     }
 
     #[inline(always)]
@@ -318,18 +321,6 @@ unsafe impl Algorithm for Plor {
             return Ok(());
         }
         self.lock_write(attempt, id)
-    }
-
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        match H::header(attempt.items.get(id).header()).stable(load) {
-            Some((_, value)) => Ok(value),
-            None => Err(ConflictCause::item(Reason::ReadLocked, id)),
-        }
     }
 
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Locker {

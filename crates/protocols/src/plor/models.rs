@@ -1,6 +1,7 @@
 //! Models of readers, writers and hand-overs (docs/memory-model.md).
 
 use super::*;
+use crate::stable::StableWord;
 use crate::worker_states::Waited;
 use hotrow_core::WaitLimit;
 use hotrow_sync::Arc;
@@ -187,7 +188,7 @@ fn an_optimistic_reader_sees_whole_and_settled_values() {
         let writer = segment.states().begin_at(1, 1);
         let other = segment.clone();
         let other = spawn(move || other.replace(writer, 1));
-        if let Some((version, [first, second])) = segment.locker.stable(|| segment.load()) {
+        if let Ok((version, [first, second])) = segment.locker.stable(|| segment.load()) {
             assert_eq!(first, second, "half of a value");
             if segment.locker.is_unchanged(version, |_| false) {
                 assert_eq!(first, version / 2, "the value of another version");
@@ -215,8 +216,8 @@ fn a_second_read_tells_what_was_read_since_is_of_the_same_commit() {
                 segment.install(1);
             }
         });
-        if let Some((version, [first, _])) = both[0].locker.stable(|| both[0].load())
-            && let Some((_, [second, _])) = both[1].locker.stable(|| both[1].load())
+        if let Ok((version, [first, _])) = both[0].locker.stable(|| both[0].load())
+            && let Ok((_, [second, _])) = both[1].locker.stable(|| both[1].load())
             && (step_is_left_out() || both[0].locker.is_unchanged(version, |_| false))
         {
             assert_eq!(first, second, "a mixture of two values");

@@ -52,8 +52,8 @@ use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
-    Attempt, ConflictCause, DeadlockPart, Flags, Item, ItemId, Prepared, RangeId, RangeLocks, RangeUse,
-    Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
+    Attempt, Before, ConflictCause, DeadlockPart, Flags, Item, ItemId, Look, Prepared, RangeId, RangeLocks,
+    RangeUse, Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -85,6 +85,9 @@ pub struct McsLockingLocal {
     /// then.
     awaited: Option<Arc<Awaited>>,
 }
+
+/// Before a load: the attempt keeps the lock.
+const HELD: Before = Before(1);
 
 impl McsLocking {
     /// Takes the lock of an item, shared or exclusive, unless the attempt holds it.
@@ -347,46 +350,42 @@ unsafe impl Algorithm for McsLocking {
     }
 
     #[inline(always)]
-    fn read<H: Host<Self>, V>(
+    fn before_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        self.share(attempt, id)?;
-        Ok(load())
+        look: Look,
+    ) -> Result<Before, ConflictCause> {
+        match look {
+            Look::Read => self.share(attempt, id)?,
+            Look::ReadForUpdate => self.lock(attempt, id, true)?,
+            Look::Peek => {
+                let held = attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]);
+                self.lock(attempt, id, self.exclusive && !held)?;
+                return Ok(Before(held.into()));
+            }
+        }
+        Ok(HELD)
     }
 
     #[inline(always)]
-    fn read_for_update<H: Host<Self>, V>(
+    fn after_load<H: Host<Self>>(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        self.lock(attempt, id, true)?;
-        Ok(load())
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause> {
+        if look == Look::Peek && before != HELD {
+            self.unlock(attempt, id);
+            attempt.items.get_mut(id).clear(if self.exclusive { Flags::LOCKED } else { Flags::READ });
+        }
+        Ok(())
     }
 
     #[inline(always)]
     fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
-    }
-
-    fn peek<H: Host<Self>, V>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let held = attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]);
-        self.lock(attempt, id, self.exclusive && !held)?;
-        let value = load();
-        if !held {
-            self.unlock(attempt, id);
-            attempt.items.get_mut(id).clear(if self.exclusive { Flags::LOCKED } else { Flags::READ });
-        }
-        Ok(value)
     }
 
     fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> QueueLock {

@@ -2,10 +2,9 @@
 
 use super::late_reads::LateReads;
 use crate::lock_wait::LockWait;
-use crate::stable::stable;
-use hotrow_core::Reason;
+use crate::stable::StableWord;
+use hotrow_core::{Before, Reason};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
-use hotrow_sync::profile;
 
 /// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that reads are [late](LateReads).
 const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
@@ -105,22 +104,6 @@ impl TimestampWord {
         Timestamps(self.0.load(Ordering::Acquire))
     }
 
-    /// Runs `load` until no writer touched its result meanwhile. Others may extend the version.
-    #[inline]
-    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
-        stable(
-            || {
-                let before = self.load();
-                (!before.is_locked()).then_some(before)
-            },
-            load,
-            |before| {
-                let after = Timestamps(self.0.load(Ordering::Relaxed));
-                (!after.is_locked() && after.same_version(before)).then_some(after)
-            },
-        )
-    }
-
     /// Locks the word with bounded spinning and returns the timestamps below the lock. If `expected` is given and
     /// the version differs, it fails without locking.
     #[inline]
@@ -203,7 +186,33 @@ impl TimestampWord {
     pub(super) fn unlock_as(&self, version: Timestamps) {
         // Release: pairs with the loads in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
-        profile::release(std::ptr::from_ref(self).addr());
+    }
+}
+
+impl StableWord for TimestampWord {
+    type Version = Timestamps;
+
+    #[inline(always)]
+    fn version_before(&self) -> Option<Timestamps> {
+        let before = self.load();
+        (!before.is_locked()).then_some(before)
+    }
+
+    #[inline(always)]
+    fn version_after(&self, before: Timestamps) -> Option<Timestamps> {
+        // Others may extend the version.
+        let after = Timestamps(self.0.load(Ordering::Relaxed));
+        (!after.is_locked() && after.same_version(before)).then_some(after)
+    }
+
+    #[inline(always)]
+    fn note(version: Timestamps) -> Before {
+        Before(version.0)
+    }
+
+    #[inline(always)]
+    fn noted(before: Before) -> Timestamps {
+        Timestamps(before.0)
     }
 }
 

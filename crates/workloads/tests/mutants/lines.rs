@@ -8,7 +8,9 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
+use hotrow_core::{
+    Absent, Attempt, Before, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Look, Prepared,
+};
 
 mutants! { DeferredMutant, STRICT = true:
     /// The reads of a wild attempt are not certified.
@@ -40,18 +42,20 @@ impl Line {
         (self.done.load(Ordering::SeqCst) == joined).then_some(joined)
     }
 
-    /// Looks while nothing is installed.
-    fn whole<V>(&self, mut load: impl FnMut() -> V) -> V {
+    /// Begins a look while nothing is installed.
+    fn begin_whole(&self) -> u64 {
         loop {
             let before = self.installing.load(Ordering::SeqCst);
             if before.is_multiple_of(2) {
-                let value = load();
-                if self.installing.load(Ordering::SeqCst) == before {
-                    return value;
-                }
+                return before;
             }
             thread::yield_now();
         }
+    }
+
+    /// True if nothing was installed meanwhile.
+    fn is_whole(&self, before: u64) -> bool {
+        self.installing.load(Ordering::SeqCst) == before
     }
 
     /// Looks while nobody is in line.
@@ -59,8 +63,9 @@ impl Line {
         let mut spin = Spin::new();
         loop {
             if let Some(version) = self.version() {
-                let value = self.whole(&mut load);
-                if self.joined.load(Ordering::SeqCst) == version {
+                let before = self.begin_whole();
+                let value = load();
+                if self.is_whole(before) && self.joined.load(Ordering::SeqCst) == version {
                     return Ok((version, value));
                 }
             }
@@ -163,7 +168,13 @@ impl DeferredMutant {
         attempt.check_predicates(|attempt, id| {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
-                return Ok(item.header().whole(|| attempt.predicate_holds(id)));
+                loop {
+                    let before = item.header().begin_whole();
+                    let holds = attempt.predicate_holds(id);
+                    if item.header().is_whole(before) {
+                        return Ok(holds);
+                    }
+                }
             }
             let stable = item.header().stable(|| attempt.predicate_holds(id));
             let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
@@ -191,10 +202,13 @@ impl DeferredMutant {
         let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
         match culprit {
             Some(item) => ConflictCause::item(Reason::Undeclared, item),
-            None => ConflictCause { reason: Reason::Undeclared, target: ConflictTarget::Structure(0) },
+            None => ConflictCause::new(Reason::Undeclared, ConflictTarget::Structure(0)),
         }
     }
 }
+
+/// In place of a version before a load: the attempt has its turn. (A test does not count so far.)
+const IN_LINE: u64 = u32::MAX as u64;
 
 // SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
 // checked, not in that.
@@ -214,15 +228,29 @@ unsafe impl Protocol for DeferredMutant {
         attempt.local = Local::default();
     }
 
-    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V> {
+    fn before_load(&self, attempt: &mut Attempt<Self>, id: ItemId, _: Look) -> Result<Before> {
+        let item = attempt.items.get(id);
+        let version = if item.is(Flags::LOCKED) {
+            IN_LINE
+        } else {
+            let version = item.header().version();
+            version.ok_or(ConflictCause::item(Reason::ReadLocked, id).passing())?
+        };
+        Ok(Before(version << 32 | item.header().begin_whole()))
+    }
+
+    fn after_load(&self, attempt: &mut Attempt<Self>, id: ItemId, look: Look, before: Before) -> Result<()> {
         let item = attempt.items.get_mut(id);
-        if item.is(Flags::LOCKED) {
-            return Ok(item.header().whole(load));
+        let (version, installing) = (before.0 >> 32, before.0 & u64::from(u32::MAX));
+        let is_whole = item.header().is_whole(installing);
+        if !is_whole || version != IN_LINE && item.header().joined.load(Ordering::SeqCst) != version {
+            return Err(ConflictCause::item(Reason::ReadLocked, id).passing());
         }
-        let (version, value) =
-            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
+        if version == IN_LINE || look == Look::Peek {
+            return Ok(());
+        }
         if attempt.local.has_begun && item.is(Flags::DEFERRED) && self.fault == Fault::ReadOutOfLine {
-            return Ok(value);
+            return Ok(());
         }
         if item.is(Flags::READ) && item.mark.version != version {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
@@ -230,7 +258,7 @@ unsafe impl Protocol for DeferredMutant {
         item.mark.version = version;
         item.set(Flags::READ);
         attempt.local.has_read = true;
-        Ok(value)
+        if look == Look::ReadForUpdate { self.write(attempt, id) } else { Ok(()) }
     }
 
     fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<()> {
@@ -239,15 +267,6 @@ unsafe impl Protocol for DeferredMutant {
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
-    }
-
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V> {
-        let item = attempt.items.get(id);
-        if item.is(Flags::LOCKED) {
-            return Ok(item.header().whole(load));
-        }
-        let stable = item.header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Line {

@@ -6,7 +6,7 @@ use super::versions::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
+use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared};
 
 mutants! { TimestampMutant, STRICT = false:
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
@@ -142,30 +142,25 @@ unsafe impl Protocol for TimestampMutant {
 
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
-    fn read<V>(
+    fn before_load(&self, attempt: &mut Attempt<Self>, id: ItemId, _: Look) -> Result<Before, ConflictCause> {
+        let before = attempt.items.get(id).header().begin_look();
+        before.map(Before).ok_or(ConflictCause::item(Reason::ReadLocked, id).passing())
+    }
+
+    fn after_load(
         &self,
         attempt: &mut Attempt<Self>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let stable = attempt.items.get(id).header().stable(load);
-        let (stamps, value) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
-        self.keep(attempt, id, stamps)?;
-        Ok(value)
+        look: Look,
+        Before(before): Before,
+    ) -> Result<(), ConflictCause> {
+        let stamps = attempt.items.get(id).header().end_look(before);
+        let stamps = stamps.ok_or(ConflictCause::item(Reason::ReadLocked, id).passing())?;
+        if look == Look::Peek { Ok(()) } else { self.keep(attempt, id, stamps) }
     }
 
     fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), ConflictCause> {
         Ok(())
-    }
-
-    fn peek<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let stable = attempt.items.get(id).header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {

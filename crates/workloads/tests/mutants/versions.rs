@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
+use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared};
 
 mutants! { Mutant, STRICT = true:
     /// Reads are not checked at commit.
@@ -72,15 +72,25 @@ impl Word {
         Self { version: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
     }
 
+    /// `None` while a writer has it.
+    pub(crate) fn begin_look(&self) -> Option<u64> {
+        let before = self.version.load(Ordering::SeqCst);
+        (before & LOCKED == 0).then_some(before)
+    }
+
+    /// Returns the version, if no writer came.
+    pub(crate) fn end_look(&self, before: u64) -> Option<u64> {
+        fence(Ordering::Acquire);
+        (self.version.load(Ordering::SeqCst) == before).then_some(before)
+    }
+
     pub(crate) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
         let mut spin = Spin::new();
         loop {
-            let before = self.version.load(Ordering::SeqCst);
-            if before & LOCKED == 0 {
+            if let Some(before) = self.begin_look() {
                 let value = load();
-                fence(Ordering::Acquire);
-                if self.version.load(Ordering::SeqCst) == before {
-                    return Ok((before, value));
+                if let Some(version) = self.end_look(before) {
+                    return Ok((version, value));
                 }
             }
             if !spin.turn() {
@@ -216,16 +226,25 @@ unsafe impl Protocol for Mutant {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);
     }
 
-    fn read<V>(
+    fn before_load(&self, attempt: &mut Attempt<Self>, id: ItemId, _: Look) -> Result<Before, ConflictCause> {
+        let before = attempt.items.get(id).header().begin_look();
+        before.map(Before).ok_or(ConflictCause::item(Reason::ReadLocked, id).passing())
+    }
+
+    fn after_load(
         &self,
         attempt: &mut Attempt<Self>,
         id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
+        look: Look,
+        Before(before): Before,
+    ) -> Result<(), ConflictCause> {
         let bound = attempt.local.bound;
         let item = attempt.items.get_mut(id);
-        let (version, value) =
-            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
+        let version =
+            item.header().end_look(before).ok_or(ConflictCause::item(Reason::ReadLocked, id).passing())?;
+        if look == Look::Peek {
+            return Ok(());
+        }
         if self.fault == Fault::StaleSnapshot && version > bound {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
@@ -234,21 +253,11 @@ unsafe impl Protocol for Mutant {
         }
         item.mark = version;
         item.set(Flags::READ);
-        Ok(value)
+        Ok(())
     }
 
     fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), ConflictCause> {
         Ok(())
-    }
-
-    fn peek<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
-        let stable = attempt.items.get(id).header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {

@@ -34,9 +34,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         if self.attempt.features.graph.is_thief {
             // The owner counts it and reports it.
-            return self.stop(Stop::Lost(ConflictReport::of(lost.reason)));
+            return self.stop(Stop::Lost(ConflictReport::of(lost.reason())));
         }
-        self.attempt.features.operations.has_lost |= lost.reason == Reason::Undeclared;
+        self.attempt.features.operations.has_lost |= lost.reason() == Reason::Undeclared;
         let mut loss = self.report(lost);
         if self.attempt.can_defer() {
             loss.pin = self.keep_footprint(&lost);
@@ -56,7 +56,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             let identity = contained(|| unsafe { touched.object().identify(segment) });
             (touched.object(), identity.unwrap_or_default(), Ok(segment), rival)
         };
-        let (object, identity, segment, rival) = match lost.target {
+        let (object, identity, segment, rival) = match lost.target() {
             ConflictTarget::Item(id) => identified(&self.attempt.items.get(id).touched),
             ConflictTarget::Read(position) => identified(self.attempt.reads.get(position)),
             ConflictTarget::Structure(number) => {
@@ -64,9 +64,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 (object, observed.node.addr().get() as u64, Err(observed.node), None)
             }
             ConflictTarget::Nothing => {
-                self.count_tame_abort(lost.reason);
-                self.slot.counters.abort(lost.reason);
-                return ConflictReport::of(lost.reason);
+                self.count_tame_abort(lost.reason());
+                self.slot.counters.abort(lost.reason());
+                return ConflictReport::of(lost.reason());
             }
         };
         let describe = || {
@@ -81,8 +81,8 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 key.unwrap_or_else(|| String::from("a key that cannot be shown")),
             )
         };
-        self.count_tame_abort(lost.reason);
-        self.count_lost(object.meta(), identity, lost.reason, rival, describe)
+        self.count_tame_abort(lost.reason());
+        self.count_lost(object.meta(), identity, lost.reason(), rival, describe)
     }
 
     /// Ends the attempt over a lock of all objects, which it wanted in order to enter this one.

@@ -383,7 +383,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         adopted.map_err(|lost| {
             // The next attempt meets no changes but its own.
-            self.attempt.features.operations.has_lost |= lost.reason == Reason::StructureChanged;
+            self.attempt.features.operations.has_lost |= lost.reason() == Reason::StructureChanged;
             self.lose(lost)
         })
     }

@@ -18,9 +18,9 @@ use crate::features::deferred::Execution;
 use crate::features::history::Ended;
 use crate::kernel::capabilities::Elision;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::thread_mark::{is_rolling_back, set_rollback};
 use crate::kernel::transaction::ObjectAccess;
 use crate::kernel::worker::Body;
+use crate::memory::thread_mark::{is_rolling_back, set_rollback};
 use hotrow_sync::region::{self, Abort};
 
 /// The number of values that a region may retire.

@@ -3,14 +3,14 @@
 use super::attempts::Attempts;
 use super::body::{Known, Resolve, Returning};
 use crate::features::pieces::WholeGuard;
-use crate::kernel::abort::{Abort, Error, NotDurable};
+use crate::kernel::abort::{Abort, Error, Misuse, NotDurable};
 use crate::kernel::loss::ConflictReport;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
-use crate::kernel::thread_mark::NestingGuard;
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::{Attempted, Body, Ended, Worker};
+use crate::memory::thread_mark::NestingGuard;
 use hotrow_sync::clock::Duration;
 use hotrow_sync::profile;
 use std::cell::OnceCell;
@@ -141,7 +141,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Inside, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
+        let mut inside = Inside { nesting: NestingGuard::enter().ok_or(Misuse::Nested)?, barrier: None };
         if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
         } else {
@@ -167,7 +167,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Option<Inside>, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter()?, barrier: None };
+        let mut inside = Inside { nesting: NestingGuard::enter().ok_or(Misuse::Nested)?, barrier: None };
         self.attempt.begin_transaction(Some(time_max));
         if !self.opens_snapshot(profile, place) {
             if !self.passes_gate() {

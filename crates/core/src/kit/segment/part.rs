@@ -9,7 +9,7 @@ use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::object::OutOfRange;
 use crate::kernel::object::SavedWrite;
-use crate::kernel::protocol::Protocol;
+use crate::kernel::protocol::{Look, Protocol};
 use crate::kernel::transaction::{ObjectAccess, ReadValue};
 use crate::kit::column_groups::{Part, Words};
 use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
@@ -406,7 +406,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return Ok(());
         }
         // A second read must find what the first one has found.
-        match self.protocol.read(self.attempt, id, || ()) {
+        match self.attempt.load(self.protocol, id, Look::Read, || ()) {
             Ok(()) => Ok(()),
             Err(lost) => Err(self.lose(lost)),
         }

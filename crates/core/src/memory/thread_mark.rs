@@ -1,6 +1,5 @@
 //! The mark of a thread: whether it is inside a transaction, and whether the body has made an error with which to end it.
 
-use crate::kernel::abort::Misuse;
 use hotrow_sync::{local, thread};
 use std::cell::Cell;
 
@@ -42,18 +41,19 @@ pub(crate) fn in_transaction() -> bool {
 pub(crate) struct NestingGuard(pub(crate) u64);
 
 impl NestingGuard {
+    /// `None` if it is inside of one.
     #[inline]
-    pub(crate) fn enter() -> Result<Self, Misuse> {
+    pub(crate) fn enter() -> Option<Self> {
         THREAD.with(|thread| {
             let mut word = thread.get();
             if word & INSIDE != 0 {
-                return Err(Misuse::Nested);
+                return None;
             }
             if word == 0 {
                 word = thread::number() << 2;
             }
             thread.set(word | INSIDE);
-            Ok(Self(word >> 2))
+            Some(Self(word >> 2))
         })
     }
 }

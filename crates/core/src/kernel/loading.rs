@@ -1,0 +1,110 @@
+//! Looks at segments: a protocol's first half, the load of the value, and the protocol's second half.
+//!
+//! The protocol never calls what loads a value. So its code is compiled once, and not for each type of a value, and a value stays in
+//! registers.
+
+use crate::kernel::attempt::Attempt;
+use crate::kernel::capabilities::LoggedReads;
+use crate::kernel::item::{ItemId, TouchedSegment};
+use crate::kernel::protocol::{ConflictCause, Look, Protocol};
+use hotrow_sync::spin::Spin;
+
+impl<P: Protocol> Attempt<P> {
+    /// Loads the value of an item's segment until it is stable, within bounds.
+    #[inline(always)]
+    pub(crate) fn load<V>(
+        &mut self,
+        protocol: &P,
+        item: ItemId,
+        look: Look,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        match self.load_once(protocol, item, look, &mut load) {
+            Ok(value) => Ok(value),
+            Err(lost) => self.load_again(protocol, item, look, load, lost),
+        }
+    }
+
+    #[inline(always)]
+    fn load_once<V>(
+        &mut self,
+        protocol: &P,
+        item: ItemId,
+        look: Look,
+        load: &mut impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let before = protocol.before_load(self, item, look)?;
+        let value = load();
+        protocol.after_load(self, item, look, before)?;
+        Ok(value)
+    }
+
+    /// Makes further looks while the conflict may pass. Out of line, so that a look that no writer meets keeps nothing for a second
+    /// one. For the same reason it takes `load` by value.
+    #[cold]
+    #[inline(never)]
+    fn load_again<V>(
+        &mut self,
+        protocol: &P,
+        item: ItemId,
+        look: Look,
+        mut load: impl FnMut() -> V,
+        mut lost: ConflictCause,
+    ) -> Result<V, ConflictCause> {
+        let mut spin = Spin::new();
+        while lost.is_passing() && spin.turn() {
+            match self.load_once(protocol, item, look, &mut load) {
+                Ok(value) => return Ok(value),
+                Err(later) => lost = later,
+            }
+        }
+        Err(lost)
+    }
+
+    /// As [`load`](Self::load), for a read that is logged.
+    #[inline(always)]
+    pub(crate) fn load_logged<V>(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: TouchedSegment<P>,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        match self.load_logged_once(reads, &touched, &mut load) {
+            Ok(value) => Ok(value),
+            Err(lost) => self.load_logged_again(reads, touched, load, lost),
+        }
+    }
+
+    #[inline(always)]
+    fn load_logged_once<V>(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: &TouchedSegment<P>,
+        load: &mut impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let before = reads.before_load(touched)?;
+        let value = load();
+        reads.after_load(self, touched, before)?;
+        Ok(value)
+    }
+
+    /// See [`load_again`](Self::load_again).
+    #[cold]
+    #[inline(never)]
+    fn load_logged_again<V>(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: TouchedSegment<P>,
+        mut load: impl FnMut() -> V,
+        mut lost: ConflictCause,
+    ) -> Result<V, ConflictCause> {
+        let mut spin = Spin::new();
+        while lost.is_passing() && spin.turn() {
+            match self.load_logged_once(reads, &touched, &mut load) {
+                Ok(value) => return Ok(value),
+                Err(later) => lost = later,
+            }
+        }
+        Err(if lost.is_passing() { self.reads.lost_at_read(&touched, lost.reason()) } else { lost })
+    }
+}
