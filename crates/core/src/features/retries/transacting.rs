@@ -141,7 +141,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Inside, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter().ok_or(Misuse::Nested)?, barrier: None };
+        let mut inside = Inside { nesting: NestingGuard::enter().ok_or_else(|| Misuse::Nested)?, barrier: None };
         if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
         } else {
@@ -167,7 +167,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Option<Inside>, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter().ok_or(Misuse::Nested)?, barrier: None };
+        let mut inside = Inside { nesting: NestingGuard::enter().ok_or_else(|| Misuse::Nested)?, barrier: None };
         self.attempt.begin_transaction(Some(time_max));
         if !self.opens_snapshot(profile, place) {
             if !self.passes_gate() {
