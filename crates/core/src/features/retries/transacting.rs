@@ -25,6 +25,14 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
+    #[inline]
+    fn enter() -> Result<Self, Misuse> {
+        match NestingGuard::enter() {
+            Some(nesting) => Ok(Self { nesting, barrier: None }),
+            None => Err(Misuse::Nested),
+        }
+    }
+
     /// The thread's number.
     pub(crate) fn thread(&self) -> u64 {
         self.nesting.0
@@ -141,7 +149,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Inside, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter().ok_or_else(|| Misuse::Nested)?, barrier: None };
+        let mut inside = Inside::enter()?;
         if P::must_end(&self.attempt) {
             self.attempt.begin_transaction(None);
         } else {
@@ -167,7 +175,7 @@ impl<P: Protocol> Worker<P> {
         profile: &Profile,
         place: &'static Location<'static>,
     ) -> Result<Option<Inside>, Error<Infallible>> {
-        let mut inside = Inside { nesting: NestingGuard::enter().ok_or_else(|| Misuse::Nested)?, barrier: None };
+        let mut inside = Inside::enter()?;
         self.attempt.begin_transaction(Some(time_max));
         if !self.opens_snapshot(profile, place) {
             if !self.passes_gate() {
