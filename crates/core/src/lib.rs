@@ -56,7 +56,7 @@ pub use kernel::object::{SavedWrite, Saver};
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
 pub use kernel::protocol::{
-    Before, ConflictCause, ConflictTarget, EnterError, Look, Protocol, Variant, Variants,
+    Before, ConflictCause, ConflictTarget, EnterError, Look, Protocol, Steps, Variant, Variants,
 };
 pub use kernel::protocol::{OneByOne, Prepared};
 pub use kernel::read_log::{LoggedRead, ReadLog};

@@ -4,7 +4,7 @@ use crate::kernel::object::{SavedWrite, Saver};
 use crate::memory::versions::Keeper;
 use crate::{
     Absent, Attempt, Before, ConflictCause, Item, ItemId, Look, Object, ObjectMeta, Pin, Prepared, Protocol,
-    Variant, Variants,
+    Steps, Variant, Variants,
 };
 use std::ptr::NonNull;
 
@@ -39,6 +39,9 @@ unsafe impl Protocol for Unprotected {
     type PieceOrder = Absent;
     type Elision = Absent;
     type Reports = Absent;
+}
+
+impl Steps<Unprotected> for Unprotected {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }

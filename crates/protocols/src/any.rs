@@ -24,11 +24,12 @@ use crate::tictoc::TicToc;
 use crate::tl2::Tl2;
 use hotrow_core::{
     Attempt, Before, ConflictCause, EnterError, ItemId, LoggedReads, Look, ObjectMeta, PieceOrder, Prepared,
-    Protocol, Reports, Rival, TouchedSegment, Variant, Variants,
+    Protocol, Reports, Rival, Steps, TouchedSegment, Variant, Variants,
 };
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::mem::needs_drop;
+use std::mem::{MaybeUninit, needs_drop};
+use std::panic::RefUnwindSafe;
 use std::ptr;
 
 /// The words of the largest header, which is that of [`Plor`]; the others have two at most.
@@ -77,7 +78,7 @@ macro_rules! hosts {
         /// The trace of a read, of whichever protocol the engine has.
         #[repr(C)]
         #[derive(Clone, Copy)]
-        #[allow(non_snake_case, reason = "as above")]
+        #[allow(non_snake_case, reason = "a field for each protocol, by its name")]
         pub union AnyMark {
             words: [u64; 2],
             $($name: <$name as Algorithm>::Mark),*
@@ -95,7 +96,11 @@ macro_rules! hosts {
         const _: () = {
             assert!(size_of::<AnyMark>() == 16);
             $(assert!(!needs_drop::<<$name as Algorithm>::Header>(), "a header would not be dropped");)*
-            $(assert!(size_of::<<$name as Algorithm>::Header>() <= if matches!(Kind::$name, Kind::Plor) { 32 } else { 16 });)*
+            $(assert!(match Kind::$name {
+                // It takes its address for that of the segment.
+                Kind::Plor => size_of::<<$name as Algorithm>::Header>() == size_of::<AnyHeader>(),
+                _ => size_of::<<$name as Algorithm>::Header>() <= 16,
+            });)*
             $(assert!(align_of::<<$name as Algorithm>::Header>() <= align_of::<AnyHeader>());)*
         };
 
@@ -156,7 +161,8 @@ macro_rules! hosts {
 
             fn new(options: &AnyOptions) -> Self {
                 match &options.0 {
-                    $(ChosenOptions::$name(options) => Self::hosting(Kind::$name, $name::new(options))),*
+                    // SAFETY: of the same name.
+                    $(ChosenOptions::$name(options) => unsafe { Self::hosting(Kind::$name, $name::new(options)) }),*
                 }
             }
         }
@@ -277,9 +283,10 @@ pub struct Any {
     logs_reads: bool,
 }
 
-/// The state beside a value, of whichever protocol the engine has. It lies at the end of these bytes, next to the value.
+/// The state beside a value, of whichever protocol the engine has. It lies at the end of these bytes, next to the value. Some have bytes that are
+/// padding.
 #[repr(transparent)]
-pub struct AnyHeader(UnsafeCell<[u64; HEADER_WORDS]>);
+pub struct AnyHeader(UnsafeCell<[MaybeUninit<u64>; HEADER_WORDS]>);
 
 /// The options of any protocol, by the name of a variant: `AnyOptions` of `plor+dwa`.
 #[derive(Debug, Clone)]
@@ -291,6 +298,8 @@ pub struct AnyLocal(Local);
 
 // SAFETY: the header of each protocol is `Send` and `Sync`, and one of them is there; nothing else reaches the bytes.
 unsafe impl Sync for AnyHeader {}
+// As the headers of all protocols, which are atomic words.
+impl RefUnwindSafe for AnyHeader {}
 
 impl fmt::Debug for AnyHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -313,7 +322,7 @@ impl fmt::Debug for AnyLocal {
 impl Default for AnyHeader {
     #[inline(always)]
     fn default() -> Self {
-        Self(UnsafeCell::new([0; HEADER_WORDS]))
+        Self(UnsafeCell::new([const { MaybeUninit::new(0) }; HEADER_WORDS]))
     }
 }
 
@@ -333,27 +342,12 @@ impl Default for AnyMark {
     }
 }
 
-/// The functions of a protocol that [`Any`] hosts, which it calls through a table. They mean the same as those of [`Protocol`].
-trait Hosted: fmt::Debug + Send + Sync {
+/// A protocol that [`Any`] hosts: its steps, which `Any` calls through a table, and what else depends on which one it is.
+trait Hosted: Steps<Any> + fmt::Debug {
     fn is_strict(&self) -> bool;
     fn is_concurrent(&self) -> bool;
     fn chops(&self) -> bool;
     fn uses_regions(&self) -> bool;
-    fn begin(&self, attempt: &mut Attempt<Any>);
-    fn enter(&self, attempt: &mut Attempt<Any>) -> Result<(), EnterError>;
-    fn before_load(
-        &self,
-        attempt: &mut Attempt<Any>,
-        item: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause>;
-    fn after_load(
-        &self,
-        attempt: &mut Attempt<Any>,
-        item: ItemId,
-        look: Look,
-        before: Before,
-    ) -> Result<(), ConflictCause>;
     fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause>;
     fn after_logged(
         &self,
@@ -361,20 +355,9 @@ trait Hosted: fmt::Debug + Send + Sync {
         segment: &TouchedSegment<Any>,
         before: Before,
     ) -> Result<(), ConflictCause>;
-    fn write(&self, attempt: &mut Attempt<Any>, item: ItemId) -> Result<(), ConflictCause>;
-    fn new_locked_header(&self, attempt: &Attempt<Any>) -> AnyHeader;
-    fn observed(&self, attempt: &mut Attempt<Any>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause>;
-    fn prepare(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause>;
-    fn finish(&self, prepared: Prepared<'_, Any>);
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause>;
-    fn abort(&self, attempt: &mut Attempt<Any>);
-    fn after_cleanup(&self, attempt: &mut Attempt<Any>);
 }
 
-impl<A: Algorithm + MayLogReads + fmt::Debug> Hosted for A
-where
-    Any: Host<A>,
-{
+impl<A: MayLogReads + Steps<Any> + fmt::Debug> Hosted for A {
     fn is_strict(&self) -> bool {
         Variants::is_strict(self)
     }
@@ -391,33 +374,6 @@ where
         Variants::uses_regions(self)
     }
 
-    fn begin(&self, attempt: &mut Attempt<Any>) {
-        Algorithm::begin(self, attempt);
-    }
-
-    fn enter(&self, attempt: &mut Attempt<Any>) -> Result<(), EnterError> {
-        Algorithm::enter(self, attempt)
-    }
-
-    fn before_load(
-        &self,
-        attempt: &mut Attempt<Any>,
-        item: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
-        Algorithm::before_load(self, attempt, item, look)
-    }
-
-    fn after_load(
-        &self,
-        attempt: &mut Attempt<Any>,
-        item: ItemId,
-        look: Look,
-        before: Before,
-    ) -> Result<(), ConflictCause> {
-        Algorithm::after_load(self, attempt, item, look, before)
-    }
-
     fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
         MayLogReads::before_logged(self, segment)
     }
@@ -430,42 +386,13 @@ where
     ) -> Result<(), ConflictCause> {
         MayLogReads::after_logged(self, attempt, segment, before)
     }
-
-    fn write(&self, attempt: &mut Attempt<Any>, item: ItemId) -> Result<(), ConflictCause> {
-        Algorithm::write(self, attempt, item)
-    }
-
-    fn new_locked_header(&self, attempt: &Attempt<Any>) -> AnyHeader {
-        <Any as Host<A>>::new_header(Algorithm::new_locked_header(self, attempt))
-    }
-
-    fn observed(&self, attempt: &mut Attempt<Any>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause> {
-        Algorithm::observed(self, attempt, object)
-    }
-
-    fn prepare(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause> {
-        Algorithm::prepare(self, attempt)
-    }
-
-    fn finish(&self, prepared: Prepared<'_, Any>) {
-        Algorithm::finish(self, prepared);
-    }
-
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Any>) -> Result<(), ConflictCause> {
-        Algorithm::validate_before_rollback(self, attempt)
-    }
-
-    fn abort(&self, attempt: &mut Attempt<Any>) {
-        Algorithm::abort(self, attempt);
-    }
-
-    fn after_cleanup(&self, attempt: &mut Attempt<Any>) {
-        Algorithm::after_cleanup(self, attempt);
-    }
 }
 
 impl Any {
-    fn hosting<A: Hosted + Algorithm + MayLogReads>(kind: Kind, algorithm: A) -> Self {
+    /// # Safety
+    ///
+    /// The algorithm is of this kind.
+    unsafe fn hosting<A: Hosted + MayLogReads>(kind: Kind, algorithm: A) -> Self {
         Self { it: Box::new(algorithm), kind, enters: A::ENTERS, logs_reads: A::LOGS_READS }
     }
 }
@@ -484,7 +411,9 @@ unsafe impl Protocol for Any {
     type PieceOrder = Self;
     type Elision = NaiveHtm;
     type Reports = Self;
+}
 
+impl Steps<Any> for Any {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         self.prepare_local(&mut attempt.local);
         self.it.begin(attempt);

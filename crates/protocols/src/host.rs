@@ -4,11 +4,9 @@
 //! is an [`Algorithm`]: it has types for the same three places, and reaches them through its [`Host`]. So the same text runs as a type of its
 //! own, as fast as the compiler can make it ([`hosts_itself!`]), and as one of all that [`Any`](crate::Any) can be at run time.
 
-use hotrow_core::{
-    Attempt, Before, ConflictCause, EnterError, ItemId, Look, ObjectMeta, Prepared, Protocol, Variants,
-};
+use hotrow_core::{Protocol, Variants};
 
-/// A protocol, over the type that hosts it. Its functions are those of [`Protocol`], and mean the same.
+/// A protocol, over the type that hosts it: it has [`Steps<H>`](hotrow_core::Steps) for every host `H`.
 ///
 /// # Safety
 ///
@@ -27,71 +25,6 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     type Mark: Copy + Default + Send + 'static;
     /// See [`Protocol::Local`].
     type Local: Default + Send + 'static;
-
-    /// See [`Protocol::begin`].
-    #[inline(always)]
-    fn begin<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
-
-    /// See [`Protocol::enter`]. Not called unless it [does something](Self::ENTERS).
-    #[inline(always)]
-    fn enter<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) -> Result<(), EnterError> {
-        Ok(())
-    }
-
-    /// See [`Protocol::before_load`].
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause>;
-
-    /// See [`Protocol::after_load`].
-    fn after_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        item: ItemId,
-        look: Look,
-        before: Before,
-    ) -> Result<(), ConflictCause>;
-
-    /// See [`Protocol::write`].
-    #[inline(always)]
-    fn write<H: Host<Self>>(&self, _attempt: &mut Attempt<H>, _item: ItemId) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    /// See [`Protocol::new_locked_header`].
-    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Self::Header;
-
-    /// See [`Protocol::observed`].
-    #[inline(always)]
-    fn observed<H: Host<Self>>(
-        &self,
-        _attempt: &mut Attempt<H>,
-        _object: Option<&ObjectMeta>,
-    ) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    /// See [`Protocol::prepare`].
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause>;
-
-    /// See [`Protocol::finish`].
-    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>);
-
-    /// See [`Protocol::validate_before_rollback`].
-    #[cold]
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
-        self.prepare(attempt)
-    }
-
-    /// See [`Protocol::abort`].
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>);
-
-    /// See [`Protocol::after_cleanup`].
-    #[inline(always)]
-    fn after_cleanup<H: Host<Self>>(&self, _attempt: &mut Attempt<H>) {}
 }
 
 /// A type that can be a protocol, and keeps for it what it needs. Of what it keeps for others, the protocol never sees anything: an engine
@@ -188,91 +121,6 @@ macro_rules! hosts_itself {
             type Mark = <$algorithm as $crate::host::Algorithm>::Mark;
             type Local = <$algorithm as $crate::host::Algorithm>::Local;
             $(type $capability = $type;)*
-
-            #[inline(always)]
-            fn begin(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::begin(self, attempt);
-            }
-
-            #[inline(always)]
-            fn enter(&self, attempt: &mut hotrow_core::Attempt<Self>) -> Result<(), hotrow_core::EnterError> {
-                $crate::host::Algorithm::enter(self, attempt)
-            }
-
-            #[inline(always)]
-            fn before_load(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-                item: hotrow_core::ItemId,
-                look: hotrow_core::Look,
-            ) -> Result<hotrow_core::Before, hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::before_load(self, attempt, item, look)
-            }
-
-            #[inline(always)]
-            fn after_load(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-                item: hotrow_core::ItemId,
-                look: hotrow_core::Look,
-                before: hotrow_core::Before,
-            ) -> Result<(), hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::after_load(self, attempt, item, look, before)
-            }
-
-            #[inline(always)]
-            fn write(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-                item: hotrow_core::ItemId,
-            ) -> Result<(), hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::write(self, attempt, item)
-            }
-
-            #[inline(always)]
-            fn new_locked_header(&self, attempt: &hotrow_core::Attempt<Self>) -> Self::Header {
-                $crate::host::Algorithm::new_locked_header(self, attempt)
-            }
-
-            #[inline(always)]
-            fn observed(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-                object: Option<&hotrow_core::ObjectMeta>,
-            ) -> Result<(), hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::observed(self, attempt, object)
-            }
-
-            #[inline(always)]
-            fn prepare(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-            ) -> Result<(), hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::prepare(self, attempt)
-            }
-
-            #[inline(always)]
-            fn finish(&self, prepared: hotrow_core::Prepared<'_, Self>) {
-                $crate::host::Algorithm::finish(self, prepared);
-            }
-
-            #[cold]
-            fn validate_before_rollback(
-                &self,
-                attempt: &mut hotrow_core::Attempt<Self>,
-            ) -> Result<(), hotrow_core::ConflictCause> {
-                $crate::host::Algorithm::validate_before_rollback(self, attempt)
-            }
-
-            #[inline(always)]
-            fn abort(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::abort(self, attempt);
-            }
-
-            #[inline(always)]
-            fn after_cleanup(&self, attempt: &mut hotrow_core::Attempt<Self>) {
-                $crate::host::Algorithm::after_cleanup(self, attempt);
-            }
         }
     };
 }

@@ -50,7 +50,8 @@ use word::{HeatedVersion, HeatedWord};
 use crate::host::{Algorithm, Host};
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Attempt, Before, ConflictCause, ConflictTarget, Flags, ItemId, Look, Prepared, Reason, Variant, Variants,
+    Attempt, Before, ConflictCause, ConflictTarget, Flags, ItemId, Look, Prepared, Reason, Steps, Variant,
+    Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::profile;
@@ -250,21 +251,18 @@ unsafe impl Algorithm for Mocc {
     type Header = HeatedWord;
     type Mark = MoccMark;
     type Local = MoccLocal;
+}
 
+impl<H: Host<Mocc>> Steps<H> for Mocc {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).locks_early = false;
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
+    fn before_load(&self, attempt: &mut Attempt<H>, id: ItemId, look: Look) -> Result<Before, ConflictCause> {
         if look == Look::ReadForUpdate {
-            Algorithm::write(self, attempt, id)?;
+            Steps::<H>::write(self, attempt, id)?;
         }
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) || H::mark(item.mark).shared {
@@ -278,7 +276,7 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -296,7 +294,7 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline]
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         if Self::is_hot(attempt, id) && !attempt.items.get(id).is(Flags::LOCKED) {
             Self::lock_early(attempt, id)
         } else {
@@ -305,12 +303,12 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> HeatedWord {
-        HeatedWord::new_locked()
+    fn new_locked_header(&self, _attempt: &Attempt<H>) -> H::Header {
+        H::new_header(HeatedWord::new_locked())
     }
 
     #[inline]
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
@@ -323,7 +321,7 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline]
-    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
+    fn finish(&self, prepared: Prepared<'_, H>) {
         let attempt = prepared.install_all(
             |_| (),
             |item| {
@@ -337,13 +335,13 @@ unsafe impl Algorithm for Mocc {
     }
 
     #[inline]
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         Self::validate(attempt)
     }
 
     #[inline]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) {
                 H::header(item.header()).unlock();

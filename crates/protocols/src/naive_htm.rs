@@ -13,10 +13,10 @@
 
 use crate::host::{Algorithm, Host};
 use crate::registry::only;
-use crate::serial::{EngineLock, Holder, Locked, runs_under_lock};
+use crate::serial::{EngineLock, Holder, Locked, SerialLocal, runs_under_lock};
 use crate::worker_states;
 use hotrow_core::region::UNFIT;
-use hotrow_core::{Attempt, Elision, Variant, Variants};
+use hotrow_core::{Attempt, Elision, Steps, Variant, Variants};
 use hotrow_sync::region;
 
 /// One hardware transaction for each transaction: dbx-tc §2.2.
@@ -72,6 +72,14 @@ impl Locked for NaiveHtm {
 
 // SAFETY: as for `Serial`; a region that elides the lock commits only if nobody has held it meanwhile.
 unsafe impl Algorithm for NaiveHtm {
+    const TRACKS_READS: bool = false;
+    const ENTERS: bool = true;
+    type Header = ();
+    type Mark = ();
+    type Local = SerialLocal;
+}
+
+impl<H: Host<NaiveHtm>> Steps<H> for NaiveHtm {
     runs_under_lock!();
 }
 

@@ -6,7 +6,7 @@
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::registry::only;
 use crate::serial::runs_alone;
-use hotrow_core::{Absent, Attempt, Variant, Variants};
+use hotrow_core::{Absent, Attempt, Steps, Variant, Variants};
 
 /// No concurrency control, for one worker.
 #[derive(Debug)]
@@ -44,8 +44,13 @@ impl Uncontrolled {
 // SAFETY: there is one worker, and so one attempt: nobody else installs anything, or reaches a segment that the attempt makes. Each write is
 // installed once, in a commit that cannot fail.
 unsafe impl Algorithm for Uncontrolled {
+    const TRACKS_READS: bool = false;
+    type Header = ();
+    type Mark = ();
     type Local = ();
+}
 
+impl<H: Host<Uncontrolled>> Steps<H> for Uncontrolled {
     runs_alone!();
 }
 

@@ -29,18 +29,15 @@
 
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::registry::only;
-use crate::version::{self, Version, Versioned};
-use hotrow_core::{Absent, Attempt, ConflictCause, Prepared, Variant, Variants};
+use crate::version::{self, Version, VersionWord, Versioned};
+use hotrow_core::{Absent, Attempt, ConflictCause, Prepared, Steps, Variant, Variants};
 use hotrow_sync::atomic::{Ordering, fence};
 
-/// The places of an optimistic protocol with a version beside each value, and the functions that read by it. Writes wait for the commit.
+/// The steps of an optimistic protocol with a version beside each value that read by it. Writes wait for the commit.
 macro_rules! reads_versions {
     () => {
-        type Header = $crate::version::VersionWord;
-        type Mark = $crate::version::Version;
-
         #[inline(always)]
-        fn before_load<H: $crate::host::Host<Self>>(
+        fn before_load(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
             item: hotrow_core::ItemId,
@@ -50,7 +47,7 @@ macro_rules! reads_versions {
         }
 
         #[inline(always)]
-        fn after_load<H: $crate::host::Host<Self>>(
+        fn after_load(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
             item: hotrow_core::ItemId,
@@ -65,11 +62,8 @@ macro_rules! reads_versions {
         }
 
         #[inline]
-        fn new_locked_header<H: $crate::host::Host<Self>>(
-            &self,
-            _attempt: &hotrow_core::Attempt<H>,
-        ) -> $crate::version::VersionWord {
-            $crate::version::VersionWord::new_locked()
+        fn new_locked_header(&self, _attempt: &hotrow_core::Attempt<H>) -> H::Header {
+            H::new_header($crate::version::VersionWord::new_locked())
         }
     };
 }
@@ -165,14 +159,18 @@ impl Variants for Occ {
 }
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
+// (`StableWord`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for Occ {
+    type Header = VersionWord;
+    type Mark = Version;
     type Local = OccLocal;
+}
 
+impl<H: Host<Occ>> Steps<H> for Occ {
     reads_versions!();
 
     #[inline]
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if attempt.items.writes().is_empty() {
             version::upgrade_predicates::<Self, H>(attempt)?;
             return validate_reads::<Self, H>(attempt);
@@ -184,20 +182,20 @@ unsafe impl Algorithm for Occ {
     }
 
     #[inline]
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
         let version = Version::new(H::local(&attempt.local).last, attempt.worker());
         version::install_writes::<Self, H>(prepared, version);
     }
 
     #[inline]
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         version::upgrade_predicates::<Self, H>(attempt)?;
         validate_reads::<Self, H>(attempt)
     }
 
     #[inline]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         version::release::<Self, H>(attempt);
     }
 }

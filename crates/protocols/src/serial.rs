@@ -33,7 +33,7 @@ mod lock;
 use crate::host::{Algorithm, Host};
 use crate::registry::only;
 use crate::worker_states::{self, AttemptStamp};
-use hotrow_core::{Attempt, EnterError, Reason, Variant, Variants};
+use hotrow_core::{Attempt, EnterError, Reason, Steps, Variant, Variants};
 use hotrow_sync::profile::waiting;
 pub(crate) use lock::{EngineLock, Holder};
 
@@ -110,12 +110,8 @@ pub(crate) fn release<A: Locked, H: Host<A>>(algorithm: &A, attempt: &mut Attemp
 /// only installs. Headers and marks are empty.
 macro_rules! runs_alone {
     () => {
-        const TRACKS_READS: bool = false;
-        type Header = ();
-        type Mark = ();
-
         #[inline(always)]
-        fn before_load<H: $crate::host::Host<Self>>(
+        fn before_load(
             &self,
             _: &mut hotrow_core::Attempt<H>,
             _: hotrow_core::ItemId,
@@ -125,7 +121,7 @@ macro_rules! runs_alone {
         }
 
         #[inline(always)]
-        fn after_load<H: $crate::host::Host<Self>>(
+        fn after_load(
             &self,
             _: &mut hotrow_core::Attempt<H>,
             _: hotrow_core::ItemId,
@@ -136,13 +132,12 @@ macro_rules! runs_alone {
         }
 
         #[inline(always)]
-        fn new_locked_header<H: $crate::host::Host<Self>>(&self, _: &hotrow_core::Attempt<H>) {}
+        fn new_locked_header(&self, _: &hotrow_core::Attempt<H>) -> H::Header {
+            H::new_header(())
+        }
 
         #[inline]
-        fn prepare<H: $crate::host::Host<Self>>(
-            &self,
-            attempt: &mut hotrow_core::Attempt<H>,
-        ) -> Result<(), hotrow_core::ConflictCause> {
+        fn prepare(&self, attempt: &mut hotrow_core::Attempt<H>) -> Result<(), hotrow_core::ConflictCause> {
             // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
             attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))?;
             self.draw_stamp(attempt);
@@ -150,12 +145,12 @@ macro_rules! runs_alone {
         }
 
         #[inline]
-        fn finish<H: $crate::host::Host<Self>>(&self, prepared: hotrow_core::Prepared<'_, H>) {
+        fn finish(&self, prepared: hotrow_core::Prepared<'_, H>) {
             prepared.install_all(|_| (), |_| ());
         }
 
         #[inline]
-        fn abort<H: $crate::host::Host<Self>>(&self, _: &mut hotrow_core::Attempt<H>) {}
+        fn abort(&self, _: &mut hotrow_core::Attempt<H>) {}
     };
 }
 pub(crate) use runs_alone;
@@ -163,27 +158,21 @@ pub(crate) use runs_alone;
 /// As [`runs_alone!`], for a [`Locked`] protocol: the functions that take and release the lock, too.
 macro_rules! runs_under_lock {
     () => {
-        const ENTERS: bool = true;
-        type Local = $crate::serial::SerialLocal;
-
         $crate::serial::runs_alone!();
 
         #[inline(always)]
-        fn begin<H: $crate::host::Host<Self>>(&self, attempt: &mut hotrow_core::Attempt<H>) {
+        fn begin(&self, attempt: &mut hotrow_core::Attempt<H>) {
             // Held only if the worker's previous transaction was leaked.
             $crate::serial::release(self, attempt);
         }
 
         #[inline(always)]
-        fn enter<H: $crate::host::Host<Self>>(
-            &self,
-            attempt: &mut hotrow_core::Attempt<H>,
-        ) -> Result<(), hotrow_core::EnterError> {
+        fn enter(&self, attempt: &mut hotrow_core::Attempt<H>) -> Result<(), hotrow_core::EnterError> {
             $crate::serial::enter(self, attempt)
         }
 
         #[inline(always)]
-        fn after_cleanup<H: $crate::host::Host<Self>>(&self, attempt: &mut hotrow_core::Attempt<H>) {
+        fn after_cleanup(&self, attempt: &mut hotrow_core::Attempt<H>) {
             $crate::serial::release(self, attempt);
         }
     };
@@ -232,5 +221,13 @@ impl Locked for Serial {
 // reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
 // installs nothing any more. Each write is installed once, in a commit that cannot fail.
 unsafe impl Algorithm for Serial {
+    const TRACKS_READS: bool = false;
+    const ENTERS: bool = true;
+    type Header = ();
+    type Mark = ();
+    type Local = SerialLocal;
+}
+
+impl<H: Host<Serial>> Steps<H> for Serial {
     runs_under_lock!();
 }

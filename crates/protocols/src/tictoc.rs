@@ -91,8 +91,8 @@ use crate::reads;
 use crate::stable::StableWord;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Attempt, Before, ConflictCause, Flags, Item, ItemId, LoggedReads, Look, Prepared, Reason, TouchedSegment,
-    Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, Item, ItemId, LoggedReads, Look, Prepared, Reason, Steps,
+    TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::profile;
 use late_reads::LateReads;
@@ -256,19 +256,21 @@ impl Variants for TicToc {
 }
 
 // SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
-// (`TimestampWord::stable`, `lock`). Each write is installed once, after everything that can fail.
+// (`StableWord`, `lock`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for TicToc {
     type Header = TimestampWord;
     type Mark = Timestamps;
     type Local = TicTocLocal;
+}
 
+impl<H: Host<TicToc>> Steps<H> for TicToc {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).latest = 0;
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
+    fn before_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -278,7 +280,7 @@ unsafe impl Algorithm for TicToc {
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -299,12 +301,12 @@ unsafe impl Algorithm for TicToc {
     }
 
     #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> TimestampWord {
-        TimestampWord::new_locked()
+    fn new_locked_header(&self, _attempt: &Attempt<H>) -> H::Header {
+        H::new_header(TimestampWord::new_locked())
     }
 
     #[inline]
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let earliest = self.lock_writes(attempt)?;
         Self::upgrade_predicates(attempt)?;
         let is_stamped = attempt.draw_stamp();
@@ -312,7 +314,7 @@ unsafe impl Algorithm for TicToc {
     }
 
     #[inline]
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let timestamps = Timestamps::written_at(H::local(&prepared.attempt().local).commit_ts);
         prepared.install_all(
             |_| (),
@@ -324,13 +326,13 @@ unsafe impl Algorithm for TicToc {
     }
 
     #[inline]
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         self.validate(attempt, 0, false)
     }
 
     #[inline]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) {
                 H::header(item.header()).unlock();

@@ -38,7 +38,7 @@ use crate::version::{self, Version, VersionWord, Versioned};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
     Attempt, Before, ConflictCause, Flags, ItemId, LoggedReads, Look, ObjectMeta, Prepared, Reason, Reports,
-    Rival, TouchedSegment, Variant, Variants,
+    Rival, Steps, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -142,20 +142,22 @@ impl Variants for Tl2 {
 }
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
+// (`StableWord`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Algorithm for Tl2 {
     type Header = VersionWord;
     type Mark = Version;
     type Local = Tl2Local;
+}
 
+impl<H: Host<Tl2>> Steps<H> for Tl2 {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         H::local_mut(&mut attempt.local).bound = self.now();
         H::local_mut(&mut attempt.local).reads_end = 0;
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
+    fn before_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -165,7 +167,7 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -175,9 +177,12 @@ unsafe impl Algorithm for Tl2 {
         if look == Look::Peek {
             let version = reads::after_peek::<Self, H>(attempt, id, before)?;
             if version.number() > H::local(&attempt.local).bound && attempt.keeps_reads() {
-                // The value is not kept, so it cannot be checked again: it is read again under the new bound.
+                // The value is not kept, so it is checked at once under the new bound.
                 self.extend(attempt)?;
-                return Err(ConflictCause::item(Reason::ReadChanged, id).passing());
+                let version = reads::after_peek::<Self, H>(attempt, id, before)?;
+                if version.number() > H::local(&attempt.local).bound {
+                    return Err(ConflictCause::item(Reason::ReadChanged, id).passing());
+                }
             }
             return Ok(());
         }
@@ -188,16 +193,12 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, _attempt: &Attempt<H>) -> VersionWord {
-        VersionWord::new_locked()
+    fn new_locked_header(&self, _attempt: &Attempt<H>) -> H::Header {
+        H::new_header(VersionWord::new_locked())
     }
 
     #[inline]
-    fn observed<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        object: Option<&ObjectMeta>,
-    ) -> Result<(), ConflictCause> {
+    fn observed(&self, attempt: &mut Attempt<H>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause> {
         let bound = H::local(&attempt.local).bound;
         if self.now() == bound || !self.removals.any_after(bound, object) {
             return Ok(());
@@ -206,7 +207,7 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline]
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if attempt.items.writes().is_empty() {
             return Ok(());
         }
@@ -224,7 +225,7 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline]
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
         let version = Version::new(H::local(&attempt.local).commit, attempt.worker());
         self.removals.note(attempt, H::local(&attempt.local).commit);
@@ -232,7 +233,7 @@ unsafe impl Algorithm for Tl2 {
     }
 
     #[inline]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         version::release::<Self, H>(attempt);
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::features::snapshot::{Snapshot, SnapshotReader};
 use crate::kernel::abort::{Abort, Error};
+use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
@@ -16,6 +17,8 @@ pub fn functions_of<P: Protocol>() -> impl Sized {
     [
         run::<P> as *const (),
         read::<P> as *const (),
+        Attempt::<P>::load_again_by as *const (),
+        Attempt::<P>::load_logged_again_by as *const (),
         ObjectAccess::<P>::read_noted_by as *const (),
         ObjectAccess::<P>::read_otherwise_by as *const (),
         ObjectAccess::<P>::lock_range as *const (),

@@ -143,7 +143,7 @@ impl<P: Protocol> Attempt<P> {
     /// if not, each write is installed, with calls of `before` and `after` around it. Of an `Ok`, nothing is left to be installed.
     ///
     /// These three run inside the region, so they only read the attempt and its items, and change headers. `validate` proves, as
-    /// [`Protocol::prepare`] does, that the attempt may commit at one moment within the region. `word` reads the header of an item that
+    /// [`Steps::prepare`](crate::Steps::prepare) does, that the attempt may commit at one moment within the region. `word` reads the header of an item that
     /// is written, inside and before; a commit that writes the segment changes what it returns.
     ///
     /// If commits are stamped for snapshots, the region has its stamp, and keeps versions, too; then the attempt draws none.

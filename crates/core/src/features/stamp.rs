@@ -187,7 +187,7 @@ impl<P: Protocol> Commits<P> {
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// Draws the commit's stamp, unless the attempt has one. [`Protocol::prepare`] calls it for an attempt that writes,
+    /// Draws the commit's stamp, unless the attempt has one. [`Steps::prepare`](crate::Steps::prepare) calls it for an attempt that writes,
     /// once everything to be written is locked and predicates are checked, and before reads are validated: see
     /// [`CommitStamp`]. True if the engine stamps its commits now: then reads must be validated, whatever else may show that
     /// nobody has changed them.

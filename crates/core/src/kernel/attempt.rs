@@ -464,7 +464,7 @@ impl<P: Protocol> Attempt<P> {
     ///
     /// # Safety
     ///
-    /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
+    /// [`Steps::prepare`](crate::Steps::prepare) has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
     #[inline(always)]
     pub(crate) unsafe fn install(&mut self, id: ItemId) {
         let is_heard = self.hears(Moments::INSTALLING);
@@ -488,7 +488,7 @@ impl<P: Protocol> Attempt<P> {
     ///
     /// # Safety
     ///
-    /// [`Protocol::prepare`] has returned `Ok`, and none was installed.
+    /// [`Steps::prepare`](crate::Steps::prepare) has returned `Ok`, and none was installed.
     #[inline(always)]
     pub(crate) unsafe fn install_all(
         &mut self,

@@ -69,9 +69,9 @@ pub trait Deferral<P: Protocol>: Sized {
     fn deferred(&self, attempt: &mut Attempt<P>, item: ItemId, rank: u64);
 
     /// Queues for a turn on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write whose
-    /// [rank](crate::Object::rank) is below `below`, if that is given. Called before [`Protocol::prepare`], if anything
+    /// [rank](crate::Object::rank) is below `below`, if that is given. Called before [`Steps::prepare`](crate::Steps::prepare), if anything
     /// was deferred: with growing limits as long as there are operations whose segments are not known yet, and at last
-    /// without one. After an `Err`, [`Protocol::abort`] follows.
+    /// without one. After an `Err`, [`Steps::abort`](crate::Steps::abort) follows.
     fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), ConflictCause>;
 
     /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not
@@ -97,7 +97,7 @@ pub trait Deferral<P: Protocol>: Sized {
     }
 
     /// Queues, before the body runs, for the segments in the footprint of the attempt before. Called after
-    /// [`Protocol::begin`], with items that nobody has touched yet.
+    /// [`Steps::begin`](crate::Steps::begin), with items that nobody has touched yet.
     fn line_up_early(&self, _attempt: &mut Attempt<P>, _footprint: &[(ItemId, Access)]) {}
 }
 
@@ -264,7 +264,7 @@ pub trait RangeLocks<P: Protocol>: Sized {
     /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. False if it would have to
+    /// Locks a bucket or leaf until the attempt's [cleanup](crate::Steps::after_cleanup) is over. False if it would have to
     /// [wait](Self::wait). Also called if the attempt has locked it already, for this use or the other.
     fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
 
@@ -308,10 +308,10 @@ pub trait LoggedReads<P: Protocol>: Sized {
     /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// The first half of a read of a segment of which the attempt has no pending write, as [`Protocol::before_load`].
+    /// The first half of a read of a segment of which the attempt has no pending write, as [`Steps::before_load`](crate::Steps::before_load).
     fn before_load(&self, segment: &TouchedSegment<P>) -> Result<Before, ConflictCause>;
 
-    /// The second half, as [`Protocol::after_load`]: [logs](crate::ReadLog::push) what `prepare` needs to know.
+    /// The second half, as [`Steps::after_load`](crate::Steps::after_load): [logs](crate::ReadLog::push) what `prepare` needs to know.
     fn after_load(
         &self,
         attempt: &mut Attempt<P>,
@@ -384,7 +384,7 @@ impl<P: Protocol> PieceOrder<P> for Absent {
     }
 }
 
-/// A protocol under which attempts may run [whole in a region](crate::region), without the lock that [`Protocol::enter`] would take
+/// A protocol under which attempts may run [whole in a region](crate::region), without the lock that [`Steps::enter`](crate::Steps::enter) would take
 /// ([`Protocol::Elision`]).
 pub trait Elision<P: Protocol>: Sized {
     /// The protocol that elides its lock; `None` if its variant does not, or there are no regions.
@@ -396,7 +396,7 @@ pub trait Elision<P: Protocol>: Sized {
     /// Called in the region, before the body: looks at the lock, so that the region is aborted if somebody takes it, and lets the
     /// attempt enter objects without it. False if somebody has it.
     ///
-    /// If the region is aborted, [`Protocol::begin`] is called once more.
+    /// If the region is aborted, [`Steps::begin`](crate::Steps::begin) is called once more.
     fn enter_region(&self, attempt: &mut Attempt<P>) -> bool;
 }
 
@@ -425,7 +425,7 @@ pub trait Reports<P: Protocol>: Sized {
     fn rival(&self, attempt: &Attempt<P>, header: &P::Header) -> Option<Rival>;
 
     /// Returns a number that tells a worker's commits apart, by which [`rival`](Self::rival) names one of them. Known once
-    /// [`prepare`](Protocol::prepare) has returned `Ok`.
+    /// [`prepare`](crate::Steps::prepare) has returned `Ok`.
     #[inline(always)]
     fn commit_number(&self, _attempt: &Attempt<P>) -> u64 {
         0

@@ -351,7 +351,7 @@ impl<P: Protocol> Item<P> {
     ///
     /// # Safety
     ///
-    /// [`Protocol::prepare`] has returned `Ok`. The item has a pending write that has not been installed.
+    /// [`Steps::prepare`](crate::Steps::prepare) has returned `Ok`. The item has a pending write that has not been installed.
     #[inline]
     pub(crate) unsafe fn install(&mut self, pin: &Pin) {
         charge(Work::Install);

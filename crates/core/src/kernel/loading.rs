@@ -7,6 +7,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::protocol::{ConflictCause, Look, Protocol};
+use crate::kernel::transaction::LOADED;
 use hotrow_sync::spin::Spin;
 
 impl<P: Protocol> Attempt<P> {
@@ -49,16 +50,31 @@ impl<P: Protocol> Attempt<P> {
         item: ItemId,
         look: Look,
         mut load: impl FnMut() -> V,
-        mut lost: ConflictCause,
+        lost: ConflictCause,
     ) -> Result<V, ConflictCause> {
+        let mut value = None;
+        self.load_again_by(protocol, item, look, &mut || value = Some(load()), lost)?;
+        Ok(value.expect(LOADED))
+    }
+
+    /// Is compiled once for all values.
+    #[inline(never)]
+    pub(crate) fn load_again_by(
+        &mut self,
+        protocol: &P,
+        item: ItemId,
+        look: Look,
+        mut load: &mut dyn FnMut(),
+        mut lost: ConflictCause,
+    ) -> Result<(), ConflictCause> {
         let mut spin = Spin::new();
         while lost.is_passing() && spin.turn() {
             match self.load_once(protocol, item, look, &mut load) {
-                Ok(value) => return Ok(value),
+                Ok(()) => return Ok(()),
                 Err(later) => lost = later,
             }
         }
-        Err(lost)
+        Err(lost.settled())
     }
 
     /// As [`load`](Self::load), for a read that is logged.
@@ -96,15 +112,29 @@ impl<P: Protocol> Attempt<P> {
         reads: &P::LoggedReads,
         touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
-        mut lost: ConflictCause,
+        lost: ConflictCause,
     ) -> Result<V, ConflictCause> {
+        let mut value = None;
+        self.load_logged_again_by(reads, &touched, &mut || value = Some(load()), lost)?;
+        Ok(value.expect(LOADED))
+    }
+
+    /// Is compiled once for all values.
+    #[inline(never)]
+    pub(crate) fn load_logged_again_by(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: &TouchedSegment<P>,
+        mut load: &mut dyn FnMut(),
+        mut lost: ConflictCause,
+    ) -> Result<(), ConflictCause> {
         let mut spin = Spin::new();
         while lost.is_passing() && spin.turn() {
-            match self.load_logged_once(reads, &touched, &mut load) {
-                Ok(value) => return Ok(value),
+            match self.load_logged_once(reads, touched, &mut load) {
+                Ok(()) => return Ok(()),
                 Err(later) => lost = later,
             }
         }
-        Err(if lost.is_passing() { self.reads.lost_at_read(&touched, lost.reason()) } else { lost })
+        Err(if lost.is_passing() { self.reads.lost_at_read(touched, lost.reason()) } else { lost })
     }
 }

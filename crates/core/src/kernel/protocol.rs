@@ -2,11 +2,11 @@
 //!
 //! # The commit: two halves, and the place between them
 //!
-//! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
+//! 1. [`Steps::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
 //!    nothing can fail.
 //! 2. Objects write the log's entries, and [`CommitSteps`](crate::CommitSteps) run. Then nothing can fail any more, and the record is appended to the
 //!    worker's log ([`WorkerLog`](crate::WorkerLog)). A commit that draws no stamp pays only one predictable branch.
-//! 3. [`Protocol::finish`] installs each write, having kept the value that it replaces for snapshots that may need it (`snapshot`), and
+//! 3. [`Steps::finish`] installs each write, having kept the value that it replaces for snapshots that may need it (`snapshot`), and
 //!    releases everything.
 //!
 //! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and a write can be installed
@@ -88,6 +88,12 @@ impl ConflictCause {
     #[must_use]
     pub fn passing(self) -> Self {
         Self(self.0 | Self::PASSING)
+    }
+
+    /// A conflict that has not passed within bounds.
+    #[inline]
+    pub(crate) fn settled(self) -> Self {
+        Self::new(self.reason(), self.target())
     }
 
     /// True if the conflict may pass.
@@ -221,6 +227,93 @@ pub trait Variants: Sized + 'static {
     fn new(options: &Self::Options) -> Self;
 }
 
+/// The steps of a transaction under a protocol, whose header, mark and state are those of a host `P`: of itself, for a protocol that is compiled as
+/// a type alone, or of one that can be any of several.
+///
+/// What they must promise is said at [`Protocol`].
+pub trait Steps<P: Protocol>: Send + Sync {
+    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
+    /// itself is in [`Attempt::profile`].
+    #[inline(always)]
+    fn begin(&self, _attempt: &mut Attempt<P>) {}
+
+    /// Called at the beginning of each operation on an object, before it looks into an index or at a segment. A protocol
+    /// that locks all objects at once takes its lock here. An `Err` ends the attempt; the report names the object that
+    /// was to be entered.
+    #[inline(always)]
+    fn enter(&self, _attempt: &mut Attempt<P>) -> Result<(), EnterError> {
+        Ok(())
+    }
+
+    /// The first half of a look at a segment; its value is loaded next. Protocols that lock do so here. It may wait for other
+    /// transactions, but no longer than [`Attempt::wait_max`] allows; so may the other functions.
+    ///
+    /// A conflict that may pass in a moment is marked as [passing](ConflictCause::passing), here and in the second half: the look begins
+    /// again, within bounds, so that what was taken for it is not taken twice. The second half does not follow if what loads the value
+    /// panics: [`abort`](Self::abort) does, or further steps, if the body has caught that.
+    fn before_load(
+        &self,
+        attempt: &mut Attempt<P>,
+        item: ItemId,
+        look: Look,
+    ) -> Result<Before, ConflictCause>;
+
+    /// The second half: returns `Ok` if the value that was loaded is stable as the protocol understands it, and leaves in the item what
+    /// `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
+    /// commit is about to change it that may have installed another segment.
+    fn after_load(
+        &self,
+        attempt: &mut Attempt<P>,
+        item: ItemId,
+        look: Look,
+        before: Before,
+    ) -> Result<(), ConflictCause>;
+
+    /// Announces the first write of a segment.
+    #[inline(always)]
+    fn write(&self, _attempt: &mut Attempt<P>, _item: ItemId) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
+    fn new_locked_header(&self, attempt: &Attempt<P>) -> P::Header;
+
+    /// Notes that a key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an
+    /// insertion succeeded. `None`: rows were read, too, without their versions.
+    ///
+    /// Also called if the bucket or leaf was observed before. A leaf's range may have grown since, its version
+    /// unchanged, so that it may now stand for the absence of a key that was elsewhere then.
+    #[inline(always)]
+    fn observed(&self, _attempt: &mut Attempt<P>, _object: Option<&ObjectMeta>) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    /// The first half of a commit: takes the locks that are missing, checks predicates, [draws the
+    /// stamp](Attempt::draw_stamp) of an attempt that writes, and validates reads and structure. After an `Ok` the commit can
+    /// no longer fail, and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
+    /// [`abort`](Self::abort) after all. After an `Err`, [`abort`](Self::abort) follows.
+    fn prepare(&self, attempt: &mut Attempt<P>) -> Result<(), ConflictCause>;
+
+    /// The second half of a commit: installs each write and releases everything.
+    fn finish(&self, prepared: Prepared<'_, P>);
+
+    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions,
+    /// is reported. If they are inconsistent, the transaction makes another attempt instead. [`abort`](Self::abort)
+    /// follows in any case.
+    #[cold]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
+        self.prepare(attempt)
+    }
+
+    /// Releases everything that the attempt still holds. Pending writes have been undone before.
+    fn abort(&self, attempt: &mut Attempt<P>);
+
+    /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
+    /// run, or a panic has cut it short.
+    #[inline(always)]
+    fn after_cleanup(&self, _attempt: &mut Attempt<P>) {}
+}
+
 /// A concurrency-control protocol.
 ///
 /// An engine's workers share one value of the type, which holds the protocol's shared state (a clock, the workers'
@@ -229,10 +322,10 @@ pub trait Variants: Sized + 'static {
 ///
 /// # One path for a transaction
 ///
-/// First [`begin`](Self::begin), then operations. Each [`enter`](Self::enter)s an object and comes down to a look at one item
-/// ([`before_load`](Self::before_load), [`after_load`](Self::after_load)), to a [`write`](Self::write) of one, or to a
-/// structure [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
-/// [`finish`](Self::finish), or [`abort`](Self::abort) if any of them returned [`ConflictCause`] or the body gave up.
+/// First [`begin`](Steps::begin), then operations. Each [`enter`](Steps::enter)s an object and comes down to a look at one item
+/// ([`before_load`](Steps::before_load), [`after_load`](Steps::after_load)), to a [`write`](Steps::write) of one, or to a
+/// structure [`observed`](Steps::observed). Then come the two halves of the commit, [`prepare`](Steps::prepare) and
+/// [`finish`](Steps::finish), or [`abort`](Steps::abort) if any of them returned [`ConflictCause`] or the body gave up.
 /// The caller does the rest in the same order for every protocol:
 ///
 /// - commit: `P::prepare`, [the steps between the halves](crate::CommitSteps), `P::finish` (which installs each write),
@@ -251,17 +344,17 @@ pub trait Variants: Sized + 'static {
 ///
 /// Datatypes look into values and replace them without a check of their own, because the protocol promises:
 ///
-/// - **Stable loads.** If [`before_load`](Self::before_load) and [`after_load`](Self::after_load) have returned `Ok`, no other attempt
+/// - **Stable loads.** If [`before_load`](Steps::before_load) and [`after_load`](Steps::after_load) have returned `Ok`, no other attempt
 ///   was installing in the item's segment while its value was loaded between them, and the load happens after the last
 ///   installation there. The same holds of a call of [`Attempt::predicate_holds`] whose answer counts.
-///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every load after an `Ok` of [`enter`](Self::enter).
-/// - **Exclusive writes.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's
-///   alone until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
-/// - **All writes.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes).
+///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every load after an `Ok` of [`enter`](Steps::enter).
+/// - **Exclusive writes.** [`prepare`](Steps::prepare) returns `Ok` only if every segment to be written is the attempt's
+///   alone until [`finish`](Steps::finish) has installed there: no other attempt installs in it meanwhile.
+/// - **All writes.** [`finish`](Steps::finish) installs every item in [`Items::writes`](crate::Items::writes).
 ///   ([`Prepared`] makes sure that each is installed once.)
 /// - **New segments belong to their maker.** Until the attempt that asked for the header has installed in the segment,
-///   or [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
-///   [`new_locked_header`](Self::new_locked_header).
+///   or [`abort`](Steps::abort) has been called for it, no other attempt installs in a segment whose header is
+///   [`new_locked_header`](Steps::new_locked_header).
 /// - **The attempt stays in place.** It moves, swaps and replaces neither the attempt nor its items. Of an item it
 ///   changes only the mark and the flags that [`Item::set`](crate::Item::set) allows.
 ///
@@ -274,17 +367,17 @@ pub trait Variants: Sized + 'static {
 /// struct Careless;
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
-pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
-    /// True if others may load a segment's old value after [`prepare`](Self::prepare) has returned `Ok`, until
-    /// [`finish`](Self::finish) installs the new one. A commit then executes a fence more, so that no transaction misses it that waits for a change.
+pub unsafe trait Protocol: Variants + Capabilities + Steps<Self> {
+    /// True if others may load a segment's old value after [`prepare`](Steps::prepare) has returned `Ok`, until
+    /// [`finish`](Steps::finish) installs the new one. A commit then executes a fence more, so that no transaction misses it that waits for a change.
     ///
     /// Where it is false, the lock that keeps others off is taken by a sequentially consistent access, and looked at by every
     /// load.
     const READS_PASS_PREPARED: bool = false;
 
     /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
-    /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
-    /// load without a call of [`before_load`](Self::before_load), and observations of buckets and leaves are not kept.
+    /// [`enter`](Steps::enter) to its end does not need them. If false, reads of segments that the attempt has not written
+    /// load without a call of [`before_load`](Steps::before_load), and observations of buckets and leaves are not kept.
     const TRACKS_READS: bool = true;
 
     /// The state beside each value. The default is an unlocked segment that nobody has written.
@@ -312,95 +405,15 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     type Elision: Elision<Self>;
     /// Names of winners, for [reports](crate::Engine::report_both_sides) of lost conflicts; [`Absent`](crate::Absent) if the protocol cannot tell, or loses none.
     type Reports: Reports<Self>;
-
-    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
-    /// itself is in [`Attempt::profile`].
-    fn begin(&self, attempt: &mut Attempt<Self>);
-
-    /// Called at the beginning of each operation on an object, before it looks into an index or at a segment. A protocol
-    /// that locks all objects at once takes its lock here. An `Err` ends the attempt; the report names the object that
-    /// was to be entered.
-    #[inline(always)]
-    fn enter(&self, _attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
-        Ok(())
-    }
-
-    /// The first half of a look at a segment; its value is loaded next. Protocols that lock do so here. It may wait for other
-    /// transactions, but no longer than [`Attempt::wait_max`] allows; so may the other functions.
-    ///
-    /// A conflict that may pass in a moment is marked as [passing](ConflictCause::passing), here and in the second half: the look begins
-    /// again, within bounds.
-    fn before_load(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause>;
-
-    /// The second half: returns `Ok` if the value that was loaded is stable as the protocol understands it, and leaves in the item what
-    /// `prepare` needs to know. Also called for an item that was read before; it fails if the segment has changed since, or if a
-    /// commit is about to change it that may have installed another segment.
-    fn after_load(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        look: Look,
-        before: Before,
-    ) -> Result<(), ConflictCause>;
-
-    /// Announces the first write of a segment.
-    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause>;
-
-    /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
-
-    /// Notes that a key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an
-    /// insertion succeeded. `None`: rows were read, too, without their versions.
-    ///
-    /// Also called if the bucket or leaf was observed before. A leaf's range may have grown since, its version
-    /// unchanged, so that it may now stand for the absence of a key that was elsewhere then.
-    #[inline(always)]
-    fn observed(
-        &self,
-        _attempt: &mut Attempt<Self>,
-        _object: Option<&ObjectMeta>,
-    ) -> Result<(), ConflictCause> {
-        Ok(())
-    }
-
-    /// The first half of a commit: takes the locks that are missing, checks predicates, [draws the
-    /// stamp](Attempt::draw_stamp) of an attempt that writes, and validates reads and structure. After an `Ok` the commit can
-    /// no longer fail, and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
-    /// [`abort`](Self::abort) after all. After an `Err`, [`abort`](Self::abort) follows.
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause>;
-
-    /// The second half of a commit: installs each write and releases everything.
-    fn finish(&self, prepared: Prepared<'_, Self>);
-
-    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions,
-    /// is reported. If they are inconsistent, the transaction makes another attempt instead. [`abort`](Self::abort)
-    /// follows in any case.
-    #[cold]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        self.prepare(attempt)
-    }
-
-    /// Releases everything that the attempt still holds. Pending writes have been undone before.
-    fn abort(&self, attempt: &mut Attempt<Self>);
-
-    /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
-    /// run, or a panic has cut it short.
-    #[inline(always)]
-    fn after_cleanup(&self, _attempt: &mut Attempt<Self>) {}
 }
 
-/// The witness that the first half of a commit has succeeded: [`Protocol::finish`] installs with it.
+/// The witness that the first half of a commit has succeeded: [`Steps::finish`] installs with it.
 pub struct Prepared<'a, P: Protocol> {
     attempt: &'a mut Attempt<P>,
 }
 
 impl<'a, P: Protocol> Prepared<'a, P> {
-    /// Makes the witness. [`Protocol::prepare`] must have returned `Ok`, with no other call since.
+    /// Makes the witness. [`Steps::prepare`] must have returned `Ok`, with no other call since.
     #[inline(always)]
     pub(crate) fn new(attempt: &'a mut Attempt<P>) -> Self {
         Self { attempt }

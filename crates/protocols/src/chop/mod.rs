@@ -24,8 +24,8 @@ use fallback::FallbackLocks;
 
 use crate::host::{Algorithm, Host};
 use crate::occ::{self, reads_versions, tells_versions};
-use crate::version::{self, Version};
-use hotrow_core::{Attempt, ConflictCause, Prepared, Variant, Variants};
+use crate::version::{self, Version, VersionWord};
+use hotrow_core::{Attempt, ConflictCause, Prepared, Steps, Variant, Variants};
 
 /// Procedures in pieces, and commits in hardware transactions: dbx-tc §3, §4; DBX, EuroSys 2014.
 #[derive(Debug)]
@@ -124,11 +124,15 @@ impl Variants for Chop {
 
 // SAFETY: as for `Occ`; and a region installs each write at the moment of its commit, when it has checked that no segment is locked.
 unsafe impl Algorithm for Chop {
+    type Header = VersionWord;
+    type Mark = Version;
     type Local = ChopLocal;
+}
 
+impl<H: Host<Chop>> Steps<H> for Chop {
     reads_versions!();
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         H::local_mut(&mut attempt.local).in_region = false;
         if attempt.items.writes().is_empty() {
             version::upgrade_predicates::<Self, H>(attempt)?;
@@ -147,7 +151,7 @@ unsafe impl Algorithm for Chop {
         Ok(())
     }
 
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
         if H::local(&attempt.local).in_region {
             return;
@@ -159,12 +163,12 @@ unsafe impl Algorithm for Chop {
         }
     }
 
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         version::upgrade_predicates::<Self, H>(attempt)?;
         occ::validate_reads::<Self, H>(attempt)
     }
 
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         version::release::<Self, H>(attempt);
         if let Some(partitions) = &self.partitions {
             partitions.unlock(H::local_mut(&mut attempt.local));

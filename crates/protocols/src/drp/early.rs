@@ -87,6 +87,8 @@ impl Drp {
         if !self.may_scout(attempt, id) {
             return false;
         }
+        // It has the line still if what loaded its value has panicked.
+        self.end_scout(attempt);
         label("scout");
         attempt.become_scout(ConflictCause::item(Reason::ReadLocked, id));
         let worker = attempt.worker().number();
@@ -101,12 +103,14 @@ impl Drp {
         self.wait_for_predecessors(attempt);
         self.progress.finish(worker);
         self.take_turn(attempt, id, true);
+        H::local_mut(&mut attempt.local).scouted = Some(id);
         true
     }
 
-    /// Leaves the line in which a scout has read a segment.
+    /// Leaves the line in which a scout has read a segment, if it is in one.
     #[cold]
-    pub(super) fn end_scout<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) {
+    pub(super) fn end_scout<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+        let Some(id) = H::local_mut(&mut attempt.local).scouted.take() else { return };
         self.leave(attempt, 0);
         self.tell(attempt);
         H::local_mut(&mut attempt.local).forget_lines();

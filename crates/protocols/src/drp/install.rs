@@ -109,6 +109,7 @@ impl Drp {
     /// recorded operations are nullified (drp §5.2).
     pub(super) fn leave_all<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
         Self::leave_inserted(attempt);
+        self.end_scout(attempt);
         if !H::local(&attempt.local).stage.has_begun() {
             return;
         }

@@ -102,7 +102,7 @@ use crossbeam_utils::CachePadded;
 use early::Taming;
 use hotrow_core::{
     Access, Attempt, Before, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, LoggedReads, Look,
-    ObjectMeta, Prepared, Reason, Reports, Rival, TouchedSegment, Variant, Variants,
+    ObjectMeta, Prepared, Reason, Reports, Rival, Steps, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use options::DrpOptions;
@@ -150,6 +150,8 @@ pub struct DrpLocal {
     taming: Taming,
     /// Segments of which a read has met a writer in line; true if they were read in order to be written.
     wanted: Vec<(ItemId, bool)>,
+    /// The segment in whose line the attempt is as a scout.
+    scouted: Option<ItemId>,
     /// True if the attempt has published that it is going to change an index.
     is_restructuring: bool,
     /// Other attempts that had published this when this one looked.
@@ -313,17 +315,16 @@ impl Drp {
             return Ok(());
         }
         if before == AS_SCOUT {
-            self.end_scout(attempt, id);
+            self.end_scout(attempt);
             return Ok(());
         }
         if look == Look::Peek {
             reads::after_peek::<Self, H>(attempt, id, before)?;
-            // The value is not kept, so it cannot be checked: it is read again.
-            return if !attempt.keeps_reads() || self.keep_opaque(attempt, id)? {
-                Ok(())
-            } else {
-                Err(ConflictCause::item(Reason::ReadChanged, id).passing())
-            };
+            if attempt.keeps_reads() && !self.keep_opaque(attempt, id)? {
+                // The value is not kept, so it is checked at once, as the others have been.
+                reads::after_peek::<Self, H>(attempt, id, before)?;
+            }
+            return Ok(());
         }
         match reads::after_read::<Self, H>(attempt, id, before) {
             Ok(_) => {
@@ -336,8 +337,8 @@ impl Drp {
                 Ok(())
             }
             Err(lost) => {
-                H::local_mut(&mut attempt.local).calm.meet();
                 if !lost.is_passing() {
+                    H::local_mut(&mut attempt.local).calm.meet();
                     H::local_mut(&mut attempt.local).wanted.push((id, look == Look::ReadForUpdate));
                 }
                 Err(lost)
@@ -409,9 +410,11 @@ unsafe impl Algorithm for Drp {
     type Header = TicketLock;
     type Mark = DrpMark;
     type Local = DrpLocal;
+}
 
+impl<H: Host<Drp>> Steps<H> for Drp {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         // Not the last attempt: it might be aborted for running at once.
         let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
         let is_first = attempt.number() == 0;
@@ -435,17 +438,12 @@ unsafe impl Algorithm for Drp {
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
+    fn before_load(&self, attempt: &mut Attempt<H>, id: ItemId, look: Look) -> Result<Before, ConflictCause> {
         self.begin_look(attempt, id, look)
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -453,11 +451,11 @@ unsafe impl Algorithm for Drp {
         before: Before,
     ) -> Result<(), ConflictCause> {
         self.end_look(attempt, id, look, before)?;
-        if look == Look::ReadForUpdate { Algorithm::write(self, attempt, id) } else { Ok(()) }
+        if look == Look::ReadForUpdate { Steps::<H>::write(self, attempt, id) } else { Ok(()) }
     }
 
     #[inline]
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let stage = H::local(&attempt.local).stage;
         if stage.is_early() {
@@ -470,16 +468,12 @@ unsafe impl Algorithm for Drp {
     }
 
     #[inline]
-    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> TicketLock {
-        TicketLock::new_locked(attempt.worker().number())
+    fn new_locked_header(&self, attempt: &Attempt<H>) -> H::Header {
+        H::new_header(TicketLock::new_locked(attempt.worker().number()))
     }
 
     #[inline]
-    fn observed<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        object: Option<&ObjectMeta>,
-    ) -> Result<(), ConflictCause> {
+    fn observed(&self, attempt: &mut Attempt<H>, object: Option<&ObjectMeta>) -> Result<(), ConflictCause> {
         if H::local(&attempt.local).stage.has_finished() && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
@@ -489,7 +483,7 @@ unsafe impl Algorithm for Drp {
         Ok(())
     }
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if !H::local(&attempt.local).stage.has_begun() {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
@@ -513,7 +507,7 @@ unsafe impl Algorithm for Drp {
         Ok(())
     }
 
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         H::local_mut(&mut prepared.attempt().local).calm.end();
         // An attempt that only reads may have joined no line.
         if H::local(&prepared.attempt().local).stage.has_begun() {
@@ -521,7 +515,7 @@ unsafe impl Algorithm for Drp {
         }
     }
 
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let stage = H::local(&attempt.local).stage;
         match (stage.has_finished(), Self::is_wild(attempt)) {
             (false, _) if stage.has_begun() => self.certify(attempt)?,
@@ -533,7 +527,7 @@ unsafe impl Algorithm for Drp {
         Ok(())
     }
 
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         self.leave_all(attempt);
     }
 }

@@ -10,8 +10,8 @@ mod order;
 use crate::host::{Algorithm, Host};
 use crate::occ::{self, reads_versions, tells_versions};
 use crate::registry::only;
-use crate::version::{self, Version};
-use hotrow_core::{Attempt, ConflictCause, PieceOrder, Prepared, Variant, Variants};
+use crate::version::{self, Version, VersionWord};
+use hotrow_core::{Attempt, ConflictCause, PieceOrder, Prepared, Steps, Variant, Variants};
 use order::{Order, OrderLocal};
 
 /// Pieces in the order of the tables: IC3, SIGMOD 2016.
@@ -57,11 +57,15 @@ impl Variants for Ic3 {
 
 // SAFETY: as for `Occ`: the order of pieces adds waits and latches.
 unsafe impl Algorithm for Ic3 {
+    type Header = VersionWord;
+    type Mark = Version;
     type Local = Ic3Local;
+}
 
+impl<H: Host<Ic3>> Steps<H> for Ic3 {
     reads_versions!();
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let highest = match attempt.piece_ranks() {
             Some(ranks) => self.order.prepare(attempt, ranks)?,
             None if attempt.items.writes().is_empty() => {
@@ -75,7 +79,7 @@ unsafe impl Algorithm for Ic3 {
         Ok(())
     }
 
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let attempt = prepared.attempt();
         if let Some(ranks) = attempt.piece_ranks() {
             self.order.publish(attempt, ranks);
@@ -84,7 +88,7 @@ unsafe impl Algorithm for Ic3 {
         version::install_writes::<Self, H>(prepared, version);
     }
 
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         if let Some(ranks) = attempt.piece_ranks() {
             return self.order.validate_before_rollback(attempt, ranks);
         }
@@ -92,7 +96,7 @@ unsafe impl Algorithm for Ic3 {
         occ::validate_reads::<Self, H>(attempt)
     }
 
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         self.order.release(attempt);
         version::release::<Self, H>(attempt);
     }

@@ -34,7 +34,8 @@ use lock::LockWords;
 use crate::host::{Algorithm, Host};
 use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
-    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Steps, Variant,
+    Variants,
 };
 use hotrow_sync::clock;
 use hotrow_sync::profile;
@@ -233,9 +234,11 @@ unsafe impl Algorithm for TwoPhaseLocking {
     type Header = LockWords;
     type Mark = ();
     type Local = LockingLocal;
+}
 
+impl<H: Host<TwoPhaseLocking>> Steps<H> for TwoPhaseLocking {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         let now_ns = || match self.policy {
             // It never compares ages, so it need not read the clock.
             Policy::NoWait => 0,
@@ -246,19 +249,14 @@ unsafe impl Algorithm for TwoPhaseLocking {
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
+    fn before_load(&self, attempt: &mut Attempt<H>, id: ItemId, look: Look) -> Result<Before, ConflictCause> {
         let held = look != Look::Peek || Self::holds(attempt, id, false);
         self.lock(attempt, id, look == Look::ReadForUpdate)?;
         Ok(Before(held.into()))
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -274,15 +272,15 @@ unsafe impl Algorithm for TwoPhaseLocking {
     }
 
     #[inline(always)]
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
-    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> LockWords {
-        LockWords::new_locked(attempt.worker().number())
+    fn new_locked_header(&self, attempt: &Attempt<H>) -> H::Header {
+        H::new_header(LockWords::new_locked(attempt.worker().number()))
     }
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             self.lock(attempt, id, false)?;
             let holds = attempt.predicate_holds(id);
@@ -296,14 +294,14 @@ unsafe impl Algorithm for TwoPhaseLocking {
         Ok(())
     }
 
-    fn finish<H: Host<Self>>(&self, prepared: Prepared<'_, H>) {
+    fn finish(&self, prepared: Prepared<'_, H>) {
         WorkerStates::fence_before_install();
         let attempt = prepared.install_all(|_| (), |_| ());
         self.release(attempt);
     }
 
     #[cold]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         self.release(attempt);
     }
 }

@@ -70,7 +70,8 @@ use crate::host::{Algorithm, Host};
 use crate::reads;
 use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
-    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Variant, Variants,
+    Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Reason, Reports, Rival, Steps, Variant,
+    Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -254,7 +255,7 @@ impl Variants for Plor {
     }
 }
 
-// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among
+// SAFETY: a `load` runs between two installs, which are counted (`StableWord`), or while the attempt is among
 // the readers or has the right to write. In the latter case it counts only if the attempt has not been wounded by
 // then (`unharmed`). Writes are installed between `begin_install` and `end_install`, with the right to write, which
 // nobody takes from an attempt that has passed its commit point. Each is installed once, after everything that can
@@ -265,9 +266,11 @@ unsafe impl Algorithm for Plor {
     type Header = Locker;
     type Mark = u64;
     type Local = PlorLocal;
+}
 
+impl<H: Host<Plor>> Steps<H> for Plor {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         let profile = attempt.profile();
         let slack = self.options.slack.map_or(0, clock::whole_nanoseconds);
         let behind_ns = slack.saturating_mul(profile.records.into());
@@ -281,17 +284,12 @@ unsafe impl Algorithm for Plor {
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
+    fn before_load(&self, attempt: &mut Attempt<H>, id: ItemId, look: Look) -> Result<Before, ConflictCause> {
         if look == Look::Peek || H::local(&attempt.local).optimistic {
             return reads::before::<Self, H>(attempt, id);
         }
         if look == Look::ReadForUpdate {
-            Algorithm::write(self, attempt, id)?;
+            Steps::<H>::write(self, attempt, id)?;
         }
         // An attempt with the right to write need not enter; with delayed writes no attempt has it yet.
         self.enter(attempt, id)?;
@@ -299,7 +297,7 @@ unsafe impl Algorithm for Plor {
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -316,18 +314,18 @@ unsafe impl Algorithm for Plor {
     }
 
     #[inline(always)]
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         if H::local(&attempt.local).delayed || attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(());
         }
         self.lock_write(attempt, id)
     }
 
-    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> Locker {
-        Locker::new_locked(H::local(&attempt.local).stamp.id)
+    fn new_locked_header(&self, attempt: &Attempt<H>) -> H::Header {
+        H::new_header(Locker::new_locked(H::local(&attempt.local).stamp.id))
     }
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         self.make_all_exclusive(attempt)?;
         self.check_predicates(attempt)?;
         attempt.draw_stamp();
@@ -339,7 +337,7 @@ unsafe impl Algorithm for Plor {
         }
     }
 
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         let stamp = H::local(&prepared.attempt().local).stamp;
         if Self::is_unknown(prepared.attempt()) {
             return self.states.end(stamp);
@@ -379,7 +377,7 @@ unsafe impl Algorithm for Plor {
         self.states.tell(stamp);
     }
 
-    fn validate_before_rollback<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         self.check_predicates(attempt)?;
         self.validate(attempt)?;
         // An attempt that touched no segment has lost nothing: the wound was meant for an earlier one of the worker.
@@ -387,7 +385,7 @@ unsafe impl Algorithm for Plor {
     }
 
     #[cold]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         let stamp = H::local(&attempt.local).stamp;
         // Before anything is released: an attempt that still takes this one for a waiter, and hands it a right that
         // it has just given up, must find that it is not running (`hand_over`).

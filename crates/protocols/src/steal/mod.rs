@@ -53,7 +53,7 @@ use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
     Attempt, Before, ConflictCause, DeadlockPart, Flags, Item, ItemId, Look, Prepared, RangeId, RangeLocks,
-    RangeUse, Reason, Reports, Rival, Stealing, Variant, Variants, WorkerId,
+    RangeUse, Reason, Reports, Rival, Stealing, Steps, Variant, Variants, WorkerId,
 };
 use hotrow_sync::profile;
 use hotrow_sync::{Arc, clock};
@@ -335,9 +335,11 @@ unsafe impl Algorithm for McsLocking {
     type Header = QueueLock;
     type Mark = ();
     type Local = McsLockingLocal;
+}
 
+impl<H: Host<McsLocking>> Steps<H> for McsLocking {
     #[inline]
-    fn begin<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn begin(&self, attempt: &mut Attempt<H>) {
         if H::local(&attempt.local).stamp == AttemptStamp::default() {
             let worker = attempt.worker().number();
             self.queues.nodes.admit(worker);
@@ -350,12 +352,7 @@ unsafe impl Algorithm for McsLocking {
     }
 
     #[inline(always)]
-    fn before_load<H: Host<Self>>(
-        &self,
-        attempt: &mut Attempt<H>,
-        id: ItemId,
-        look: Look,
-    ) -> Result<Before, ConflictCause> {
+    fn before_load(&self, attempt: &mut Attempt<H>, id: ItemId, look: Look) -> Result<Before, ConflictCause> {
         match look {
             Look::Read => self.share(attempt, id)?,
             Look::ReadForUpdate => self.lock(attempt, id, true)?,
@@ -369,7 +366,7 @@ unsafe impl Algorithm for McsLocking {
     }
 
     #[inline(always)]
-    fn after_load<H: Host<Self>>(
+    fn after_load(
         &self,
         attempt: &mut Attempt<H>,
         id: ItemId,
@@ -384,15 +381,15 @@ unsafe impl Algorithm for McsLocking {
     }
 
     #[inline(always)]
-    fn write<H: Host<Self>>(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
+    fn write(&self, attempt: &mut Attempt<H>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
-    fn new_locked_header<H: Host<Self>>(&self, attempt: &Attempt<H>) -> QueueLock {
-        QueueLock::new_locked(attempt.worker().number())
+    fn new_locked_header(&self, attempt: &Attempt<H>) -> H::Header {
+        H::new_header(QueueLock::new_locked(attempt.worker().number()))
     }
 
-    fn prepare<H: Host<Self>>(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
+    fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             self.share(attempt, id)?;
             Ok(attempt.predicate_holds(id))
@@ -401,7 +398,7 @@ unsafe impl Algorithm for McsLocking {
         attempt.check_structures()
     }
 
-    fn finish<H: Host<Self>>(&self, mut prepared: Prepared<'_, H>) {
+    fn finish(&self, mut prepared: Prepared<'_, H>) {
         // A waiter at the head of a queue has recorded that it waits. If nobody waits, all locks are released
         // together.
         let attempt = if self.has_waiters(prepared.attempt()) {
@@ -413,12 +410,12 @@ unsafe impl Algorithm for McsLocking {
     }
 
     #[cold]
-    fn abort<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn abort(&self, attempt: &mut Attempt<H>) {
         self.release(attempt);
     }
 
     #[inline]
-    fn after_cleanup<H: Host<Self>>(&self, attempt: &mut Attempt<H>) {
+    fn after_cleanup(&self, attempt: &mut Attempt<H>) {
         let worker = attempt.worker().number();
         if !H::local(&attempt.local).ranges.is_empty()
             && self.ranges.release(&self.queues, &self.states, worker, &H::local(&attempt.local).ranges)

@@ -10,6 +10,7 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{
     Absent, Attempt, Before, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Look, Prepared,
+    Steps,
 };
 
 mutants! { DeferredMutant, STRICT = true:
@@ -223,7 +224,9 @@ unsafe impl Protocol for DeferredMutant {
     type PieceOrder = Absent;
     type Elision = Absent;
     type Reports = Absent;
+}
 
+impl Steps<DeferredMutant> for DeferredMutant {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local = Local::default();
     }
@@ -250,7 +253,7 @@ unsafe impl Protocol for DeferredMutant {
             return Ok(());
         }
         if attempt.local.has_begun && item.is(Flags::DEFERRED) && self.fault == Fault::ReadOutOfLine {
-            return Ok(());
+            return if look == Look::ReadForUpdate { self.write(attempt, id) } else { Ok(()) };
         }
         if item.is(Flags::READ) && item.mark.version != version {
             return Err(ConflictCause::item(Reason::ReadChanged, id));

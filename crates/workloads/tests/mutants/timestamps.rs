@@ -6,7 +6,7 @@ use super::versions::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared};
+use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Steps};
 
 mutants! { TimestampMutant, STRICT = false:
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
@@ -139,7 +139,9 @@ unsafe impl Protocol for TimestampMutant {
     type PieceOrder = Absent;
     type Elision = Absent;
     type Reports = Absent;
+}
 
+impl Steps<TimestampMutant> for TimestampMutant {
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
     fn before_load(&self, attempt: &mut Attempt<Self>, id: ItemId, _: Look) -> Result<Before, ConflictCause> {

@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared};
+use hotrow_core::{Absent, Attempt, Before, ConflictCause, Flags, ItemId, Look, Prepared, Steps};
 
 mutants! { Mutant, STRICT = true:
     /// Reads are not checked at commit.
@@ -221,7 +221,9 @@ unsafe impl Protocol for Mutant {
     type PieceOrder = Absent;
     type Elision = Absent;
     type Reports = Absent;
+}
 
+impl Steps<Mutant> for Mutant {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);
     }
