@@ -343,21 +343,14 @@ impl Default for AnyMark {
 }
 
 /// A protocol that [`Any`] hosts: its steps, which `Any` calls through a table, and what else depends on which one it is.
-trait Hosted: Steps<Any> + fmt::Debug {
+trait Hosted: Steps<Any> + MayLogReads + fmt::Debug {
     fn is_strict(&self) -> bool;
     fn is_concurrent(&self) -> bool;
     fn chops(&self) -> bool;
     fn uses_regions(&self) -> bool;
-    fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause>;
-    fn after_logged(
-        &self,
-        attempt: &mut Attempt<Any>,
-        segment: &TouchedSegment<Any>,
-        before: Before,
-    ) -> Result<(), ConflictCause>;
 }
 
-impl<A: MayLogReads + Steps<Any> + fmt::Debug> Hosted for A {
+impl<A: Algorithm + Steps<Any> + MayLogReads + fmt::Debug> Hosted for A {
     fn is_strict(&self) -> bool {
         Variants::is_strict(self)
     }
@@ -373,27 +366,14 @@ impl<A: MayLogReads + Steps<Any> + fmt::Debug> Hosted for A {
     fn uses_regions(&self) -> bool {
         Variants::uses_regions(self)
     }
-
-    fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
-        MayLogReads::before_logged(self, segment)
-    }
-
-    fn after_logged(
-        &self,
-        attempt: &mut Attempt<Any>,
-        segment: &TouchedSegment<Any>,
-        before: Before,
-    ) -> Result<(), ConflictCause> {
-        MayLogReads::after_logged(self, attempt, segment, before)
-    }
 }
 
 impl Any {
     /// # Safety
     ///
     /// The algorithm is of this kind.
-    unsafe fn hosting<A: Hosted + MayLogReads>(kind: Kind, algorithm: A) -> Self {
-        Self { it: Box::new(algorithm), kind, enters: A::ENTERS, logs_reads: A::LOGS_READS }
+    unsafe fn hosting<A: Hosted + Algorithm>(kind: Kind, algorithm: A) -> Self {
+        Self { enters: A::ENTERS, logs_reads: algorithm.logs_reads(), kind, it: Box::new(algorithm) }
     }
 }
 
@@ -539,8 +519,10 @@ macro_rules! reports {
 reports![Occ, Chop, Ic3, Plor, Drp, TwoPhaseLocking, McsLocking, Tl2];
 
 /// The reads of a protocol, if it logs them.
-trait MayLogReads: Algorithm {
-    const LOGS_READS: bool = false;
+trait MayLogReads {
+    fn logs_reads(&self) -> bool {
+        false
+    }
 
     fn before_logged(&self, _segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {
         logs_no_reads()
@@ -565,7 +547,9 @@ fn logs_no_reads() -> ! {
 macro_rules! logs_reads {
     ($($name:ident),*; $($other:ident),*) => {
         $(impl MayLogReads for $name {
-            const LOGS_READS: bool = true;
+            fn logs_reads(&self) -> bool {
+                true
+            }
 
             #[inline(always)]
             fn before_logged(&self, segment: &TouchedSegment<Any>) -> Result<Before, ConflictCause> {

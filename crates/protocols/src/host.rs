@@ -16,7 +16,7 @@ pub unsafe trait Algorithm: Variants + Send + Sync {
     const READS_PASS_PREPARED: bool = false;
     /// See [`Protocol::TRACKS_READS`]. Where it is false, a host may track reads all the same.
     const TRACKS_READS: bool = true;
-    /// True if [`enter`](Self::enter) does something.
+    /// True if [`enter`](hotrow_core::Steps::enter) does something. Otherwise a host need not call it.
     const ENTERS: bool = false;
 
     /// See [`Protocol::Header`].

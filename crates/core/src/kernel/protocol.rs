@@ -125,7 +125,7 @@ pub enum Look {
     Peek,
 }
 
-/// What a protocol has seen of a segment before a value is loaded, for itself to know after it: a version, or whether a lock was held.
+/// A note of a protocol's, made before a value is loaded, to itself after it: a version that it has seen, or that it held a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Before(pub u64);
 
@@ -230,7 +230,7 @@ pub trait Variants: Sized + 'static {
 /// The steps of a transaction under a protocol, whose header, mark and state are those of a host `P`: of itself, for a protocol that is compiled as
 /// a type alone, or of one that can be any of several.
 ///
-/// What they must promise is said at [`Protocol`].
+/// [`Protocol`] says what they must promise.
 pub trait Steps<P: Protocol>: Send + Sync {
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
     /// itself is in [`Attempt::profile`].

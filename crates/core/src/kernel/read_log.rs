@@ -134,10 +134,8 @@ impl<P: Protocol> ReadLog<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::kernel::object::Object;
     use crate::memory::address_index::FEW;
     use crate::testing::{Silent, Unprotected};
-    use std::ptr::NonNull;
 
     fn touched<'a>(segment: &'a u64, object: &'a Silent) -> TouchedSegment<Unprotected> {
         // SAFETY: nothing looks into the segment, and both outlive the log.
