@@ -250,8 +250,11 @@ impl<P: Protocol> Slots for P {
     #[inline(always)]
     fn closing(access: &mut ObjectAccess<'_, P>, committed: bool, close: impl FnOnce(&mut Attempt<P>)) {
         // An attempt that watches counts as a watcher itself.
+        if committed && !access.attempt.features.wakes {
+            return close(access.attempt);
+        }
         let told = match committed {
-            true => access.attempt.features.wakes.then(|| access.choose_after_commit()),
+            true => Some(access.choose_after_commit()),
             false => access.choose_after_rollback_if_any(),
         };
         close(access.attempt);

@@ -105,17 +105,22 @@ impl<P: Protocol> Worker<P> {
     ) -> Attempted {
         let mut access = self.open_attempt(number, is_last, thread, profile, describe);
         if access.run_in_region(body) {
-            access.end_committed(body);
+            body.resolve(access.attempt);
+            access.end_committed();
             return Attempted::Over(Ended::Committed);
         }
         match catch_unwind(AssertUnwindSafe(|| body.run(&mut access))) {
-            Ok(wants_to_commit) => {
+            Ok(wish) => {
+                let wants_to_commit = wish != Wish::RollBack;
                 if wants_to_commit && is_rolling_back() {
                     // Ends the attempt.
                     let _ = access.misuse(Misuse::CaughtError);
                 }
                 if wants_to_commit && access.commit_until_closed() {
-                    access.end_committed(body);
+                    if wish == Wish::CommitAndResolve {
+                        body.resolve(access.attempt);
+                    }
+                    access.end_committed();
                     return Attempted::Over(Ended::Committed);
                 }
                 let attempted = Attempted::failed(access.give_up_passing_on());
@@ -129,7 +134,7 @@ impl<P: Protocol> Worker<P> {
             Err(panic) => match access.give_up(&mut Panics::default()) {
                 AttemptOutcome::Lost(lost) => {
                     drop_payload(panic);
-                    Attempted::Unfinished(Unfinished::Lost(lost))
+                    Attempted::unfinished(Unfinished::Lost(lost))
                 }
                 _ => {
                     P::panicked(self);
@@ -142,8 +147,8 @@ impl<P: Protocol> Worker<P> {
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Ends an attempt that has committed.
-    fn end_committed(mut self, body: &mut dyn Body<P>) {
-        body.resolve(self.attempt);
+    #[inline(always)]
+    fn end_committed(mut self) {
         self.close_committed();
         // It is over, and owns nothing more.
         std::mem::forget(self);
@@ -167,11 +172,20 @@ impl<P: Protocol> fmt::Debug for Worker<P> {
     }
 }
 
+/// The wish of a body that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    RollBack,
+    Commit,
+    /// As `Commit`, and its result is known only in the attempt that has committed.
+    CommitAndResolve,
+}
+
 /// A transaction's body and what it has returned, of whatever types, so that attempts are compiled once for all.
 pub(crate) trait Body<P: Protocol> {
-    /// Runs it. True if it wants to commit.
-    fn run(&mut self, tx: &mut Transaction<'_, P>) -> bool;
-    /// Makes its result known: it has committed.
+    /// Runs it.
+    fn run(&mut self, tx: &mut Transaction<'_, P>) -> Wish;
+    /// Makes its result known, if it is not: it has committed.
     fn resolve(&mut self, attempt: &mut Attempt<P>);
     /// Drops what it has returned.
     fn forget(&mut self);
@@ -179,11 +193,11 @@ pub(crate) trait Body<P: Protocol> {
     fn leak(&mut self);
 }
 
-/// The outcome of one attempt.
+/// The outcome of one attempt: two words, in registers.
 pub(crate) enum Attempted {
     /// The transaction is over.
     Over(Ended),
-    Unfinished(Unfinished),
+    Unfinished(Box<Unfinished>),
 }
 
 /// The end of a transaction.
@@ -193,7 +207,7 @@ pub(crate) enum Ended {
     /// By an intention, for this reason, or by the body, with the error that it has returned.
     RolledBack(Option<Abort>),
     /// For another reason.
-    Failed(Error<Infallible>),
+    Failed(Box<Error<Infallible>>),
 }
 
 /// The cause why a transaction needs another attempt.
@@ -204,16 +218,26 @@ pub(crate) enum Unfinished {
     Waits(Option<Duration>),
 }
 
+impl Ended {
+    pub(crate) fn failed(error: Error<Infallible>) -> Self {
+        Ended::Failed(Box::new(error))
+    }
+}
+
 impl Attempted {
+    fn unfinished(cause: Unfinished) -> Self {
+        Attempted::Unfinished(Box::new(cause))
+    }
+
     /// The outcome of an attempt that did not commit.
     fn failed(outcome: AttemptOutcome) -> Self {
         Attempted::Over(match outcome {
-            AttemptOutcome::Lost(lost) => return Attempted::Unfinished(Unfinished::Lost(lost)),
-            AttemptOutcome::Retry(time_max) => return Attempted::Unfinished(Unfinished::Waits(time_max)),
-            AttemptOutcome::Misused(misuse) => Ended::Failed(Error::Misuse(misuse)),
-            AttemptOutcome::Panicked(message) => Ended::Failed(Error::Panicked { message }),
-            AttemptOutcome::Told(told) => Ended::Failed(told.into()),
-            AttemptOutcome::NotDurable(failure) => Ended::Failed(Error::NotDurable(failure)),
+            AttemptOutcome::Lost(lost) => return Self::unfinished(Unfinished::Lost(lost)),
+            AttemptOutcome::Retry(time_max) => return Self::unfinished(Unfinished::Waits(time_max)),
+            AttemptOutcome::Misused(misuse) => Ended::failed(Error::Misuse(misuse)),
+            AttemptOutcome::Panicked(message) => Ended::failed(Error::Panicked { message }),
+            AttemptOutcome::Told(told) => Ended::failed(told.into()),
+            AttemptOutcome::NotDurable(failure) => Ended::failed(Error::NotDurable(failure)),
             // Even if the body has turned the token into another error: the intention has decided.
             AttemptOutcome::RolledBack(reason) => Ended::RolledBack(Some(reason)),
             AttemptOutcome::Done => Ended::RolledBack(None),

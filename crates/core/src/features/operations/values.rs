@@ -162,6 +162,10 @@ impl<P: Protocol> Worker<P> {
 
 impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
+    const LATER: bool = true;
+    fn known(self) -> Option<T> {
+        None
+    }
     fn resolve(self, attempt: &mut Attempt<P>) -> T {
         attempt.features.operations.take_result(&self).expect("its intention has run, as all have")
     }

@@ -19,7 +19,7 @@ use crate::features::history::Ended;
 use crate::kernel::capabilities::Elision;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
-use crate::kernel::worker::Body;
+use crate::kernel::worker::{Body, Wish};
 use crate::memory::thread_mark::{is_rolling_back, set_rollback};
 use hotrow_sync::region::{self, Abort};
 
@@ -67,7 +67,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 region::abort::<LOCKED>();
                 return None;
             }
-            if body.run(self) && !is_rolling_back() && self.commit_until_closed() {
+            if body.run(self) != Wish::RollBack && !is_rolling_back() && self.commit_until_closed() {
                 return Some(());
             }
             region::abort::<UNFIT>();

@@ -10,25 +10,17 @@ use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
-use crate::kernel::worker::{Attempted, Body, Unfinished, Worker};
+use crate::kernel::worker::{Attempted, Body, Ended, Unfinished, Worker};
 use crate::memory::pin::Pin;
 use crate::memory::thread_mark::set_rollback;
-use hotrow_sync::Arc;
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::profile;
-use std::cell::OnceCell;
 use std::convert::Infallible;
 
-/// A worker while it makes the attempts of a transaction.
-pub(super) struct Attempts<'w, 's, P: Protocol> {
+/// A worker while it makes the further attempts of a transaction.
+struct Attempts<'w, 's, P: Protocol> {
     worker: &'w mut Worker<P>,
-    profile: Profile,
-    inside: Inside,
-    /// The number of the attempt that is made next.
-    number: u32,
-    /// The engine, once an attempt was lost: an elder borrows its gate.
-    shared: &'s OnceCell<Arc<Shared<P>>>,
     retries: Option<Retries<'s, P>>,
 }
 
@@ -52,32 +44,16 @@ struct Retries<'s, P: Protocol> {
     footprint: Option<Pin>,
 }
 
-impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
-    /// Is compiled into its caller, so that what the first attempt does not need is not moved.
-    #[inline(always)]
-    pub(super) fn of(
-        worker: &'w mut Worker<P>,
-        profile: Profile,
-        inside: Inside,
-        shared: &'s OnceCell<Arc<Shared<P>>>,
-    ) -> Self {
-        Self { worker, profile, inside, number: 0, shared, retries: None }
-    }
-
-    /// Makes an attempt.
-    #[inline]
-    pub(super) fn make(&mut self, body: &mut dyn Body<P>) -> Attempted {
-        self.worker.attempt(self.number, self.number, &self.inside, self.profile, body)
-    }
-
-    /// Prepares another attempt.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn prepare(&mut self, cause: Unfinished) -> Result<(), Error<Infallible>> {
-        let Self { worker, profile, inside, number, shared, retries } = self;
-        let retries = retries.get_or_insert_with(|| {
-            Retries::begin(&mut worker.attempt, shared.get_or_init(|| worker.shared.clone()))
-        });
+impl<P: Protocol> Attempts<'_, '_, P> {
+    /// Prepares another attempt, and returns its number.
+    fn prepare(
+        &mut self,
+        cause: Unfinished,
+        profile: &Profile,
+        inside: &mut Inside,
+    ) -> Result<u32, Error<Infallible>> {
+        let Self { worker, retries } = self;
+        let retries = retries.as_mut().expect("until it ends");
         retries.end_attempt(&mut worker.attempt);
         match cause {
             Unfinished::Waits(time_max) => {
@@ -106,8 +82,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
         }
         set_rollback(false);
         worker.attempt.forget_hooks();
-        *number = retries.attempts - 1;
-        Ok(())
+        Ok(retries.attempts - 1)
     }
 }
 
@@ -199,6 +174,32 @@ impl<'s, P: Protocol> Retries<'s, P> {
 }
 
 impl<P: Protocol> Worker<P> {
+    /// Makes attempts until the transaction is over, which needs more than its first one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn attempt_again(
+        &mut self,
+        mut cause: Unfinished,
+        profile: Profile,
+        inside: &mut Inside,
+        body: &mut dyn Body<P>,
+    ) -> Ended {
+        // An elder borrows its gate.
+        let shared = self.shared.clone();
+        let retries = Some(Retries::begin(&mut self.attempt, &shared));
+        let mut attempts = Attempts { worker: self, retries };
+        loop {
+            let number = match attempts.prepare(cause, &profile, inside) {
+                Ok(number) => number,
+                Err(error) => return Ended::failed(error),
+            };
+            match attempts.worker.attempt(number, number, inside, profile, body) {
+                Attempted::Over(ended) => return ended,
+                Attempted::Unfinished(next) => cause = *next,
+            }
+        }
+    }
+
     /// Makes an attempt of this number, after so many lost ones.
     #[inline]
     pub(crate) fn attempt(

@@ -4,12 +4,17 @@ use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Body, Ended};
+use crate::kernel::worker::{Body, Ended, Wish};
 use std::mem;
 
 /// The return value of a body: its result, or a value that the commit will make known.
-pub(crate) trait Resolve<P: Protocol> {
+pub(crate) trait Resolve<P: Protocol>: Sized {
     type Output;
+    /// True if the result is known only when the attempt has committed.
+    const LATER: bool;
+    /// Returns the result, which is known.
+    fn known(self) -> Option<Self::Output>;
+    /// Returns the result, in the attempt that has committed.
     fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
 }
 
@@ -18,7 +23,11 @@ pub(crate) struct Known<R>(pub(crate) R);
 
 impl<P: Protocol, R> Resolve<P> for Known<R> {
     type Output = R;
+    const LATER: bool = false;
     #[inline(always)]
+    fn known(self) -> Option<R> {
+        Some(self.0)
+    }
     fn resolve(self, _: &mut Attempt<P>) -> R {
         self.0
     }
@@ -28,7 +37,7 @@ impl<P: Protocol, R> Resolve<P> for Known<R> {
 pub(crate) struct Returning<F, B, E, O> {
     body: F,
     returned: Option<Result<B, E>>,
-    /// Its result, when it has committed.
+    /// Its result, if that was known only when it had committed.
     output: Option<O>,
 }
 
@@ -43,31 +52,44 @@ impl<F, B, E: From<Abort>, O> Returning<F, B, E, O> {
     }
 
     /// The end of its transaction, as its caller is told.
-    #[inline]
-    pub(crate) fn end(self, ended: Ended) -> Result<O, Error<E>> {
-        match ended {
-            Ended::Committed => Ok(self.output.expect("its result is known")),
-            Ended::RolledBack(Some(reason)) => Err(Error::Rollback(reason.into())),
-            Ended::RolledBack(None) => {
-                let error = self.returned.and_then(Result::err);
+    #[inline(always)]
+    pub(crate) fn end<P: Protocol>(self, ended: Ended) -> Result<O, Error<E>>
+    where
+        B: Resolve<P, Output = O>,
+    {
+        match (ended, self.returned) {
+            (Ended::Committed, Some(Ok(result))) if !B::LATER => Ok(result.known().expect(KNOWN)),
+            (Ended::Committed, _) => Ok(self.output.expect(KNOWN)),
+            (Ended::RolledBack(Some(reason)), _) => Err(Error::Rollback(reason.into())),
+            (Ended::RolledBack(None), returned) => {
+                let error = returned.and_then(Result::err);
                 Err(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
             }
-            Ended::Failed(error) => Err(error.of_any_body()),
+            (Ended::Failed(error), _) => Err(error.of_any_body()),
         }
     }
 }
+
+/// Message of a panic that cannot happen.
+const KNOWN: &str = "the result of a body that has committed is known";
 
 impl<P: Protocol, F, B, E> Body<P> for Returning<F, B, E, B::Output>
 where
     F: FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     B: Resolve<P>,
 {
-    fn run(&mut self, tx: &mut Transaction<'_, P>) -> bool {
-        self.returned.insert((self.body)(tx)).is_ok()
+    fn run(&mut self, tx: &mut Transaction<'_, P>) -> Wish {
+        match self.returned.insert((self.body)(tx)) {
+            Ok(_) if B::LATER => Wish::CommitAndResolve,
+            Ok(_) => Wish::Commit,
+            Err(_) => Wish::RollBack,
+        }
     }
 
     fn resolve(&mut self, attempt: &mut Attempt<P>) {
-        if let Some(Ok(result)) = self.returned.take() {
+        if B::LATER
+            && let Some(Ok(result)) = self.returned.take()
+        {
             self.output = Some(result.resolve(attempt));
         }
     }

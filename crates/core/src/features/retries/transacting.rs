@@ -1,6 +1,5 @@
 //! Transactions of a worker: admission, attempts, end.
 
-use super::attempts::Attempts;
 use super::body::{Known, Resolve, Returning};
 use crate::features::pieces::WholeGuard;
 use crate::kernel::abort::{Abort, Error, Misuse, NotDurable};
@@ -13,7 +12,6 @@ use crate::kernel::worker::{Attempted, Body, Ended, Worker};
 use crate::memory::thread_mark::NestingGuard;
 use hotrow_sync::clock::Duration;
 use hotrow_sync::profile;
-use std::cell::OnceCell;
 use std::convert::Infallible;
 use std::panic::Location;
 
@@ -114,24 +112,15 @@ impl<P: Protocol> Worker<P> {
     /// Runs a transaction.
     #[inline(never)]
     fn run(&mut self, profile: Profile, place: &'static Location<'static>, body: &mut dyn Body<P>) -> Ended {
-        let inside = match self.admit(&profile, place) {
+        let mut inside = match self.admit(&profile, place) {
             Ok(inside) => inside,
-            Err(error) => return Ended::Failed(error),
+            Err(error) => return Ended::failed(error),
         };
-        let ended = {
-            let shared = OnceCell::new();
-            let mut attempts = Attempts::of(self, profile, inside, &shared);
-            loop {
-                match attempts.make(body) {
-                    Attempted::Over(ended) => break ended,
-                    Attempted::Unfinished(cause) => {
-                        if let Err(error) = attempts.prepare(cause) {
-                            break Ended::Failed(error);
-                        }
-                    }
-                }
-            }
+        let ended = match self.attempt(0, 0, &inside, profile, body) {
+            Attempted::Over(ended) => ended,
+            Attempted::Unfinished(cause) => self.attempt_again(*cause, profile, &mut inside, body),
         };
+        drop(inside);
         let end = match &ended {
             Ended::Committed => TransactionEnd::Committed,
             Ended::RolledBack(_) => TransactionEnd::RolledBack,
@@ -139,7 +128,7 @@ impl<P: Protocol> Worker<P> {
         };
         match self.tell_end(end) {
             Ok(()) => ended,
-            Err(failure) => Ended::Failed(Error::NotDurable(failure)),
+            Err(failure) => Ended::failed(Error::NotDurable(failure)),
         }
     }
 

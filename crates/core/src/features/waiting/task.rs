@@ -323,10 +323,15 @@ impl<P: Protocol> Worker<P> {
         drop(inside);
         self.attempt.course.lost_since = None;
         self.end_activity(matches!(attempted, Ok(Attempted::Over(Ended::Committed))));
-        match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
-            Attempted::Over(Ended::Failed(error)) => Step::failed(error.of_any_body()),
-            Attempted::Over(ended) => Step::Over(body.end(ended), self.attempt.acknowledgement()),
-            Attempted::Unfinished(Unfinished::Lost(lost)) => {
+        let cause = match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
+            Attempted::Over(Ended::Failed(error)) => return Step::failed(error.of_any_body()),
+            Attempted::Over(ended) => {
+                return Step::Over(body.end::<P>(ended), self.attempt.acknowledgement());
+            }
+            Attempted::Unfinished(cause) => cause,
+        };
+        match *cause {
+            Unfinished::Lost(lost) => {
                 let policy = self.shared.features.policy;
                 progress.lost += 1;
                 progress.lost_since = Some(clock::now());
@@ -344,9 +349,7 @@ impl<P: Protocol> Worker<P> {
                 let error = if is_last { Error::Conflict(conflict) } else { Error::Timeout(conflict) };
                 Step::failed(error)
             }
-            Attempted::Unfinished(Unfinished::Waits(time_max)) => {
-                self.begin_to_wait(progress, &profile, time_max)
-            }
+            Unfinished::Waits(time_max) => self.begin_to_wait(progress, &profile, time_max),
         }
     }
 
