@@ -6,7 +6,6 @@
 //! commits that the transaction has read from, whose stamps have the same epoch or an earlier one (Silo §4.10; dbx-tc §5;
 //! plor §5 flushes before it releases).
 
-use crate::features::end_hooks::EndHooks;
 use crate::features::retries::TransactionEnd;
 use crate::features::snapshot::{Announcement, Snapshots};
 use crate::features::stamp::{CommitStamp, Commits, LogFollowers, WorkerLog};
@@ -43,10 +42,8 @@ pub(crate) struct Later {
 
 impl Later {
     /// Has the hooks for a durable commit run when it is.
-    pub(crate) fn run(self, hooks: &mut EndHooks) {
-        if let Some(hooks) = hooks.take_durable() {
-            self.followers.when_durable(self.epoch, hooks);
-        }
+    pub(crate) fn run(self, hooks: Box<dyn FnOnce() + Send>) {
+        self.followers.when_durable(self.epoch, hooks);
     }
 }
 

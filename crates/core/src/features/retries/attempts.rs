@@ -105,7 +105,7 @@ impl<'w, 's, P: Protocol> Attempts<'w, 's, P> {
             }
         }
         set_rollback(false);
-        worker.attempt.forget_hooks();
+        drop(worker.attempt.features.hooks.take_of_body());
         *number = retries.attempts - 1;
         Ok(())
     }
