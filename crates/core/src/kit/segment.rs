@@ -1,9 +1,7 @@
 //! Segments: the unit of conflict.
 
-use crate::features::operations::{Deferred, Input};
 use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Reason};
-use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::object::OutOfRange;
@@ -17,7 +15,7 @@ use crate::memory::column::Column;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
 use crate::memory::versions::{Keeper, Redo};
-use hotrow_sync::prefetch::prefetch;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 mod part;
@@ -116,7 +114,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// As for [`read`](Self::read). The transaction is on a snapshot.
     #[cold]
-    unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
+    pub(super) unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         object: &O,
@@ -132,6 +130,30 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 OnSnapshot::MadeLater => unreachable!("what holds the segment was made with it"),
             }
         }
+    }
+
+    /// Looks at the present value, which may be replaced meanwhile.
+    #[inline]
+    pub(super) fn look_at<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        const {
+            assert!(
+                T::Cell::NEVER_TORN,
+                "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
+            );
+        }
+        if T::Cell::COPIES {
+            let mut copy = MaybeUninit::uninit();
+            // SAFETY: there is room for the copy, which is whole because the cell is never torn. It is plain data, which needs neither
+            // a pin nor a drop.
+            return look(T::Cell::pending(unsafe {
+                self.cell.load_pending(copy.as_mut_ptr());
+                copy.assume_init_ref()
+            }));
+        }
+        let pin = Pin::new();
+        let snapshot = self.cell.load();
+        // SAFETY: the cell is never torn, and the pin was pinned before the load.
+        look(unsafe { T::Cell::view(&snapshot, &pin) })
     }
 
     /// Writes a value without looking at the old one.
@@ -355,95 +377,6 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             changes.apply(&mut value).map_err(|OutOfRange| tx.overflow_of(id))?;
             Ok(value)
         }
-    }
-
-    /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    unsafe fn defer<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        access: Access,
-        inputs: I,
-        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        if P::DEFERS {
-            prefetch(&raw const self.cell);
-        }
-        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
-        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
-        unsafe {
-            tx.defer(object, self.address(), access, inputs, move |tx, inputs| {
-                work(segment.as_ref(), tx, owner.as_ref(), inputs)
-            })
-        }
-    }
-
-    /// Reads the value when it is the transaction's turn.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_read<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        inputs: I,
-        look: impl FnOnce(&T, I::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Read, inputs, move |segment, tx, owner, inputs| {
-                segment.read(tx, owner, |value| look(value, inputs))
-            })
-        }
-    }
-
-    /// Changes the value when it is the transaction's turn.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_update<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        inputs: I,
-        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Write, inputs, move |segment, tx, owner, inputs| {
-                segment.update(tx, owner, |value| change(value, inputs))
-            })
-        }
-    }
-
-    /// Replaces the value by `value` when it is the transaction's turn; `value` must be known by then.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_write<I: Input<Value = T>, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        value: I,
-    ) -> Result<(), Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Write, value, |segment, tx, owner, value| {
-                segment.write(tx, owner, value)
-            })?;
-        }
-        Ok(())
     }
 
     /// Installs the pending write of a segment, for the object's [`Object::install`].
