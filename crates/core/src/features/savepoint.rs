@@ -177,14 +177,11 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
         }
         // An attempt that has lost is undone as a whole.
         if !self.access.is_stopped() {
-            let attempt = &mut *self.access.attempt;
             if !self.succeeded {
-                attempt.hears.set(Moments::HALF_CHANGED, self.is_half_changed);
+                self.access.attempt.hears.set(Moments::HALF_CHANGED, self.is_half_changed);
             }
             // More than one only if the part has exchanged its transaction for another one.
-            while attempt.features.savepoints.parts.len() > self.around {
-                if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
-            }
+            self.access.end_marks(self.around, self.succeeded);
         }
     }
 }
