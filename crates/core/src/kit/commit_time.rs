@@ -732,7 +732,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // SAFETY: room for one, which nobody else has and nobody else drops.
         unsafe {
             place.write(value);
-            self.attempt.drop_later(place);
+            if std::mem::needs_drop::<T>() {
+                self.attempt.drop_later(place);
+            }
             NonNull::new_unchecked(place)
         }
     }

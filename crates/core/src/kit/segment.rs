@@ -27,7 +27,7 @@ pub use part::Presence;
 /// Simple datatypes (a box, an array) are made of segments: a [`SegmentObject`](crate::SegmentObject) holds them, and
 /// needs no `unsafe` of the author's. Another object may hold some, too: it calls [`read`](Self::read),
 /// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install),
-/// [`undo`](Self::undo), [`save`](Self::save) and [`restore`](Self::restore) on.
+/// [`save`](Self::save) and [`restore`](Self::restore) on.
 #[repr(C)]
 pub struct Segment<T: Value, P: Protocol> {
     header: P::Header,
@@ -597,19 +597,6 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         if let Some(saved) = saved {
             // SAFETY: the caller's promise; the payload has been taken out.
             unsafe { item.put_back(saved) };
-        }
-    }
-
-    /// Discards the pending write of a segment, for the object's [`Object::undo`].
-    ///
-    /// # Safety
-    ///
-    /// The item is for a segment of this type and has a pending write.
-    #[inline]
-    pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
-        if item.tag() == tag::VALUE {
-            // SAFETY: as for `install`.
-            unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
         }
     }
 }

@@ -8,7 +8,7 @@
 //! - *Both stay in memory*: the segments are in the object's [`EpochBox`], and no function takes one out or replaces one.
 //! - *The operation has entered*: each operation consumes the access. The next one enters again, and fails if this one
 //!   has failed.
-//! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `undo`, `save` and
+//! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `save` and
 //!   `restore` serve them; those of a [commuting](crate::Commuting) datatype by its operations.
 
 use crate::features::operations::{Deferred, Input};
@@ -364,7 +364,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     }
 }
 
-// SAFETY: all items of the object are for its segments and were made by `Segment`'s operations, whose `install`, `undo`,
+// SAFETY: all items of the object are for its segments and were made by `Segment`'s operations, whose `install`,
 // `save` and `restore` work with their payloads; the shared state is in an `EpochBox`; operations enter with `meta`.
 unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S, Register> {
     fn meta(&self) -> &ObjectMeta {
@@ -411,11 +411,6 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S, Register> {
         // SAFETY: the caller's promise, passed on.
         let value = unsafe { Segment::<S::Value, P>::pending_value(item, pin) };
         log(self.segments.index(item.segment()), &value, entries)
-    }
-
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<S::Value, P>::undo(item, pin) };
     }
 
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {

@@ -160,9 +160,6 @@ where
         Ok(())
     }
 
-    /// The payload is dropped with the arena.
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
-
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         // SAFETY: as in `install`.
         saver.cloned(unsafe { &parts::<D, P>(item).0.change })
