@@ -89,7 +89,6 @@ unsafe impl Object<Unprotected> for Silent {
     }
     unsafe fn install(&self, _: &mut Item<Unprotected>, _: &Pin) {}
     unsafe fn keep(&self, _: &Item<Unprotected>, _: &mut Keeper<'_>) {}
-    unsafe fn undo(&self, _: &mut Item<Unprotected>, _: &Pin) {}
     unsafe fn save(&self, _: &Item<Unprotected>, saver: &Saver<'_, Unprotected>) -> SavedWrite {
         saver.nothing()
     }

@@ -122,7 +122,7 @@
 //!
 //! impl<P: Protocol> Goods<P> {
 //!     pub fn new(engine: &Engine<P>, free: i64) -> Self {
-//!         Self { free: CommutingSegment::new(engine, "goods", Free, free) }
+//!         Self { free: CommutingSegment::of(engine, "goods", Free, free) }
 //!     }
 //!
 //!     /// Adds goods, or gives some back. It never conflicts with another such call.

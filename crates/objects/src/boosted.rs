@@ -119,8 +119,8 @@ impl<K, V, M, P: Protocol> fmt::Debug for TBoostedMap<K, V, M, P> {
 
 impl<K, V, M, P> TBoostedMap<K, V, M, P>
 where
-    K: Hash + Clone + fmt::Debug + 'static,
-    V: Clone + 'static,
+    K: Hash + Clone + fmt::Debug + Send + 'static,
+    V: Clone + Send + 'static,
     M: ConcurrentMap<K, V>,
     P: Protocol,
 {

@@ -11,10 +11,10 @@
 //! false test, ten increments, and the same test true keep `[-9, 0]`, which is necessary and sufficient (the example
 //! of sto §3.5).
 //!
-//! An exact [`get`] depends on the value itself, like any read.
+//! An exact `get` depends on the value itself, like any read.
 
 use crate::range::Range;
-use hotrow_core::{Abort, Commuting, CommutingAccess, Protocol, Segments};
+use hotrow_core::{Commuting, Seen};
 
 /// The datatype.
 pub(crate) struct Counter;
@@ -25,20 +25,35 @@ pub(crate) struct Change {
     /// The value set, if any; `delta` is added to it.
     set: Option<i64>,
     /// The sum of the increments.
-    delta: i64,
+    pub(crate) delta: i64,
     /// True if the sum itself has left the range.
     overflows: bool,
 }
 
 impl Change {
+    #[inline]
+    pub(crate) fn add(&mut self, amount: i64) {
+        let (delta, overflows) = self.delta.overflowing_add(amount);
+        (self.delta, self.overflows) = (delta, self.overflows | overflows);
+    }
+
+    pub(crate) fn set(&mut self, value: i64) {
+        *self = Self { set: Some(value), ..Self::default() };
+    }
+
     fn applied_to(self, base: i64) -> i64 {
         self.set.unwrap_or(base).wrapping_add(self.delta)
     }
 
-    /// Returns the value if the attempt has set it.
+    /// Returns the value if the attempt has set it, so that it depends on nobody else.
     #[inline]
-    fn known(&self) -> Option<i64> {
+    pub(crate) fn known(&self) -> Option<i64> {
         self.set.map(|_| self.applied_to(0))
+    }
+
+    /// Returns the value with the attempt's own change.
+    pub(crate) fn value(seen: Seen<'_, Counter>) -> i64 {
+        seen.change.copied().unwrap_or_default().applied_to(*seen.value)
     }
 }
 
@@ -58,51 +73,4 @@ impl Commuting for Counter {
     fn apply(&self, change: Change, value: &mut i64) {
         *value = change.applied_to(*value);
     }
-}
-
-/// A counter that a transaction has entered, alone or among others.
-pub(crate) type Entered<'t, 'w, P, S> = CommutingAccess<'t, 'w, Counter, P, S>;
-
-/// Adds an amount without reading the value.
-#[inline]
-pub(crate) fn add<P: Protocol, S: Segments<P, Value = i64>>(
-    counter: Entered<'_, '_, P, S>,
-    amount: i64,
-) -> Result<(), Abort> {
-    counter.change(|change| {
-        let (delta, overflows) = change.delta.overflowing_add(amount);
-        (change.delta, change.overflows) = (delta, change.overflows | overflows);
-    })
-}
-
-/// Sets the value without reading it.
-pub(crate) fn set<P: Protocol, S: Segments<P, Value = i64>>(
-    counter: Entered<'_, '_, P, S>,
-    value: i64,
-) -> Result<(), Abort> {
-    counter.change(|change| *change = Change { set: Some(value), ..Change::default() })
-}
-
-/// Reads the value unless the attempt has set it, so that it depends on nobody else.
-pub(crate) fn get<P: Protocol, S: Segments<P, Value = i64>>(
-    counter: Entered<'_, '_, P, S>,
-) -> Result<i64, Abort> {
-    counter.read_unless_known(Change::known, |seen| {
-        seen.change.copied().unwrap_or_default().applied_to(*seen.value)
-    })
-}
-
-/// As [`get`], a test of the value.
-#[inline]
-pub(crate) fn is_between<P: Protocol, S: Segments<P, Value = i64>>(
-    counter: Entered<'_, '_, P, S>,
-    low: i64,
-    high: i64,
-) -> Result<bool, Abort> {
-    let wanted = Range { low, high };
-    counter.test_unless_known(
-        |change| change.known().map(|value| wanted.contains(value)),
-        |seen| (*seen.value, seen.change.map_or(0, |change| change.delta)),
-        |(base, delta), condition| condition.test(base, delta, wanted),
-    )
 }

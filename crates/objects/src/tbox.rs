@@ -4,11 +4,14 @@
 //! on it. [`SingleSegment`] does the rest. A datatype with state or conflicts of its own does it itself:
 //! [`TCounter`](crate::TCounter) shows how.
 
-use hotrow_core::{Abort, Engine, LogSegment, Protocol, SingleSegment, Transaction, Value};
+use crate::segment_operations::segment_operations;
+use hotrow_core::operations::Operand;
+use hotrow_core::{
+    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, LogSegment, Protocol, SingleSegment,
+    Transaction, Value,
+};
 use hotrow_protocols::Occ;
 use std::fmt;
-
-mod at_commit;
 
 /// A transactional box around a value of any type that is [`Value`].
 ///
@@ -52,65 +55,6 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
         Self { value: SingleSegment::new(engine, name, value) }
     }
-
-    /// Logs all that commits change from now on, as [`SegmentObject::logged`](hotrow_core::SegmentObject::logged) does. A database makes its objects
-    /// so.
-    ///
-    /// # Panics
-    ///
-    /// If it is logged.
-    #[must_use]
-    pub fn logged(self, log: LogSegment<T>) -> Self {
-        Self { value: self.value.logged(log) }
-    }
-
-    /// Returns a copy of the value.
-    ///
-    /// # Errors
-    ///
-    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
-    #[inline]
-    pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
-        self.read(tx, T::clone)
-    }
-
-    /// Reads the value without copying it. `look` never sees a torn value.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
-        self.value.enter(tx)?.read(look)
-    }
-
-    /// Replaces the value without reading it.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
-        self.value.enter(tx)?.write(value)
-    }
-
-    /// Changes the value.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn update<R>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        change: impl FnOnce(&mut T) -> R,
-    ) -> Result<R, Abort> {
-        self.value.enter(tx)?.update(change)
-    }
-
-    /// Sets the box's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`ObjectMeta::set_rank`](hotrow_core::ObjectMeta::set_rank)).
-    pub fn set_rank(&mut self, rank: u16) {
-        self.value.set_rank(rank);
-    }
 }
+
+segment_operations!(TBox, value);

@@ -156,7 +156,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
         let elements: Vec<_> = (0..).zip(elements).map(element).collect();
         let next_number = elements.len() as u64;
         let list = Elements { elements, next_number };
-        Self { segment: CommutingSegment::new(engine, name, List(PhantomData), list) }
+        Self { segment: CommutingSegment::of(engine, name, List(PhantomData), list) }
     }
 
     /// Adds an element at the end, and reads nothing.

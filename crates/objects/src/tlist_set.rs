@@ -142,7 +142,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, P: Protocol> TListSet<K, P> {
         let mut elements: Vec<_> = elements.into_iter().map(Arc::new).collect();
         elements.sort();
         elements.dedup();
-        Self { segment: CommutingSegment::new(engine, name, List(PhantomData), Elements(elements)) }
+        Self { segment: CommutingSegment::of(engine, name, List(PhantomData), Elements(elements)) }
     }
 
     /// True if the list has the key.

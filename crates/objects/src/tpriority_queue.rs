@@ -194,7 +194,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         // The last one first: each comes before all that are there already, which takes one step.
         let heap = entries.into_iter().rev().fold(LeftistHeap::default(), |heap, entry| heap.with(entry));
         let elements = Elements { heap, length, next_number };
-        Self { segment: CommutingSegment::new(engine, name, Queue(PhantomData), elements) }
+        Self { segment: CommutingSegment::of(engine, name, Queue(PhantomData), elements) }
     }
 
     /// Adds an element, and reads nothing.

@@ -182,8 +182,8 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         let elements: VecDeque<_> = elements.into_iter().map(Arc::new).collect();
         let pushed = elements.len() as u64;
         let shared = Arc::new(Mutex::new(Elements { first: 0, elements }));
-        let tail = CommutingSegment::new(engine, format!("{name}'s tail"), Tail(shared.clone()), pushed);
-        Self { tail, head: CommutingSegment::new(engine, name, Head(shared), 0) }
+        let tail = CommutingSegment::of(engine, format!("{name}'s tail"), Tail(shared.clone()), pushed);
+        Self { tail, head: CommutingSegment::of(engine, name, Head(shared), 0) }
     }
 
     /// Adds an element at the tail, and reads nothing.

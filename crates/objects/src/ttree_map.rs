@@ -112,7 +112,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> TTreeMap<K, 
         let all = entries.into_iter().map(entry).fold(Change::default(), |all, effect| all.with(effect));
         let mut content = Entries { tree: RedBlackTree::default(), length: 0, version: 0 };
         datatype.apply(all, &mut content);
-        Self { tree: CommutingSegment::new(engine, name, datatype, content), engine: engine.clone() }
+        Self { tree: CommutingSegment::of(engine, name, datatype, content), engine: engine.clone() }
     }
 
     /// Returns a copy of the value of a key; `None` if there is none.

@@ -146,7 +146,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
             length += 1;
         }
         let (length, datatype) = (length as u64, Length(Arc::new(slots)));
-        let length = CommutingSegment::new(engine, format!("{name}'s length"), datatype, length);
+        let length = CommutingSegment::of(engine, format!("{name}'s length"), datatype, length);
         Self { length, is_exact: false }
     }
 

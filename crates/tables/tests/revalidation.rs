@@ -69,10 +69,6 @@ unsafe impl<P: Protocol> Object<P> for Watched<P> {
         unreachable!("nothing writes it");
     }
 
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {
-        unreachable!("nothing writes it");
-    }
-
     unsafe fn save(&self, _: &Item<P>, _: &Saver<'_, P>) -> SavedWrite {
         unreachable!("nothing writes it");
     }

@@ -81,7 +81,7 @@ impl<const FAULT: u8> Datatype for Tested<FAULT> {
     }
 
     fn make<P: Protocol>(engine: &Engine<P>, state: &i64) -> Self::Object<P> {
-        CommutingSegment::new(engine, "bounded", Bounded, *state)
+        CommutingSegment::of(engine, "bounded", Bounded, *state)
     }
 
     fn operate<P: Protocol>(

@@ -6,7 +6,6 @@
 //! commits that the transaction has read from, whose stamps have the same epoch or an earlier one (Silo §4.10; dbx-tc §5;
 //! plor §5 flushes before it releases).
 
-use crate::features::end_hooks::EndHooks;
 use crate::features::retries::TransactionEnd;
 use crate::features::snapshot::{Announcement, Snapshots};
 use crate::features::stamp::{CommitStamp, Commits, LogFollowers, WorkerLog};
@@ -43,10 +42,8 @@ pub(crate) struct Later {
 
 impl Later {
     /// Has the hooks for a durable commit run when it is.
-    pub(crate) fn run(self, hooks: &mut EndHooks) {
-        if let Some(hooks) = hooks.take_durable() {
-            self.followers.when_durable(self.epoch, hooks);
-        }
+    pub(crate) fn run(self, hooks: Box<dyn FnOnce() + Send>) {
+        self.followers.when_durable(self.epoch, hooks);
     }
 }
 
@@ -68,6 +65,11 @@ impl Logging {
     /// The reason, if it does not.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         self.refusal.take().map_or_else(|| self.log.check(), Err)
+    }
+
+    /// The way to hear when the commits up to an epoch are on the device.
+    fn later(&self, epoch: u64) -> Later {
+        Later { followers: self.log.followers(), epoch }
     }
 
     /// Makes the part of a new worker, if its engine has a log.
@@ -130,19 +132,17 @@ impl<P: Protocol> Attempt<P> {
 
     /// The work that is left to do after its commit.
     pub(crate) fn acknowledgement(&self) -> Acknowledgement {
-        let later = self
-            .features
-            .logging
-            .as_ref()
-            .map(|logging| Later { followers: logging.log.followers(), epoch: self.epoch() });
-        Acknowledgement { until: self.answer(), later }
+        Acknowledgement {
+            until: self.answer(),
+            later: self.features.logging.as_ref().map(|logging| logging.later(self.epoch())),
+        }
     }
 
     /// The way to hear when the commit that comes next is on the device, if nobody waits for that.
     pub(crate) fn later(&self) -> Option<Later> {
         let logging = self.features.logging.as_ref().filter(|_| !self.awaits_device(&self.profile))?;
         // Up to the last record that will have been appended then.
-        Some(Later { followers: logging.log.followers(), epoch: u64::MAX })
+        Some(logging.later(u64::MAX))
     }
 
     /// As [`Worker::acknowledge`], for the only attempt of a transaction.
@@ -276,10 +276,7 @@ impl<P: Protocol> OutsideCommits<P> {
     /// [`NotDurable`], if the log takes no more records.
     pub fn commit(&mut self, entries: &[u8]) -> Result<(), NotDurable> {
         self.log.admit().map_err(|reason| NotDurable { reason, has_committed: false })?;
-        let epoch = self.announcement.begin().expect("an engine with a log stamps all commits");
-        self.log.append(self.commits.draw(epoch), entries);
-        self.epoch = epoch;
-        self.announcement.end();
+        self.append(entries);
         Ok(())
     }
 

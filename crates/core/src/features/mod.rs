@@ -6,7 +6,6 @@ pub(crate) mod conflicts;
 pub(crate) mod counters;
 pub mod deferred;
 pub(crate) mod durability;
-pub(crate) mod end_hooks;
 pub mod graph;
 pub mod history;
 pub(crate) mod hooks;

@@ -220,7 +220,7 @@ impl<P: Protocol> Slots for P {
 
     #[inline]
     fn undoing(attempt: &mut Attempt<P>) {
-        attempt.features.savepoints.hooks.undo_since(0);
+        attempt.features.hooks.undo(0);
     }
 
     #[cold]
@@ -237,7 +237,7 @@ impl<P: Protocol> Slots for P {
     #[inline(never)]
     fn ended(attempt: &mut Attempt<P>, committed: bool, panics: &mut Panics) {
         attempt.note_seen();
-        attempt.features.savepoints.hooks.end(committed, panics);
+        attempt.features.hooks.end_attempt(committed, panics);
     }
 
     #[inline]
@@ -274,8 +274,7 @@ impl<P: Protocol> Slots for P {
     #[cold]
     fn abandoned(attempt: &mut Attempt<P>) {
         attempt.features.operations.leak();
-        attempt.features.savepoints.hooks.leak();
-        std::mem::forget(attempt.features.end_hooks.take());
+        attempt.features.hooks.leak();
         attempt.features.log = None;
         attempt.set_watch(None);
     }
@@ -286,7 +285,7 @@ impl<P: Protocol> WorkerSlots for P {
 
     #[cold]
     fn panicked(worker: &mut Worker<P>) {
-        worker.end_by_panic();
+        worker.attempt.end_dropped();
     }
 
     fn leaves(worker: &Worker<P>) {

@@ -23,8 +23,6 @@
 //! Where operations are [deferred](crate::features::deferred), those recorded so far run before the first part begins, and all later ones
 //! run at once. So the attempt is wild (drp §4.2) from then on.
 
-use crate::features::end_hooks::HookCounts;
-use crate::features::hooks::Hooks;
 use crate::features::state::State;
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
@@ -44,22 +42,19 @@ pub(crate) struct Savepoints {
     saved: Vec<(ItemId, SavedWrite)>,
     /// True if the attempt has ever opened one.
     pub(crate) any: bool,
-    /// The hooks that take back effects which are no pending writes.
-    pub(crate) hooks: Hooks,
 }
 
-/// A running part: the number of writes, of saved writes, and of other effects when it began.
+/// A running part: the number of writes, of saved writes, and of hooks when it began.
 #[derive(Clone, Copy)]
 struct Part {
     writes: usize,
     saved: usize,
-    effects: usize,
-    hooks: HookCounts,
+    hooks: usize,
 }
 
 impl Savepoints {
     pub(crate) fn new() -> Self {
-        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default() }
+        Self { parts: Vec::new(), saved: Vec::new(), any: false }
     }
 
     /// True if a part is running.
@@ -99,15 +94,10 @@ fn mark_safe<P: Protocol>(items: &mut Items<P>, points: &Savepoints, safe: bool)
 impl<P: Protocol> Attempt<P> {
     fn open_part(&mut self) {
         self.hears.add(Moments::FORGETTING);
-        let Self { items, features: State { savepoints, end_hooks, .. }, .. } = self;
+        let Self { items, features: State { savepoints, hooks, .. }, .. } = self;
         mark_safe(items, savepoints, false);
         debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
-        let part = Part {
-            writes: items.writes().len(),
-            saved: savepoints.saved.len(),
-            effects: savepoints.hooks.effects(),
-            hooks: end_hooks.as_ref().map_or_else(HookCounts::default, |hooks| hooks.counts()),
-        };
+        let part = Part { writes: items.writes().len(), saved: savepoints.saved.len(), hooks: hooks.len() };
         savepoints.parts.push(part);
         savepoints.any = true;
         mark_safe(items, savepoints, true);
@@ -133,13 +123,10 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends a part whose changes are undone.
     fn undo_part(&mut self) {
-        let Self { items, features: State { savepoints, end_hooks, .. }, pin, .. } = self;
+        let Self { items, features: State { savepoints, hooks, .. }, pin, .. } = self;
         mark_safe(items, savepoints, false);
         let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
-        savepoints.hooks.undo_since(part.effects);
-        if let Some(hooks) = end_hooks {
-            hooks.truncate(part.hooks);
-        }
+        hooks.undo_part(part.hooks);
         for (id, saved) in savepoints.saved.drain(part.saved..).rev() {
             restore(items.get_mut(id), Some(saved), pin);
         }
@@ -190,14 +177,11 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
         }
         // An attempt that has lost is undone as a whole.
         if !self.access.is_stopped() {
-            let attempt = &mut *self.access.attempt;
             if !self.succeeded {
-                attempt.hears.set(Moments::HALF_CHANGED, self.is_half_changed);
+                self.access.attempt.hears.set(Moments::HALF_CHANGED, self.is_half_changed);
             }
             // More than one only if the part has exchanged its transaction for another one.
-            while attempt.features.savepoints.parts.len() > self.around {
-                if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
-            }
+            self.access.end_marks(self.around, self.succeeded);
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::features::conflicts::{Activity, ConflictTable, Deadlocks, KnownOrigins, Origins};
 use crate::features::deferred::{Execution, Footprint, Intentions};
 use crate::features::durability::Logging;
-use crate::features::end_hooks::EndHooks;
 use crate::features::graph::EnqueuedOperations;
 use crate::features::history::recorder::Log;
+use crate::features::hooks::Hooks;
 use crate::features::operations::Operations;
 use crate::features::pieces::Piece;
 use crate::features::retries::{RetryPolicy, StarvationGate};
@@ -74,8 +74,8 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) spare_log: Option<Box<Log>>,
     /// The entries by which its transaction watches what it reads.
     pub(crate) watch: Option<Box<Watch>>,
-    /// The hooks of the body for the end of the transaction. They outlive the attempt if it is the last one.
-    pub(crate) end_hooks: Option<Box<EndHooks>>,
+    /// The hooks. Those of the body outlive the attempt if it is the last one.
+    pub(crate) hooks: Hooks,
     /// The buckets and leaves that it has changed while somebody watched any.
     pub(crate) changed_nodes: Vec<(usize, bool)>,
     /// True if it has committed, and must tell those that watch.
@@ -111,7 +111,7 @@ impl<P: Protocol> Default for State<P> {
             log_goes_on: false,
             spare_log: None,
             watch: None,
-            end_hooks: None,
+            hooks: Hooks::default(),
             changed_nodes: Vec::new(),
             wakes: false,
         }

@@ -202,12 +202,15 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     }
 
     /// Drops a pending write, and makes the attempt's early insertions unreachable for others. Called when an attempt
-    /// aborts, before the protocol releases its locks.
+    /// aborts, before the protocol releases its locks. Without insertions it is what [`restore`](Self::restore) does with nothing saved.
     ///
     /// # Safety
     ///
     /// The item has a pending write of this object. Its segment is locked only if the protocol locked it.
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin);
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe { self.restore(item, None, pin) };
+    }
 
     /// Saves an item's pending write, because a part of the body is about to change it that may be undone alone.
     ///

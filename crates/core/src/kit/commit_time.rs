@@ -726,12 +726,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Moves a value to the attempt's memory, which drops it when the attempt ends.
-    fn keep<T: Send + 'static>(&mut self, value: T) -> NonNull<T> {
+    #[inline]
+    pub(super) fn keep<T: Send + 'static>(&mut self, value: T) -> NonNull<T> {
         let place = self.reserve::<T>();
         // SAFETY: room for one, which nobody else has and nobody else drops.
         unsafe {
             place.write(value);
-            self.attempt.drop_later(place);
+            if std::mem::needs_drop::<T>() {
+                self.attempt.drop_later(place);
+            }
             NonNull::new_unchecked(place)
         }
     }

@@ -18,26 +18,22 @@
 //! # Values that are never torn
 //!
 //! A condition is judged inside of a load, before the protocol knows that no commit has interfered. So the value's cell must
-//! not tear: one word inline, or boxed ([`Cell::NEVER_TORN`]).
+//! not tear: one word inline, or boxed ([`Cell::NEVER_TORN`](crate::Cell::NEVER_TORN)).
 
 mod object;
 
 use crate::features::operations::{Deferred, Input};
-use crate::features::snapshot::OnSnapshot;
-use crate::kernel::abort::{Abort, Misuse, Reason};
+use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Access;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::ObjectAccess;
 use crate::kit::segment::Segment;
-use crate::kit::segment_object::{Elements, LogSegment, Segments};
-use crate::memory::cell::{Cell, Value};
-use crate::memory::identity::ObjectMeta;
-use crate::memory::pin::EpochBox;
-use hotrow_sync::OnceLock;
-use object::{CellOf, Kept, Shared, change_of, kept, kept_or_new, look_at, new_segment};
+use crate::kit::segment_object::{Elements, SegmentAccess, SegmentObject, Segments};
+use crate::memory::cell::Value;
+use object::{Kept, change_of, kept, kept_or_new};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -115,7 +111,7 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     /// it has one, which is not in the value yet.
     fn holds(&self, condition: &Self::Condition, change: Option<&Self::Change>, value: &Self::Value) -> bool;
 
-    /// True if a transaction with this condition that [waits](Transaction::retry) for a change would find the same again, and so
+    /// True if a transaction with this condition that [waits](crate::Transaction::retry) for a change would find the same again, and so
     /// need not be woken. The default is what its commit would ask: [`holds`](Self::holds). A datatype that can say more spares
     /// wake-ups: a queue is empty again once its new element is taken, although its numbers are others.
     fn still_waits(
@@ -152,165 +148,43 @@ impl<D: Commuting> fmt::Debug for Seen<'_, D> {
 }
 
 /// An object that is one segment of a [`Commuting`] datatype.
-pub struct CommutingSegment<D: Commuting, P: Protocol> {
-    shared: EpochBox<Shared<D, Segment<D::Value, P>>>,
-}
+pub type CommutingSegment<D, P> = SegmentObject<Segment<<D as Commuting>::Value, P>, D>;
 
 /// An object that consists of a fixed number of segments of one [`Commuting`] datatype, which conflict each on its own.
 ///
 /// They lie side by side, each with its protocol's header. The datatype is that of all of them, so it holds nothing beside the
 /// values.
-pub struct CommutingArray<D: Commuting, P: Protocol> {
-    shared: EpochBox<Shared<D, Elements<D::Value, P>>>,
-}
+pub type CommutingArray<D, P> = SegmentObject<Elements<<D as Commuting>::Value, P>, D>;
 
-impl<D: Commuting, P: Protocol> fmt::Debug for CommutingSegment<D, P> {
-    /// Shows the name only: the content is for transactions.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommutingSegment").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
+/// A segment of a [`Commuting`] datatype that a transaction has entered, for one operation.
+pub type CommutingAccess<'t, 'w, D, P, S = Segment<<D as Commuting>::Value, P>> =
+    SegmentAccess<'t, 'w, S, P, D>;
 
 impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
-    /// Makes an object whose segment holds `value`.
-    pub fn new(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: D::Value) -> Self {
-        let meta = ObjectMeta::new(engine.id(), name);
-        Self {
-            shared: EpochBox::new(Shared {
-                segments: new_segment::<D, P>(value),
-                datatype,
-                meta,
-                log: OnceLock::new(),
-            }),
-        }
-    }
-
-    /// The name, for errors and conflict reports.
-    pub fn name(&self) -> &str {
-        self.shared.meta.name()
+    /// Makes an object of a datatype, whose segment holds `value`.
+    pub fn of(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: D::Value) -> Self {
+        Self::with(engine, name, datatype, value)
     }
 
     /// The datatype, with whatever it holds beside the value.
     pub fn datatype(&self) -> &D {
         &self.shared.datatype
     }
-
-    /// Logs all that commits change from now on: the object becomes durable.
-    ///
-    /// # Panics
-    ///
-    /// If it is logged.
-    #[must_use]
-    pub fn logged(self, log: LogSegment<D::Value>) -> Self {
-        assert!(self.shared.log.set(log).is_ok(), "an object has one log");
-        self
-    }
-
-    /// Sets the object's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`ObjectMeta::set_rank`]).
-    pub fn set_rank(&mut self, rank: u16) {
-        self.shared.meta.set_rank(rank);
-    }
-
-    /// Begins an operation.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::enter`].
-    #[inline]
-    pub fn enter<'t, 'w>(
-        &'t self,
-        tx: &'t mut Transaction<'w, P>,
-    ) -> Result<CommutingAccess<'t, 'w, D, P>, Abort> {
-        let object = &*self.shared;
-        Ok(CommutingAccess { tx: tx.enter(&object.meta)?, object, segment: &object.segments })
-    }
-}
-
-impl<D: Commuting, P: Protocol> fmt::Debug for CommutingArray<D, P> {
-    /// Shows the name and the length only: the content is for transactions.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, length) = (self.name(), self.len());
-        f.debug_struct("CommutingArray").field("name", &name).field("len", &length).finish_non_exhaustive()
-    }
 }
 
 impl<D: Commuting, P: Protocol> CommutingArray<D, P> {
-    /// Makes an object whose segments hold these values.
-    pub fn new(
+    /// Makes an object of a datatype, with a segment for each value. They are numbered from 0.
+    pub fn of(
         engine: &Engine<P>,
         name: impl Into<String>,
         datatype: D,
         values: impl IntoIterator<Item = D::Value>,
     ) -> Self {
-        let meta = ObjectMeta::new(engine.id(), name);
-        let segments = Elements(values.into_iter().map(new_segment::<D, P>).collect());
-        Self { shared: EpochBox::bulky(Shared { segments, datatype, meta, log: OnceLock::new() }) }
-    }
-
-    /// The name, for errors and conflict reports.
-    pub fn name(&self) -> &str {
-        self.shared.meta.name()
-    }
-
-    /// The number of segments.
-    pub fn len(&self) -> usize {
-        self.shared.segments.0.len()
-    }
-
-    /// True if there are no segments.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Sets the object's rank, as [`CommutingSegment::set_rank`] does. The segments go by their index.
-    pub fn set_rank(&mut self, rank: u16) {
-        self.shared.meta.set_rank(rank);
-    }
-
-    /// Begins an operation on one of the segments.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::enter`]. An index out of bounds ends the transaction with [`Misuse::OutOfBounds`].
-    #[inline]
-    pub fn enter<'t, 'w>(
-        &'t self,
-        tx: &'t mut Transaction<'w, P>,
-        index: usize,
-    ) -> Result<CommutingAccess<'t, 'w, D, P, Elements<D::Value, P>>, Abort> {
-        let object = &*self.shared;
-        let tx = tx.enter(&object.meta)?;
-        match object.segments.0.get(index) {
-            Some(segment) => Ok(CommutingAccess { tx, object, segment }),
-            None => Err(self.out_of_bounds(tx, index)),
-        }
-    }
-
-    #[cold]
-    fn out_of_bounds(&self, tx: &mut ObjectAccess<'_, P>, index: usize) -> Abort {
-        let object = self.name().to_owned();
-        tx.misuse(Misuse::OutOfBounds { object, index, length: self.len() })
+        Self::with(engine, name, datatype, values)
     }
 }
 
-/// A segment of a [`CommutingSegment`] or [`CommutingArray`] that a transaction has entered, for one operation.
-#[must_use]
-pub struct CommutingAccess<'t, 'w, D: Commuting, P: Protocol, S = Segment<<D as Commuting>::Value, P>> {
-    tx: &'t mut ObjectAccess<'w, P>,
-    /// In an `EpochBox`.
-    object: &'t Shared<D, S>,
-    /// One of the object's.
-    segment: &'t Segment<D::Value, P>,
-}
-
-impl<D: Commuting, P: Protocol, S> fmt::Debug for CommutingAccess<'_, '_, D, P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommutingAccess").field("object", &self.object.meta.name()).finish_non_exhaustive()
-    }
-}
-
-impl<'t, 'w, D, P, S> CommutingAccess<'t, 'w, D, P, S>
+impl<'t, 'w, D, P, S> SegmentAccess<'t, 'w, S, P, D>
 where
     D: Commuting,
     P: Protocol,
@@ -386,7 +260,7 @@ where
         let load = || {
             // SAFETY: the payload is in the attempt's arena, and nobody changes it during the load.
             let (kept, change) = unsafe { (kept.map(|kept| kept.as_ref()), change_of(kept)) };
-            look_at::<D, P, _>(segment, |value| {
+            segment.look_at(|value| {
                 let holds = kept.is_none_or(|kept| object.datatype.holds(&kept.condition, change, value));
                 (look(Seen { datatype: &object.datatype, value, change }), holds)
             })
@@ -440,30 +314,19 @@ where
         if let Some(result) = change().and_then(known) {
             return Ok(result);
         }
-        let load = || {
-            look_at::<D, P, _>(segment, |value| {
-                look(Seen { datatype: &object.datatype, value, change: change() })
-            })
-        };
+        let load =
+            || segment.look_at(|value| look(Seen { datatype: &object.datatype, value, change: change() }));
         // SAFETY: `load` looks at the item's segment, which the attempt did not make.
         unsafe { tx.read_beside_write(id, load) }
     }
 
     /// Looks at the value that it had for the transaction's snapshot.
     #[cold]
-    fn look_on_snapshot<R>(self, mut look: impl FnMut(Seen<'_, D>) -> R) -> R {
+    fn look_on_snapshot<R>(self, look: impl FnOnce(Seen<'_, D>) -> R) -> R {
         let Self { tx, object, segment } = self;
-        let pin = NonNull::from(tx.pin());
-        let mut look = |value: &D::Value| look(Seen { datatype: &object.datatype, value, change: None });
-        // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; cells are kept of it (`keep`).
-        // The attempt's pin stays where it is. A kept cell is not changed any more.
-        unsafe {
-            match tx.read_on_snapshot::<_, CellOf<D>, _>(object, segment.address(), || segment.cell.load()) {
-                OnSnapshot::Present(snapshot) => look(CellOf::<D>::view(&snapshot, pin.as_ref())),
-                OnSnapshot::Kept(cell) => look(cell.in_place()),
-                OnSnapshot::MadeLater => unreachable!("the object was made with its segment"),
-            }
-        }
+        let look = |value: &D::Value| look(Seen { datatype: &object.datatype, value, change: None });
+        // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; `keep` keeps cells of it.
+        unsafe { segment.read_on_snapshot(tx, object, look) }
     }
 
     /// Looks at the transaction's own change alone, if it has one, and depends on nothing.
@@ -495,7 +358,7 @@ where
         if self.tx.is_on_snapshot() { Err(self.tx.no_snapshots(&self.object.meta)) } else { Ok(()) }
     }
 
-    /// Takes the last [read](Self::read) of the value back as far as [waiting](Transaction::retry) goes: what the operation has
+    /// Takes the last [read](Self::read) of the value back as far as [waiting](crate::Transaction::retry) goes: what the operation has
     /// found in another segment changes whenever this one matters. The transaction depends on it all the same.
     pub fn matters_not_to_wait(mut self) -> Result<(), Abort> {
         if self.tx.is_watching() {
@@ -528,15 +391,7 @@ where
         inputs: I,
         work: impl FnOnce(CommutingAccess<'_, '_, D, P, S>, I::Value) -> Result<R, Abort> + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let Self { tx, object, segment } = self;
-        let (shared, own) = (NonNull::from(object), NonNull::from(segment));
-        // SAFETY: the segment is this object's, which has been entered, and both are in an `EpochBox`, so they stay in
-        // memory until the attempt ends.
-        unsafe {
-            tx.defer(object, segment.address(), access, inputs, move |tx, inputs| {
-                work(CommutingAccess { tx, object: shared.as_ref(), segment: own.as_ref() }, inputs)
-            })
-        }
+        self.defer_work(access, inputs, work)
     }
 
     /// Returns the item, and the address of what the attempt keeps in it, if it does.

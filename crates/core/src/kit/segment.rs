@@ -1,9 +1,7 @@
 //! Segments: the unit of conflict.
 
-use crate::features::operations::{Deferred, Input};
 use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Reason};
-use crate::kernel::capabilities::Access;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
 use crate::kernel::object::OutOfRange;
@@ -17,7 +15,7 @@ use crate::memory::column::Column;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
 use crate::memory::versions::{Keeper, Redo};
-use hotrow_sync::prefetch::prefetch;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 mod part;
@@ -29,7 +27,7 @@ pub use part::Presence;
 /// Simple datatypes (a box, an array) are made of segments: a [`SegmentObject`](crate::SegmentObject) holds them, and
 /// needs no `unsafe` of the author's. Another object may hold some, too: it calls [`read`](Self::read),
 /// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install),
-/// [`undo`](Self::undo), [`save`](Self::save) and [`restore`](Self::restore) on.
+/// [`save`](Self::save) and [`restore`](Self::restore) on.
 #[repr(C)]
 pub struct Segment<T: Value, P: Protocol> {
     header: P::Header,
@@ -116,7 +114,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// As for [`read`](Self::read). The transaction is on a snapshot.
     #[cold]
-    unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
+    pub(super) unsafe fn read_on_snapshot<R, O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         object: &O,
@@ -132,6 +130,30 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 OnSnapshot::MadeLater => unreachable!("what holds the segment was made with it"),
             }
         }
+    }
+
+    /// Looks at the present value, which may be replaced meanwhile.
+    #[inline]
+    pub(super) fn look_at<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        const {
+            assert!(
+                T::Cell::NEVER_TORN,
+                "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
+            );
+        }
+        if T::Cell::COPIES {
+            let mut copy = MaybeUninit::uninit();
+            // SAFETY: there is room for the copy, which is whole because the cell is never torn. It is plain data, which needs neither
+            // a pin nor a drop.
+            return look(T::Cell::pending(unsafe {
+                self.cell.load_pending(copy.as_mut_ptr());
+                copy.assume_init_ref()
+            }));
+        }
+        let pin = Pin::new();
+        let snapshot = self.cell.load();
+        // SAFETY: the cell is never torn, and the pin was pinned before the load.
+        look(unsafe { T::Cell::view(&snapshot, &pin) })
     }
 
     /// Writes a value without looking at the old one.
@@ -357,95 +379,6 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    unsafe fn defer<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        access: Access,
-        inputs: I,
-        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        if P::DEFERS {
-            prefetch(&raw const self.cell);
-        }
-        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
-        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
-        unsafe {
-            tx.defer(object, self.address(), access, inputs, move |tx, inputs| {
-                work(segment.as_ref(), tx, owner.as_ref(), inputs)
-            })
-        }
-    }
-
-    /// Reads the value when it is the transaction's turn.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_read<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        inputs: I,
-        look: impl FnOnce(&T, I::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Read, inputs, move |segment, tx, owner, inputs| {
-                segment.read(tx, owner, |value| look(value, inputs))
-            })
-        }
-    }
-
-    /// Changes the value when it is the transaction's turn.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_update<I: Input, R: 'static, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        inputs: I,
-        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Write, inputs, move |segment, tx, owner, inputs| {
-                segment.update(tx, owner, |value| change(value, inputs))
-            })
-        }
-    }
-
-    /// Replaces the value by `value` when it is the transaction's turn; `value` must be known by then.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read).
-    #[inline]
-    pub unsafe fn defer_write<I: Input<Value = T>, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        value: I,
-    ) -> Result<(), Abort> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.defer(tx, object, Access::Write, value, |segment, tx, owner, value| {
-                segment.write(tx, owner, value)
-            })?;
-        }
-        Ok(())
-    }
-
     /// Installs the pending write of a segment, for the object's [`Object::install`].
     ///
     /// # Safety
@@ -664,19 +597,6 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         if let Some(saved) = saved {
             // SAFETY: the caller's promise; the payload has been taken out.
             unsafe { item.put_back(saved) };
-        }
-    }
-
-    /// Discards the pending write of a segment, for the object's [`Object::undo`].
-    ///
-    /// # Safety
-    ///
-    /// The item is for a segment of this type and has a pending write.
-    #[inline]
-    pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
-        if item.tag() == tag::VALUE {
-            // SAFETY: as for `install`.
-            unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
         }
     }
 }

@@ -8,10 +8,12 @@
 //! - *Both stay in memory*: the segments are in the object's [`EpochBox`], and no function takes one out or replaces one.
 //! - *The operation has entered*: each operation consumes the access. The next one enters again, and fails if this one
 //!   has failed.
-//! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `undo`, `save` and
-//!   `restore` serve them.
+//! - *Payloads*: items of these segments are made by the operations of [`Segment`] only, whose `install`, `save` and
+//!   `restore` serve them; those of a [commuting](crate::Commuting) datatype by its operations.
 
+use crate::features::operations::{Deferred, Input};
 use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::capabilities::Access;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::Object;
@@ -26,13 +28,15 @@ use crate::memory::pin::{EpochBox, Pin};
 use crate::memory::users_code::contained;
 use crate::memory::versions::Keeper;
 use hotrow_sync::OnceLock;
+use hotrow_sync::prefetch::prefetch;
 use std::fmt;
 use std::ptr::NonNull;
 
 mod at_commit;
 
 /// An object that consists of segments: of one ([`SingleSegment`]), of a fixed number ([`SegmentArray`]), or of a changing
-/// one ([`SegmentSlots`](crate::SegmentSlots)).
+/// one ([`SegmentSlots`](crate::SegmentSlots)). They are registers, or of a datatype whose changes commute
+/// ([`CommutingSegment`](crate::CommutingSegment), [`CommutingArray`](crate::CommutingArray)).
 ///
 /// ```
 /// # use hotrow_core::{Abort, Engine, Protocol, SingleSegment, Transaction};
@@ -48,9 +52,13 @@ mod at_commit;
 ///     }
 /// }
 /// ```
-pub struct SegmentObject<S: Valued> {
-    pub(crate) shared: EpochBox<Shared<S>>,
+pub struct SegmentObject<S: Valued, D: Send + Sync + 'static = Register> {
+    pub(crate) shared: EpochBox<Shared<S, D>>,
 }
+
+/// The datatype of segments whose values transactions read and write.
+#[derive(Debug, Clone, Copy)]
+pub struct Register;
 
 /// An object that consists of one segment.
 pub type SingleSegment<T, P> = SegmentObject<Segment<T, P>>;
@@ -63,10 +71,17 @@ pub type SegmentArray<T, P> = SegmentObject<Elements<T, P>>;
 /// The segments come first, so that even a single one of size zero has an address of its own. Otherwise it could lie at
 /// the end of the allocation, where another object may begin.
 #[repr(C)]
-pub(crate) struct Shared<S: Valued> {
+pub(crate) struct Shared<S: Valued, D = Register> {
     pub(crate) segments: S,
+    pub(crate) datatype: D,
     pub(crate) meta: ObjectMeta,
     pub(crate) log: OnceLock<LogSegment<S::Value>>,
+}
+
+impl<S: Valued, D> Shared<S, D> {
+    pub(crate) fn new(meta: ObjectMeta, datatype: D, segments: S) -> Self {
+        Self { segments, datatype, meta, log: OnceLock::new() }
+    }
 }
 
 /// Appends the new value of a segment, of which it gets the number, to a commit's record of the log. It fails with the reason for which
@@ -145,7 +160,7 @@ impl<T: Value, P: Protocol> Drop for Elements<T, P> {
     }
 }
 
-impl<S: Valued> fmt::Debug for SegmentObject<S> {
+impl<S: Valued, D: Send + Sync + 'static> fmt::Debug for SegmentObject<S, D> {
     /// Shows the name only: the content is for transactions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SegmentObject").field("name", &self.name()).finish_non_exhaustive()
@@ -158,7 +173,7 @@ impl<T: Value, P: Protocol> fmt::Debug for Elements<T, P> {
     }
 }
 
-impl<S: Valued> SegmentObject<S> {
+impl<S: Valued, D: Send + Sync + 'static> SegmentObject<S, D> {
     /// The name, for errors and conflict reports.
     pub fn name(&self) -> &str {
         self.shared.meta.name()
@@ -176,7 +191,7 @@ impl<S: Valued> SegmentObject<S> {
     }
 
     /// Sets the object's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`ObjectMeta::set_rank`]).
+    /// operations (*line up*; [`ObjectMeta::set_rank`]). Its segments go by their index.
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.meta.set_rank(rank);
     }
@@ -185,8 +200,14 @@ impl<S: Valued> SegmentObject<S> {
 impl<T: Value, P: Protocol> SingleSegment<T, P> {
     /// Makes an object whose segment holds `value`.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
-        let (segments, meta) = (Segment::new(value), ObjectMeta::new(engine.id(), name));
-        Self { shared: EpochBox::new(Shared { segments, meta, log: OnceLock::new() }) }
+        Self::with(engine, name, Register, value)
+    }
+}
+
+impl<T: Value, P: Protocol, D: Send + Sync + 'static> SegmentObject<Segment<T, P>, D> {
+    pub(crate) fn with(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: T) -> Self {
+        let meta = ObjectMeta::new(engine.id(), name);
+        Self { shared: EpochBox::new(Shared::new(meta, datatype, Segment::new(value))) }
     }
 
     /// Begins an operation on the segment.
@@ -198,7 +219,7 @@ impl<T: Value, P: Protocol> SingleSegment<T, P> {
     pub fn enter<'t, 'w>(
         &'t self,
         tx: &'t mut Transaction<'w, P>,
-    ) -> Result<SegmentAccess<'t, 'w, Segment<T, P>, P>, Abort> {
+    ) -> Result<SegmentAccess<'t, 'w, Segment<T, P>, P, D>, Abort> {
         let object = &*self.shared;
         Ok(SegmentAccess { tx: tx.enter(&object.meta)?, object, segment: &object.segments })
     }
@@ -207,9 +228,20 @@ impl<T: Value, P: Protocol> SingleSegment<T, P> {
 impl<T: Value, P: Protocol> SegmentArray<T, P> {
     /// Makes an object with a segment for each value. They are numbered from 0.
     pub fn new(engine: &Engine<P>, name: impl Into<String>, values: impl IntoIterator<Item = T>) -> Self {
+        Self::with(engine, name, Register, values)
+    }
+}
+
+impl<T: Value, P: Protocol, D: Send + Sync + 'static> SegmentObject<Elements<T, P>, D> {
+    pub(crate) fn with(
+        engine: &Engine<P>,
+        name: impl Into<String>,
+        datatype: D,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
         let segments = Elements(values.into_iter().map(Segment::new).collect());
         let meta = ObjectMeta::new(engine.id(), name);
-        Self { shared: EpochBox::bulky(Shared { segments, meta, log: OnceLock::new() }) }
+        Self { shared: EpochBox::bulky(Shared::new(meta, datatype, segments)) }
     }
 
     /// The number of segments.
@@ -232,7 +264,7 @@ impl<T: Value, P: Protocol> SegmentArray<T, P> {
         &'t self,
         tx: &'t mut Transaction<'w, P>,
         index: usize,
-    ) -> Result<SegmentAccess<'t, 'w, Elements<T, P>, P>, Abort> {
+    ) -> Result<SegmentAccess<'t, 'w, Elements<T, P>, P, D>, Abort> {
         let object = &*self.shared;
         let tx = tx.enter(&object.meta)?;
         match object.segments.0.get(index) {
@@ -250,18 +282,48 @@ impl<T: Value, P: Protocol> SegmentArray<T, P> {
 
 /// A segment of an object that a transaction has entered, for one operation.
 #[must_use]
-pub struct SegmentAccess<'t, 'w, S: Segments<P>, P: Protocol> {
+pub struct SegmentAccess<'t, 'w, S: Segments<P>, P: Protocol, D = Register> {
     pub(crate) tx: &'t mut ObjectAccess<'w, P>,
-    pub(crate) object: &'t Shared<S>,
+    /// In an `EpochBox`.
+    pub(crate) object: &'t Shared<S, D>,
+    /// One of the object's.
     pub(crate) segment: &'t Segment<S::Value, P>,
 }
 
-impl<S: Segments<P>, P: Protocol> fmt::Debug for SegmentAccess<'_, '_, S, P> {
+impl<S: Segments<P>, P: Protocol, D> fmt::Debug for SegmentAccess<'_, '_, S, P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SegmentAccess")
             .field("object", &self.object.meta.name())
             .field("segment", &self.object.segments.index(self.segment.address()))
             .finish_non_exhaustive()
+    }
+}
+
+impl<S: Segments<P>, P: Protocol, D: 'static> SegmentAccess<'_, '_, S, P, D> {
+    /// Defers what `work` does to the access until the transaction commits, and prefetches the value, which may be in another cache
+    /// line than the header.
+    #[inline]
+    pub(crate) fn defer_work<I: Input, R: 'static>(
+        self,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(SegmentAccess<'_, '_, S, P, D>, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort>
+    where
+        Shared<S, D>: Object<P>,
+    {
+        let Self { tx, object, segment } = self;
+        if P::DEFERS {
+            prefetch(&raw const segment.cell);
+        }
+        let (shared, own) = (NonNull::from(object), NonNull::from(segment));
+        // SAFETY: the segment is this object's, which has been entered, and both are in an `EpochBox`, so they stay in
+        // memory until the attempt ends.
+        unsafe {
+            tx.defer(object, segment.address(), access, inputs, move |tx, inputs| {
+                work(SegmentAccess { tx, object: shared.as_ref(), segment: own.as_ref() }, inputs)
+            })
+        }
     }
 }
 
@@ -302,9 +364,9 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     }
 }
 
-// SAFETY: all items of the object are for its segments and were made by `Segment`'s operations, whose `install`, `undo`,
+// SAFETY: all items of the object are for its segments and were made by `Segment`'s operations, whose `install`,
 // `save` and `restore` work with their payloads; the shared state is in an `EpochBox`; operations enter with `meta`.
-unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
+unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S, Register> {
     fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
@@ -349,11 +411,6 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
         // SAFETY: the caller's promise, passed on.
         let value = unsafe { Segment::<S::Value, P>::pending_value(item, pin) };
         log(self.segments.index(item.segment()), &value, entries)
-    }
-
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<S::Value, P>::undo(item, pin) };
     }
 
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {

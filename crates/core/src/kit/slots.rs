@@ -17,7 +17,7 @@ use crate::kernel::engine::Engine;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::{ObjectAccess, Transaction};
 use crate::kit::segment::Segment;
-use crate::kit::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, Valued, sealed};
+use crate::kit::segment_object::{Register, SegmentAccess, SegmentObject, Segments, Shared, Valued, sealed};
 use crate::memory::cell::Value;
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::{EpochBox, Pin};
@@ -159,7 +159,7 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
         let segments =
             Slots { chunks: [const { OnceLock::new() }; CHUNKS], snapshots: engine.kept_segments() };
         let meta = ObjectMeta::new(engine.id(), name);
-        Self { shared: EpochBox::bulky(Shared { segments, meta, log: OnceLock::new() }) }
+        Self { shared: EpochBox::bulky(Shared::new(meta, Register, segments)) }
     }
 
     /// Puts a new segment with this value into a place, and takes out the one that was there.

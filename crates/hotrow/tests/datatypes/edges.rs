@@ -208,7 +208,7 @@ impl Commuting for Sum {
 fn a_deferred_change_that_was_announced_as_a_read() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
-        let sum = CommutingSegment::new(&engine, "sum", Sum, 0);
+        let sum = CommutingSegment::of(&engine, "sum", Sum, 0);
         let done = AtomicUsize::new(0);
         hotrow::sync::thread::scope(|scope| {
             for _ in 0..2 {
@@ -254,7 +254,7 @@ impl Commuting for Aligned {
 fn a_change_of_huge_alignment() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let object = CommutingSegment::new(&engine, "aligned", Aligned, Box::new(0));
+        let object = CommutingSegment::of(&engine, "aligned", Aligned, Box::new(0));
         engine
             .transact(|tx| {
                 object.enter(tx)?.test(|_| (), |(), condition| *condition = Some(Huge(1)))?;

@@ -230,7 +230,7 @@ impl Commuting for Pair {
 fn an_exact_read_behind_a_test_agrees_with_it_if_opaque() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        let pair = CommutingSegment::new(&engine, "pair", Pair, 10);
+        let pair = CommutingSegment::of(&engine, "pair", Pair, 10);
         let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
         let mut open = first.begin();
         pair.enter(&mut open).unwrap().test(|seen| *seen.value, |value, least| *least = value).unwrap();

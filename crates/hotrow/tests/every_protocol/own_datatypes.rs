@@ -132,8 +132,6 @@ unsafe impl<P: Protocol> Object<P> for PeakShared<P> {
     /// It has no snapshots.
     unsafe fn keep(&self, _: &Item<P>, _: &mut Keeper<'_>) {}
 
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
-
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         // SAFETY: the item has a pending write of this object.
         saver.plain(unsafe { &*item.payload::<u64>() })

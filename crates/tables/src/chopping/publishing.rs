@@ -144,8 +144,6 @@ unsafe impl<P: Protocol> Object<P> for Marks {
 
     unsafe fn keep(&self, _: &Item<P>, _: &mut Keeper<'_>) {}
 
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
-
     unsafe fn save(&self, _: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         saver.nothing()
     }

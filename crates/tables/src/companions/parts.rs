@@ -202,11 +202,6 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
         unsafe { PartOf::<R, P>::redo(item, redo) };
     }
 
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: see above.
-        unsafe { PartOf::<R, P>::undo(item, pin) };
-    }
-
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         // SAFETY: see above.
         unsafe { PartOf::<R, P>::save(item, saver) }

@@ -77,7 +77,7 @@ impl<const FORGETS: bool> Datatype for Units<FORGETS> {
     }
 
     fn make<P: Protocol>(engine: &Engine<P>, units: &i64) -> Self::Object<P> {
-        CommutingSegment::new(engine, "units", Self, *units)
+        CommutingSegment::of(engine, "units", Self, *units)
     }
 
     fn operate<P: Protocol>(

@@ -81,7 +81,7 @@ impl<P: Protocol> Attempts<'_, '_, P> {
             }
         }
         set_rollback(false);
-        worker.attempt.forget_hooks();
+        drop(worker.attempt.features.hooks.take_of_body());
         Ok(retries.attempts - 1)
     }
 }

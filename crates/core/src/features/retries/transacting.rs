@@ -213,10 +213,6 @@ impl<P: Protocol> Worker<P> {
     #[inline]
     fn tell_end(&mut self, end: TransactionEnd) -> Result<(), NotDurable> {
         self.end_activity(end == TransactionEnd::Committed);
-        if self.attempt.features.end_hooks.is_some() {
-            self.end_with_hooks(end)
-        } else {
-            self.acknowledge(end)
-        }
+        if self.attempt.features.hooks.is_empty() { self.acknowledge(end) } else { self.end_with_hooks(end) }
     }
 }

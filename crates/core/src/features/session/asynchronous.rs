@@ -102,11 +102,7 @@ impl<P: Protocol> AsyncSession<P> {
         .await?;
         returned.statement.has_returned();
         let result = lock(&returned.result).take();
-        match result.expect("the statement has run") {
-            Ok(result) => Ok(result),
-            Err(StatementError::Own(error)) => Err(Error::Rollback(error)),
-            Err(StatementError::Caught) => Err(Error::Misuse(Misuse::CaughtError)),
-        }
+        super::returned(result)
     }
 
     /// As [`Session::savepoint`](super::Session::savepoint).
@@ -123,10 +119,7 @@ impl<P: Protocol> AsyncSession<P> {
         })
         .await?;
         let number = lock(&marked).take();
-        match number {
-            Some(number) => Ok(SessionMark { session: self.link.id, number }),
-            None => Err(Misuse::UnknownMark.into()),
-        }
+        SessionMark::of(self.link.id, number)
     }
 
     /// As [`Session::roll_back_to`](super::Session::roll_back_to). If its future is dropped, the rollback may have happened.

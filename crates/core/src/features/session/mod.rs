@@ -85,6 +85,22 @@ pub struct SessionMark {
     number: u64,
 }
 
+impl SessionMark {
+    /// The mark that was set, if it was.
+    fn of(session: u64, number: Option<u64>) -> Result<Self, Error> {
+        Ok(Self { session, number: number.ok_or(Misuse::UnknownMark)? })
+    }
+}
+
+/// The result of a statement that has run.
+fn returned<R, E>(result: Option<Result<R, StatementError<E>>>) -> Result<R, Error<E>> {
+    match result.expect("the statement has run") {
+        Ok(result) => Ok(result),
+        Err(StatementError::Own(error)) => Err(Error::Rollback(error)),
+        Err(StatementError::Caught) => Err(Error::Misuse(Misuse::CaughtError)),
+    }
+}
+
 /// A transaction in progress that is owned: it may be kept, sent to another thread, and go on there.
 ///
 /// [`Engine::begin`] begins it, each call of [`run`](Self::run) is a statement of it, and [`commit`](Self::commit) ends it.
@@ -170,11 +186,7 @@ impl<P: Protocol> Session<P> {
             let statement = statement.take().expect("a statement is run once");
             session.run(statement, &mut result)
         })?;
-        match result.expect("the statement has run") {
-            Ok(result) => Ok(result),
-            Err(StatementError::Own(error)) => Err(Error::Rollback(error)),
-            Err(StatementError::Caught) => Err(Error::Misuse(Misuse::CaughtError)),
-        }
+        returned(result)
     }
 
     /// Sets a mark, to which [`roll_back_to`](Self::roll_back_to) takes the transaction back. A later statement that changes
@@ -189,10 +201,7 @@ impl<P: Protocol> Session<P> {
             number = session.mark();
             Ok(())
         })?;
-        match number {
-            Some(number) => Ok(SessionMark { session: self.link.id, number }),
-            None => Err(Misuse::UnknownMark.into()),
-        }
+        SessionMark::of(self.link.id, number)
     }
 
     /// Undoes all that was written since the mark. The mark stays, and marks behind it are gone. What was read since is still

@@ -25,7 +25,7 @@
 
 use super::{Waits, Watch};
 use crate::features::durability::{Acknowledgement, Answer, Later};
-use crate::features::end_hooks::EndHooks;
+use crate::features::hooks::Hooks;
 use crate::features::retries::{Known, Returning};
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
@@ -77,7 +77,7 @@ pub(crate) struct Progress {
     full_since: Option<Instant>,
     waits: Waits,
     watch: Option<Box<Watch>>,
-    hooks: Option<Box<EndHooks>>,
+    hooks: Hooks,
     /// True if nothing may be deferred any more.
     runs_at_once: bool,
 }
@@ -224,13 +224,11 @@ where
 impl<P: Protocol, R, E, F> Drop for TransactFuture<P, R, E, F> {
     /// Ends the transaction, if it has not ended: without effect, unless it waits for the log's acknowledgement.
     fn drop(&mut self) {
-        let Some(hooks) = &mut self.progress.hooks else { return };
+        let hooks = &mut self.progress.hooks;
         match &mut self.phase {
             Phase::Run | Phase::Wait(_) => Panics::passing_on(|panics| hooks.run_at_end(false, panics)),
-            Phase::Acknowledge(_, later, Ok(_)) => {
-                if let Some(later) = later.take() {
-                    later.run(hooks);
-                }
+            Phase::Acknowledge(_, later @ Some(_), Ok(_)) => {
+                hooks.run_when_durable(later.take(), &mut Panics::default());
             }
             Phase::Acknowledge(..) | Phase::Over => {}
         }
@@ -254,18 +252,14 @@ impl Progress {
     /// Runs the hooks for a commit, or for an end without one.
     fn decided(&mut self, has_committed: bool) {
         self.watch = None;
-        if let Some(hooks) = &mut self.hooks {
-            Panics::passing_on(|panics| hooks.run_at_end(has_committed, panics));
-        }
+        Panics::passing_on(|panics| self.hooks.run_at_end(has_committed, panics));
     }
 
     /// Runs the hooks for a commit that is durable, or has the log run them later.
     fn over<R, E>(&mut self, result: Result<R, Error<E>>, later: Option<Later>) -> Result<R, Error<E>> {
-        if let Some(mut hooks) = self.hooks.take() {
-            if result.is_ok() {
-                Panics::passing_on(|panics| hooks.run_when_durable(later, panics));
-            }
-            hooks.forget();
+        let mut hooks = std::mem::take(&mut self.hooks);
+        if result.is_ok() {
+            Panics::passing_on(|panics| hooks.run_when_durable(later, panics));
         }
         result
     }
@@ -306,9 +300,7 @@ impl<P: Protocol> Worker<P> {
             Err(error) => return Step::failed(error.of_any_body()),
         };
         progress.short_since = None;
-        if let Some(hooks) = progress.hooks.take() {
-            hooks.forget();
-        }
+        progress.hooks = Hooks::default();
         self.attempt.features.operations.has_lost = progress.runs_at_once;
         self.attempt.set_watch(progress.watch.take());
         self.attempt.course.lost_since = progress.lost_since;
@@ -319,7 +311,7 @@ impl<P: Protocol> Worker<P> {
         // After a panic it is over, whoever keeps the future.
         progress.watch = self.attempt.take_watch().filter(|_| attempted.is_ok());
         progress.runs_at_once = self.attempt.features.operations.has_lost;
-        progress.hooks = self.attempt.features.end_hooks.take();
+        progress.hooks = self.attempt.features.hooks.take_of_body();
         drop(inside);
         self.attempt.course.lost_since = None;
         self.end_activity(matches!(attempted, Ok(Attempted::Over(Ended::Committed))));

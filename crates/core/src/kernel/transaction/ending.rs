@@ -260,7 +260,7 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
                 self.roll_back(panics);
                 self.forget_stop();
             });
-            self.end_dropped();
+            self.attempt.end_dropped();
             return;
         }
         self.forget_stop();

@@ -8,83 +8,39 @@ use crate::kernel::object::{SavedWrite, Saver};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
 use crate::kit::segment::Segment;
-use crate::kit::segment_object::{LogSegment, Segments};
+use crate::kit::segment_object::{Segments, Shared};
 use crate::memory::cell::{Cell, Value};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::Pin;
 use crate::memory::users_code::contained;
 use crate::memory::versions::Keeper;
-use hotrow_sync::OnceLock;
 use std::any::Any;
-use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-pub(super) type CellOf<D> = <<D as Commuting>::Value as Value>::Cell;
-
-/// The segments come first, so that even a single one of size zero has an address of its own.
-#[repr(C)]
-pub(super) struct Shared<D: Commuting, S> {
-    pub(super) segments: S,
-    pub(super) datatype: D,
-    pub(super) meta: ObjectMeta,
-    pub(super) log: OnceLock<LogSegment<D::Value>>,
-}
-
-/// Makes a segment of a datatype.
-pub(super) fn new_segment<D: Commuting, P: Protocol>(value: D::Value) -> Segment<D::Value, P> {
-    const {
-        assert!(
-            CellOf::<D>::NEVER_TORN,
-            "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
-        );
-    }
-    Segment::new(value)
-}
-
-/// Looks at the present value, which may be replaced meanwhile.
-#[inline]
-pub(super) fn look_at<D: Commuting, P: Protocol, R>(
-    segment: &Segment<D::Value, P>,
-    look: impl FnOnce(&D::Value) -> R,
-) -> R {
-    if CellOf::<D>::COPIES {
-        let mut copy = MaybeUninit::uninit();
-        // SAFETY: there is room for the copy, which is whole because the cell is never torn (checked by `new_segment`). It is
-        // plain data, which needs neither a pin nor a drop.
-        return look(CellOf::<D>::pending(unsafe {
-            segment.cell.load_pending(copy.as_mut_ptr());
-            copy.assume_init_ref()
-        }));
-    }
-    let pin = Pin::new();
-    let snapshot = segment.cell.load();
-    // SAFETY: the cell is never torn (checked by `new_segment`), and the pin was pinned before the load.
-    look(unsafe { CellOf::<D>::view(&snapshot, &pin) })
-}
-
-/// Returns the present value with a change, to be installed.
-pub(super) fn changed_by<D: Commuting, P: Protocol>(
+/// Returns the present value with a change.
+fn changed<D: Commuting, P: Protocol>(
     segment: &Segment<D::Value, P>,
     datatype: &D,
     change: D::Change,
-) -> <CellOf<D> as Cell<D::Value>>::Pending {
-    let mut value = look_at::<D, P, _>(segment, D::Value::clone);
+) -> D::Value {
+    let mut value = segment.look_at(D::Value::clone);
     datatype.apply(change, &mut value);
-    CellOf::<D>::pend(value)
+    value
 }
 
-/// The attempt's state of the object: its item's payload. It lies in the attempt's arena, and is dropped at the attempt's
-/// end whatever becomes of the item.
+/// The attempt's state of a segment. It lies in the attempt's memory, to which the item's payload points, and is dropped at the
+/// attempt's end whatever becomes of the item.
 pub(super) struct Kept<D: Commuting> {
     pub(super) condition: D::Condition,
     pub(super) change: Option<D::Change>,
     /// The value that the commit has made, if it is logged: the log and memory get the same.
     result: Option<D::Value>,
-    /// Keeps the payload out of the item, however small the rest is.
-    _room: [usize; 2],
 }
 
-/// Returns the address of an item's payload, if it has one.
+/// The payload of an item.
+type Payload<D> = NonNull<Kept<D>>;
+
+/// Returns the address of what the attempt keeps of an item's segment, if it does.
 ///
 /// # Safety
 ///
@@ -93,15 +49,13 @@ pub(super) struct Kept<D: Commuting> {
 pub(super) unsafe fn kept<D: Commuting, P: Protocol>(
     tx: &mut ObjectAccess<'_, P>,
     id: ItemId,
-) -> Option<NonNull<Kept<D>>> {
-    if !tx.attempt.items.get(id).has_payload() {
-        return None;
-    }
+) -> Option<Payload<D>> {
+    let item = tx.attempt.items.get(id);
     // SAFETY: items of commuting objects have payloads of this type.
-    NonNull::new(unsafe { tx.attempt.items.get_mut(id).payload_mut::<Kept<D>>() })
+    item.has_payload().then(|| unsafe { *item.payload::<Payload<D>>() })
 }
 
-/// Returns the address of an item's payload, a new one if it has none.
+/// As [`kept`], and makes it first if there is nothing yet.
 ///
 /// # Safety
 ///
@@ -109,7 +63,7 @@ pub(super) unsafe fn kept<D: Commuting, P: Protocol>(
 pub(super) unsafe fn kept_or_new<D: Commuting, P: Protocol>(
     tx: &mut ObjectAccess<'_, P>,
     id: ItemId,
-) -> NonNull<Kept<D>> {
+) -> Payload<D> {
     // SAFETY: the caller's promise.
     if let Some(kept) = unsafe { kept::<D, P>(tx, id) } {
         return kept;
@@ -118,14 +72,22 @@ pub(super) unsafe fn kept_or_new<D: Commuting, P: Protocol>(
         !tx.attempt.features.graph.is_thief,
         "a thief's payloads would be dropped with it, not with the owner"
     );
-    let new = Kept::<D> { condition: D::Condition::default(), change: None, result: None, _room: [0; 2] };
-    tx.attempt.set_payload(id, new);
-    // SAFETY: the item has one now. It is in the arena, because it is too large for the item, and the object's functions
-    // do not drop it.
+    let kept = tx.keep(Kept::<D> { condition: D::Condition::default(), change: None, result: None });
+    *tx.attempt.set_payload(id, kept)
+}
+
+/// Returns what an attempt keeps of an item's segment, and the segment.
+///
+/// # Safety
+///
+/// The item is of a [`Shared`] of `D`, with a payload, and nobody else uses what is kept.
+unsafe fn parts<'a, D: Commuting, P: Protocol>(
+    item: &Item<P>,
+) -> (&'a mut Kept<D>, &'a Segment<D::Value, P>) {
+    // SAFETY: the caller's promise; what is kept stays in place until the attempt ends.
     unsafe {
-        let kept = kept::<D, P>(tx, id).expect("set just now");
-        tx.attempt.drop_later(kept.as_ptr());
-        kept
+        let mut kept = *item.payload::<Payload<D>>();
+        (kept.as_mut(), Segment::from_address(item.segment()))
     }
 }
 
@@ -141,7 +103,7 @@ pub(super) unsafe fn change_of<'a, D: Commuting>(kept: Option<NonNull<Kept<D>>>)
 
 // SAFETY: all items of the object are for its segments, with payloads of type `Kept`; the shared state is in an `EpochBox`;
 // operations enter with `meta`.
-unsafe impl<D, P, S> Object<P> for Shared<D, S>
+unsafe impl<D, P, S> Object<P> for Shared<S, D>
 where
     D: Commuting,
     P: Protocol,
@@ -160,18 +122,13 @@ where
     }
 
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the item has a pending write of this object.
-        let kept = unsafe { &mut *item.payload_mut::<Kept<D>>() };
+        // SAFETY: the item has a pending write of this object; here and below, nobody else looks at it during the call.
+        let (kept, segment) = unsafe { parts::<D, P>(item) };
         let Some(change) = kept.change.take() else { return };
-        // SAFETY: the item has a segment of this object.
-        let segment = unsafe { Segment::<D::Value, P>::from_address(item.segment()) };
-        let changed = match kept.result.take() {
-            Some(result) => Some(CellOf::<D>::pend(result)),
-            None => contained(|| changed_by::<D, P>(segment, &self.datatype, change)),
-        };
-        if let Some(changed) = changed {
+        let result = kept.result.take();
+        if let Some(value) = result.or_else(|| contained(|| changed(segment, &self.datatype, change))) {
             // SAFETY: the caller holds the segment's lock.
-            unsafe { item.install_in(&segment.cell, changed, pin) };
+            unsafe { item.install_in(&segment.cell, <D::Value as Value>::Cell::pend(value), pin) };
         }
     }
 
@@ -182,62 +139,48 @@ where
 
     unsafe fn log(&self, item: &Item<P>, _: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        // SAFETY: as in `install`, but that nothing is taken.
-        let kept = unsafe { &*item.payload::<Kept<D>>() };
-        let Some(value) = &kept.result else { return Ok(()) };
+        // SAFETY: as in `install`.
+        let Some(value) = (unsafe { &parts::<D, P>(item).0.result }) else { return Ok(()) };
         log(self.segments.index(item.segment()), value, entries)
     }
 
     unsafe fn settle(&self, id: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
-        // SAFETY: the item has a pending write of this object, and a segment of it.
-        let (kept, segment) = unsafe {
-            let item = tx.attempt.items.get_mut(id);
-            let segment = Segment::<D::Value, P>::from_address(item.segment());
-            (&mut *item.payload_mut::<Kept<D>>(), segment)
-        };
+        // SAFETY: as in `install`.
+        let (kept, segment) = unsafe { parts::<D, P>(tx.attempt.items.get(id)) };
         let Some(change) = &kept.change else { return Ok(()) };
         if let Some(fits) = D::FITS
-            && !look_at::<D, P, _>(segment, |value| fits(change, value))
+            && !segment.look_at(|value| fits(change, value))
         {
             return Err(OutOfRange);
         }
         if self.log.get().is_some() {
             // The caller holds the segment's lock, so that the value is that which `install` will find.
-            let mut value = look_at::<D, P, _>(segment, D::Value::clone);
-            self.datatype.apply(change.clone(), &mut value);
-            kept.result = Some(value);
+            kept.result = Some(changed(segment, &self.datatype, change.clone()));
         }
         Ok(())
     }
 
-    /// The payload is dropped with the arena.
-    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
-
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
-        // SAFETY: the item has a pending write of this object.
-        saver.cloned(unsafe { &(*item.payload::<Kept<D>>()).change })
+        // SAFETY: as in `install`.
+        saver.cloned(unsafe { &parts::<D, P>(item).0.change })
     }
 
     /// The condition stays: the body goes on as it does because of all tests.
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
-        // SAFETY: as in `save`, and so is what was saved.
-        unsafe {
-            let before = saved.and_then(|saved| saved.take::<P, Option<D::Change>>());
-            (*item.payload_mut::<Kept<D>>()).change = before;
-        }
+        // SAFETY: as in `install`; `save` has saved a change.
+        unsafe { parts::<D, P>(item).0.change = saved.and_then(|saved| saved.take::<P, _>()) };
     }
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
-        // SAFETY: the item has a predicate of this object, and a segment of it.
-        let (kept, segment) =
-            unsafe { (&*item.payload::<Kept<D>>(), Segment::<D::Value, P>::from_address(item.segment())) };
+        // SAFETY: the item has a predicate of this object; the rest as in `install`.
+        let (kept, segment) = unsafe { parts::<D, P>(item) };
         let holds = |value: &_| self.datatype.holds(&kept.condition, kept.change.as_ref(), value);
-        contained(|| look_at::<D, P, _>(segment, holds)).unwrap_or(false)
+        contained(|| segment.look_at(holds)).unwrap_or(false)
     }
 
     unsafe fn facts(&self, item: &Item<P>) -> Option<Box<dyn Any + Send>> {
-        // SAFETY: the item has a predicate of this object.
-        let kept = unsafe { &*item.payload::<Kept<D>>() };
+        // SAFETY: as in `predicate_holds`.
+        let (kept, _) = unsafe { parts::<D, P>(item) };
         let facts: Facts<D> = contained(|| (kept.condition.clone(), kept.change.clone()))?;
         Some(Box::new(facts))
     }
@@ -247,7 +190,7 @@ where
         // SAFETY: the segment is one of this object's.
         let segment = unsafe { Segment::<D::Value, P>::from_address(segment) };
         let holds = |value: &_| self.datatype.still_waits(condition, change.as_ref(), value);
-        contained(|| look_at::<D, P, _>(segment, holds)).unwrap_or(false)
+        contained(|| segment.look_at(holds)).unwrap_or(false)
     }
 }
 

@@ -3,9 +3,9 @@
 use super::{SegmentAccess, Segments};
 use crate::features::operations::{Deferred, Input};
 use crate::kernel::abort::Abort;
+use crate::kernel::capabilities::Access;
 use crate::kernel::protocol::Protocol;
-use crate::kit::commit_time::{Addend, Addition, Applied, CommitTimeChange};
-use crate::memory::column::Column;
+use crate::kit::commit_time::{Addend, CommitTimeChange};
 
 impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     /// Changes the value when the transaction commits, without reading it: a [commit-time change](CommitTimeChange). Two
@@ -14,93 +14,12 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read). If a sum is not in its type's range, the transaction rolls back with
+    /// [`Overflow`](crate::Overflow), here or at its commit.
     #[inline]
     pub fn change_at_commit(self, change: impl CommitTimeChange<S::Value>) -> Result<(), Abort> {
         // SAFETY: as in `SegmentAccess::read`.
         unsafe { self.segment.change_at_commit(self.tx, self.object, change) }
-    }
-
-    /// Changes the value when the transaction commits, by code that gives nothing back.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn apply_at_commit(self, change: impl Fn(&mut S::Value) + Send + 'static) -> Result<(), Abort> {
-        self.change_at_commit(Applied(change))
-    }
-
-    /// Adds an amount when the transaction commits.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read). If the sum is not in the type's range, the transaction rolls back with
-    /// [`Overflow`](crate::Overflow), here or at its commit.
-    #[inline]
-    pub fn add_at_commit(self, amount: S::Value) -> Result<(), Abort>
-    where
-        S::Value: Addend,
-    {
-        self.change_at_commit(Addition::new(Column::whole(), amount))
-    }
-
-    /// As [`add_at_commit`](Self::add_at_commit), but the sum wraps around at the ends of the type's range.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    #[inline]
-    pub fn wrapping_add_at_commit(self, amount: S::Value) -> Result<(), Abort>
-    where
-        S::Value: Addend,
-    {
-        self.change_at_commit(Addition::new(Column::whole(), amount).wrapping())
-    }
-
-    /// Raises the value to another one when the transaction commits, if it is less than that.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    pub fn raise_at_commit(self, least: S::Value) -> Result<(), Abort>
-    where
-        S::Value: Ord,
-    {
-        self.apply_at_commit(move |present| {
-            if *present < least {
-                *present = least.clone();
-            }
-        })
-    }
-
-    /// Lowers the value to another one when the transaction commits, if it is greater than that.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    pub fn lower_at_commit(self, most: S::Value) -> Result<(), Abort>
-    where
-        S::Value: Ord,
-    {
-        self.apply_at_commit(move |present| {
-            if *present > most {
-                *present = most.clone();
-            }
-        })
-    }
-
-    /// Appends elements when the transaction commits.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    pub fn append_at_commit<E, I>(self, elements: I) -> Result<(), Abort>
-    where
-        S::Value: Extend<E>,
-        I: IntoIterator<Item = E> + Clone + Send + 'static,
-    {
-        self.apply_at_commit(move |present| present.extend(elements.clone()))
     }
 
     /// Subtracts an amount when the transaction commits, if there is enough, and depends on that alone. False if there is not:
@@ -128,8 +47,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
         self,
         look: impl FnOnce(&S::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: as in `SegmentAccess::read`.
-        unsafe { self.segment.defer_read(self.tx, self.object, (), |value, ()| look(value)) }
+        self.defer_work(Access::Read, (), |access, ()| access.read(look))
     }
 
     /// Changes the value when the transaction commits. The inputs may become known only then.
@@ -143,8 +61,7 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
         inputs: I,
         change: impl FnOnce(&mut S::Value, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        // SAFETY: as in `SegmentAccess::read`.
-        unsafe { self.segment.defer_update(self.tx, self.object, inputs, change) }
+        self.defer_work(Access::Write, inputs, |access, inputs| access.update(|value| change(value, inputs)))
     }
 
     /// Replaces the value when the transaction commits. The new value may become known only then.
@@ -154,7 +71,6 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
     /// As [`read`](Self::read).
     #[inline]
     pub fn defer_write(self, value: impl Input<Value = S::Value>) -> Result<(), Abort> {
-        // SAFETY: as in `SegmentAccess::read`.
-        unsafe { self.segment.defer_write(self.tx, self.object, value) }
+        self.defer_work(Access::Write, value, |access, value| access.write(value)).map(drop)
     }
 }
