@@ -1,20 +1,17 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
-use crate::chopping::publishing::Marks;
-use crate::chopping::{Chopping, ChoppingError, ChoppingPlan};
 #[cfg(all(feature = "durable", not(loom)))]
 use crate::durable::{Durable, LogSettings};
-use hotrow_core::{Engine, Error, Isolation, Misuse, Protocol, RetryPolicy};
+use hotrow_core::{Engine, Error, Misuse, Protocol, RetryPolicy};
 use hotrow_protocols::{Any, Occ};
-use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// A function called before operations.
-pub(crate) type OperationHook = dyn Fn() + Send + Sync;
+/// The place for the state that a crate above keeps with a database.
+pub type Extension = OnceLock<Box<dyn std::any::Any + Send + Sync>>;
 
 /// A database: an [engine](Engine), and the tables that were made in it, by name.
 ///
@@ -39,13 +36,8 @@ pub struct Database<P: Protocol = Occ> {
 struct Shared<P: Protocol> {
     engine: Engine<P>,
     catalog: Catalog,
-    hook: OnceLock<Box<OperationHook>>,
-    /// The isolation of procedures that only read.
-    readers: AtomicU8,
-    /// The procedures that are executed in pieces.
-    chopping: OnceLock<ChoppingPlan>,
-    /// The marks of changes that they publish.
-    marks: OnceLock<Marks>,
+    /// The state that a crate above keeps with the database: that of procedures.
+    extension: Extension,
     /// The log, and what was recovered.
     #[cfg(all(feature = "durable", not(loom)))]
     durable: OnceLock<Arc<Durable<P>>>,
@@ -188,15 +180,10 @@ impl<P: Protocol> Deref for Database<P> {
 impl<P: Protocol> Database<P> {
     /// An empty database on an engine that exists.
     pub fn on(engine: &Engine<P>) -> Self {
-        let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
-        let readers = AtomicU8::new(Isolation::StrictSnapshot as u8);
         let shared = Shared {
-            engine,
-            catalog,
-            hook,
-            readers,
-            chopping: OnceLock::new(),
-            marks: OnceLock::new(),
+            engine: engine.clone(),
+            catalog: Catalog::new(),
+            extension: OnceLock::new(),
             #[cfg(all(feature = "durable", not(loom)))]
             durable: OnceLock::new(),
         };
@@ -223,78 +210,10 @@ impl<P: Protocol> Database<P> {
         WeakDatabase(Arc::downgrade(&self.shared))
     }
 
-    /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
-    /// that runs it: to delay the operations, or to count or stop them in tests. It is not called before operations of
-    /// closures on the tables, or before commits. Without a hook an operation pays for one comparison.
-    ///
-    /// The hook runs within the transaction, so it must not begin another one. A panic in it is a panic of the
-    /// procedure.
-    ///
-    /// # Panics
-    ///
-    /// If the database has a hook.
-    pub fn before_operations(&self, hook: impl Fn() + Send + Sync + 'static) {
-        assert!(self.shared.hook.set(Box::new(hook)).is_ok(), "a database has one hook");
-    }
-
-    /// Sets the isolation of procedures that only read, and whose [profile](crate::Procedure::profile) names no other: a
-    /// [strict snapshot](Isolation::StrictSnapshot) unless it is set. [`Isolation::Serializable`] lets them read the present
-    /// state, by the protocol.
-    pub fn set_readers_isolation(&self, isolation: Isolation) {
-        // Relaxed: no other memory depends on it.
-        self.shared.readers.store(isolation as u8, Ordering::Relaxed);
-    }
-
-    /// Chops procedures: from now on they are executed in pieces, under a protocol that [allows](Engine::allows_chopping) it
-    /// (`chop`); under others the call only checks the declarations. Call it before transactions run.
-    ///
-    /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
-    /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
-    /// stays. An insertion whose result the procedure does not use must have a key of its own.
-    /// Changes that are [published later](Chopping::publish) are made in the last piece; procedures that read them in between are
-    /// aborted and made again.
-    ///
-    /// # Errors
-    ///
-    /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
-    pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = if self.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
-        if plan.publishes() {
-            let _ = self.shared.marks.set(Marks::new(self.id()));
-        }
-        self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
-        if self.allows_chopping() {
-            self.begin_chopping();
-        }
-        Ok(())
-    }
-
-    /// The procedures that are executed in pieces.
-    #[inline]
-    pub(crate) fn chopped(&self) -> Option<&ChoppingPlan> {
-        self.shared.chopping.get()
-    }
-
-    /// The marks of changes that procedures publish, if they do.
-    #[inline]
-    pub(crate) fn marks(&self) -> Option<&Marks> {
-        self.shared.marks.get()
-    }
-
-    /// The isolation of procedures that only read.
-    pub(crate) fn readers_isolation(&self) -> Isolation {
-        let isolations = [Isolation::Serializable, Isolation::ReadCommitted, Isolation::Snapshot];
-        let number = self.shared.readers.load(Ordering::Relaxed);
-        isolations
-            .into_iter()
-            .find(|isolation| *isolation as u8 == number)
-            .unwrap_or(Isolation::StrictSnapshot)
-    }
-
-    /// The function to call before each operation of a procedure.
+    /// The state that a crate above keeps with the database.
     #[inline(always)]
-    pub(crate) fn hook(&self) -> Option<&OperationHook> {
-        self.shared.hook.get().map(|hook| &**hook)
+    pub(crate) fn extension(&self) -> &Extension {
+        &self.shared.extension
     }
 
     #[inline(always)]

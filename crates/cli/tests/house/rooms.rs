@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// For each crate, the most files that may import each other, directly or through others. Lower these.
-const CIRCLE_MAX: [(&str, usize); 15] = [
+const CIRCLE_MAX: [(&str, usize); 16] = [
     ("check", 4),
     ("cli", 2),
     ("core", 8),
@@ -15,6 +15,7 @@ const CIRCLE_MAX: [(&str, usize); 15] = [
     ("hotrow", 0),
     ("log", 5),
     ("objects", 2),
+    ("procedures", 2),
     ("protocols", 13),
     ("sim", 11),
     ("stamp", 23),

@@ -2,7 +2,7 @@ use super::super::Chopping;
 use super::super::tests::{free, operation, trace};
 use super::{RankedGraph, RankedPiece, RankedProcedure};
 use crate::trace::OperationId;
-use crate::trace::OperationKind::{Commutative, Delete, Insert, Read, Scan, Write};
+use hotrow_tables::operations::OperationKind::{Commutative, Delete, Insert, Read, Scan, Write};
 
 /// The pieces of each procedure in words: the ranks, if it may conflict, then its operations.
 fn pieces(graph: &RankedGraph) -> Vec<Vec<String>> {

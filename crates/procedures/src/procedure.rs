@@ -1,10 +1,8 @@
 //! Procedures: transactions written once, and the contexts that interpret them.
 
-use crate::data::{Data, KeyRange};
-use crate::key::Key;
-use crate::operations::{Operation, Scan};
-use crate::reference::TableRef;
+use crate::scan::Scan;
 use hotrow_core::{Abort, Profile, Value};
+use hotrow_tables::{Data, Key, KeyRange, Operation, TableRef};
 
 /// A transaction written once, against an abstract [`Context`].
 ///
@@ -15,7 +13,7 @@ pub trait Procedure {
     type Output: Data;
 
     /// The facts known before it runs: it writes nothing, the isolation that it needs, the number of records that it
-    /// touches. Callers of [`Database::execute`](crate::Database::execute) need not repeat them.
+    /// touches. Callers of [`execute`](crate::Procedures::execute) need not repeat them.
     fn profile(&self) -> Profile {
         Profile::UNKNOWN
     }
@@ -35,7 +33,7 @@ pub trait Procedure {
 
 /// An interpreter of procedures.
 ///
-/// It applies [operations](crate::operations) and knows none by name. Procedures call them as the methods of
+/// It applies [operations](hotrow_tables::operations) and knows none by name. Procedures call them as the methods of
 /// [`Operations`](crate::Operations), which every context has.
 ///
 /// Operations take and return values of the context, [`Val`](Self::Val). Only [`force`](Self::force) turns a value

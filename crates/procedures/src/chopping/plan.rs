@@ -3,8 +3,8 @@
 use super::graph::Publishing;
 use super::ranks::PIECES_MAX;
 use super::{ChoppingGraph, OperationClass, Piece, RankedGraph};
-use crate::trace::OperationKind;
 use hotrow_core::PieceRanks;
+use hotrow_tables::operations::OperationKind;
 
 /// The chopped procedures of a database.
 #[derive(Debug)]

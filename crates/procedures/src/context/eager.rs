@@ -1,24 +1,24 @@
 //! The eager context: each operation runs at once.
 
-use crate::data::{Data, KeyRange};
-use crate::database::{Database, OperationHook};
-use crate::key::Key;
-use crate::operations::{Operation, Scan};
 use crate::procedure::Context;
-use crate::reference::TableRef;
+use crate::scan::Scan;
+use crate::state::{self, OperationHook};
 use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_tables::{Data, Database, Key, KeyRange, Operation, TableRef, inside};
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
 /// the same code as one written by hand.
 pub struct Eager<'a, 'w, P: Protocol> {
     database: &'a Database<P>,
     tx: &'a mut Transaction<'w, P>,
+    hook: Option<&'a OperationHook>,
 }
 
 impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
     /// A context for an attempt in progress, so that procedures and closures can be mixed.
+    #[inline]
     pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
-        Self { database, tx }
+        Self { database, tx, hook: state::hook_of(database) }
     }
 
     pub(super) fn database(&self) -> &'a Database<P> {
@@ -29,11 +29,11 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
         self.tx
     }
 
-    /// Calls the database's [hook](Database::before_operations), and returns the database and the transaction. Operations reach their
+    /// Calls the database's [hook](crate::Procedures::before_operations), and returns the database and the transaction. Operations reach their
     /// tables in no other way, so the hook hears of every operation.
     #[inline(always)]
     pub(super) fn arrival(&mut self) -> (&'a Database<P>, &mut Transaction<'w, P>) {
-        if let Some(hook) = self.database.hook() {
+        if let Some(hook) = self.hook {
             call(hook);
         }
         (self.database, self.tx)
@@ -63,7 +63,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         O: Operation<K, R, I, Output: Data> + Send,
     {
         let (database, tx) = self.arrival();
-        O::run((operation, input), &database.table_of(table).shared, tx, target, ())
+        O::run((operation, input), inside::shared(database.table_of(table)), tx, target, ())
     }
 
     #[inline(always)]
@@ -81,7 +81,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     {
         keys.into_iter().try_fold(initial, |passed, key| {
             let (database, tx) = self.arrival();
-            O::run((operation.clone(), input.clone()), &database.table_of(table).shared, tx, key, passed)
+            O::run(
+                (operation.clone(), input.clone()),
+                inside::shared(database.table_of(table)),
+                tx,
+                key,
+                passed,
+            )
         })
     }
 
@@ -98,7 +104,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         keys: impl Iterator<Item = K> + Clone,
         bytes: usize,
     ) {
-        self.database.table_of(table).fetch_ahead(self.tx, keys, bytes);
+        inside::shared(self.database.table_of(table)).fetch_ahead(self.tx, keys, bytes);
     }
 
     #[inline(always)]
@@ -125,10 +131,10 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::context::Operations;
-    use crate::index::Direction;
+    use crate::{Operations, Procedures};
     use hotrow_core::Engine;
     use hotrow_protocols::Occ;
+    use hotrow_tables::Direction;
     use std::cell::Cell;
     use std::ops::ControlFlow;
 

@@ -2,7 +2,7 @@
 
 use super::error::ChoppingError;
 use super::operations::{Declared, OperationClass, Shape, ShapedClass};
-use crate::trace::OperationKind;
+use hotrow_tables::operations::OperationKind;
 use std::collections::BTreeSet;
 
 /// The result of chopping procedures.

@@ -1,5 +1,6 @@
 use super::{Chopping, ChoppingError, ChoppingGraph};
-use crate::trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
+use crate::trace::{OperationId, ProcedureTrace, TracedOperation};
+use hotrow_tables::operations::OperationKind;
 
 /// An operation on a table without column groups, with the operations from which its key and its input come.
 pub(super) fn operation(table: &str, kind: OperationKind, keys: &[u32], inputs: &[u32]) -> TracedOperation {

@@ -1,37 +1,11 @@
 //! The operations of a procedure as data: in order, with their dependencies.
 
+use hotrow_tables::operations::OperationKind;
 use std::fmt;
 
 /// The number of an operation in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u32);
-
-/// The kind of an operation on a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OperationKind {
-    /// Reads one row.
-    Read,
-    /// Changes one row, depending on its old value.
-    Write,
-    /// Replaces one row without reading it.
-    Replace,
-    /// Inserts one row.
-    Insert,
-    /// Deletes one row.
-    Delete,
-    /// Reads a range of rows, or of a secondary index.
-    Scan,
-    /// Changes one row in a way that commutes with other commutative changes.
-    Commutative,
-}
-
-impl OperationKind {
-    /// True if an operation of this kind changes nothing.
-    pub(crate) fn is_read(self) -> bool {
-        matches!(self, Self::Read | Self::Scan)
-    }
-}
 
 /// One operation of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq)]

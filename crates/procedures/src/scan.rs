@@ -1,12 +1,8 @@
 //! Scans as values.
 
-use crate::data::KeyRange;
-use crate::database::Database;
-use crate::index::Direction;
-use crate::key::Key;
-use crate::record::all_groups;
-use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_core::column_groups::ColumnGroups;
+use hotrow_core::{Abort, Cell, Protocol, Transaction, Value};
+use hotrow_tables::{Database, Direction, IndexRef, Key, KeyRange, TableRef, inside};
 use std::ops::ControlFlow;
 
 /// A look at a range, which folds what it finds into a value of type `A`. It runs at once, and sees all changes that the transaction
@@ -70,11 +66,11 @@ where
     type Row = R;
 
     fn part(&self) -> u32 {
-        self.table.part.number()
+        inside::table_number(self.table)
     }
 
     fn groups<P: Protocol>(&self, database: &Database<P>) -> u32 {
-        database.table_of(self.table).shared.groups_apart()
+        inside::shared(database.table_of(self.table)).groups_apart()
     }
 
     fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {
@@ -121,11 +117,12 @@ where
     type Row = R;
 
     fn part(&self) -> u32 {
-        self.index.part.number()
+        inside::index_number(self.index)
     }
 
     fn groups<P: Protocol>(&self, _database: &Database<P>) -> u32 {
-        all_groups::<R>()
+        // All.
+        u32::MAX >> (31 - <<R::Cell as Cell<R>>::Groups as ColumnGroups<R>>::NAMES.len())
     }
 
     fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {

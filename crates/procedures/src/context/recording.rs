@@ -1,14 +1,12 @@
 //! The recording context: values may be known later, and operations run later.
 
 use super::Eager;
-use crate::data::{Data, KeyRange};
-use crate::database::Database;
-use crate::key::Key;
-use crate::operations::{Later, ONCE, Operation, Scan, are_empty};
 use crate::procedure::Context;
-use crate::reference::TableRef;
+use crate::scan::Scan;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_tables::operations::{Later, ONCE, are_empty};
+use hotrow_tables::{Data, Database, Key, KeyRange, Operation, TableRef, inside};
 
 /// Records operations as a graph ([`hotrow_core::operations`]), which runs in one of two ways. A value known now stays a plain value, so
 /// that computing with it records nothing.
@@ -88,7 +86,7 @@ impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
         let is_shared = O::BY == Some(By::Anybody);
         let target = if is_shared { Later::Known(self.force(target)?) } else { target };
         let (database, tx) = self.eager.arrival();
-        let shared = &database.table_of(table).shared;
+        let shared = inside::shared(database.table_of(table));
         let (target, passed, input) = match (target, passed, input) {
             (Later::Known(target), Later::Known(passed), Later::Known(input)) if !tx.is_enqueuing() => {
                 if !is_shared {
@@ -152,8 +150,9 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
     where
         O: Operation<K, R, I, Output: Data> + Send,
     {
-        let shared = &self.eager.database().table_of(table).shared;
-        if shared.immutable && operation.kind(shared).is_read() {
+        let made = self.eager.database().table_of(table);
+        let shared = inside::shared(made);
+        if made.is_immutable() && operation.kind(shared).is_read() {
             return self.at_once(table, operation, target, input);
         }
         let target = if const { O::BY.is_none() } { Later::Known(self.force(target)?) } else { target };
@@ -182,7 +181,7 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
     {
         if self.in_order {
             let (database, tx) = self.eager.arrival();
-            let shared = &database.table_of(table).shared;
+            let shared = inside::shared(database.table_of(table));
             return shared.defer_each(tx, operation, keys, input, initial).map(Later::Deferred);
         }
         let mut passed = Later::Known(initial);

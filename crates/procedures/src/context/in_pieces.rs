@@ -11,15 +11,14 @@
 use super::Eager;
 use crate::chopping::ProcedurePlan;
 use crate::chopping::publishing::{Marks, SetMarks};
-use crate::data::{Data, KeyRange};
-use crate::database::Database;
-use crate::key::{Key, key_hash};
-use crate::operations::{Operation, Scan, Target};
 use crate::procedure::Context;
-use crate::reference::TableRef;
-use crate::trace::OperationKind;
+use crate::scan::Scan;
 use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_sync::hashing::KeyHashing;
+use hotrow_tables::operations::{OperationKind, Target};
+use hotrow_tables::{Data, Database, Key, KeyRange, Operation, TableRef, inside};
 use std::any::Any;
+use std::hash::BuildHasher;
 
 /// Executes the operations of one piece of a chopped procedure (dbx-tc §3).
 pub(crate) struct InPieces<'a, 'w, P: Protocol> {
@@ -30,7 +29,9 @@ pub(crate) struct InPieces<'a, 'w, P: Protocol> {
     /// The number of operations so far, passed over ones included.
     operations: usize,
     results: &'a mut KeptResults,
-    /// The marks that the first of several pieces sets.
+    /// The marks of the database, if procedures publish changes.
+    all_marks: Option<&'a Marks>,
+    /// Those that the first of several pieces sets.
     marks: Option<&'a SetMarks<'a>>,
 }
 
@@ -96,13 +97,14 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
         plan: &'a ProcedurePlan,
         piece: Option<usize>,
         results: &'a mut KeptResults,
+        all_marks: Option<&'a Marks>,
     ) -> Self {
         let piece = piece.map(|piece| piece as u8);
         if piece == Some(0) {
             results.clear();
         }
         let eager = Eager::new(database, tx);
-        Self { eager, plan, piece, operations: 0, results, marks: None }
+        Self { eager, plan, piece, operations: 0, results, all_marks, marks: None }
     }
 
     /// Has the piece set marks for the changes that a later one will publish.
@@ -127,7 +129,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
             return Ok(());
         }
         for key in keys().ok_or(Stopped::Strayed)? {
-            let place = Marks::place(part, key_hash(&key));
+            let place = Marks::place(part, KeyHashing::of_process().hash_one(&key));
             match self.marks {
                 Some(marks) if sets => marks.set(place),
                 _ if class.subscribes => self.check_mark(place)?,
@@ -139,8 +141,7 @@ impl<'a, 'w, P: Protocol> InPieces<'a, 'w, P> {
 
     /// Checks that nobody is about to publish changes to the keys of a mark.
     fn check_mark(&mut self, place: usize) -> Result<(), Abort> {
-        let marks = self.eager.database().marks();
-        marks.map_or(Ok(()), |marks| marks.check(self.eager.transaction(), place))
+        self.all_marks.map_or(Ok(()), |marks| marks.check(self.eager.transaction(), place))
     }
 
     /// True in the first run of the procedure, which goes through all of it.
@@ -209,8 +210,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
     where
         O: Operation<K, R, I, Output: Data> + Send,
     {
-        let shared = &self.eager.database().table_of(table).shared;
-        let class = (table.part.number(), operation.kind(shared), operation.groups(shared));
+        let shared = inside::shared(self.eager.database().table_of(table));
+        let class = (inside::table_number(table), operation.kind(shared), operation.groups(shared));
         if const { !O::Target::IS_RANGE } {
             self.mark(class, || target.value.as_ref().map(|target| target.key().cloned()))?;
         }
@@ -242,8 +243,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         O: Operation<K, R, I, A, Target = K, Output = A> + Clone + Send,
         Keys: Data + IntoIterator<Item = K>,
     {
-        let shared = &self.eager.database().table_of(table).shared;
-        let class = (table.part.number(), operation.kind(shared), operation.groups(shared));
+        let shared = inside::shared(self.eager.database().table_of(table));
+        let class = (inside::table_number(table), operation.kind(shared), operation.groups(shared));
         self.mark(class, || keys.value.clone())?;
         let commutes = self.plan.commutes;
         self.operation(class, keys.known_in & input.known_in, |eager| {

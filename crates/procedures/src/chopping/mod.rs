@@ -33,8 +33,9 @@
 //!
 //! ```
 //! use hotrow_protocols::Any;
-//! use hotrow_tables::chopping::Chopping;
-//! use hotrow_tables::{Context, Database, Operations, Procedure, TableRef};
+//! use hotrow_procedures::chopping::Chopping;
+//! use hotrow_procedures::{Context, Operations, Procedure, Procedures};
+//! use hotrow_tables::{Database, TableRef};
 //!
 //! /// Takes a ticket, and adds its price to the day's takings.
 //! struct Sell {
@@ -90,7 +91,8 @@ pub use operations::OperationClass;
 pub(crate) use plan::{ChoppingPlan, ProcedurePlan};
 pub use ranks::{RankedGraph, RankedPiece, RankedProcedure};
 
-use crate::trace::{OperationKind, ProcedureTrace};
+use crate::trace::ProcedureTrace;
+use hotrow_tables::operations::OperationKind;
 use operations::{Declared, Shape};
 
 /// A set of procedures to be chopped, with what is known of them beside their traces.

@@ -1,15 +1,13 @@
 //! The tracing context: runs operations, and traces them with their dependencies.
 
 use crate::context::Eager;
-use crate::data::{Data, KeyRange};
-use crate::key::Key;
-use crate::operations::{Operation, Scan, ScannedPlace, Target, are_empty};
 use crate::procedure::Context;
-use crate::record::GroupsOf;
-use crate::reference::TableRef;
-use crate::trace::{MAIN_GROUP, OperationId, OperationKind, ProcedureTrace, TracedOperation};
+use crate::scan::{Scan, ScannedPlace};
+use crate::trace::{MAIN_GROUP, OperationId, ProcedureTrace, TracedOperation};
 use hotrow_core::column_groups::ColumnGroups;
-use hotrow_core::{Abort, Protocol, Value};
+use hotrow_core::{Abort, Cell, Protocol, Value};
+use hotrow_tables::operations::{OperationKind, Target, are_empty};
+use hotrow_tables::{Data, Key, KeyRange, Operation, TableRef, inside};
 use std::collections::BTreeSet;
 
 /// Runs each operation and traces it: table, key, kind, and the operations on whose results it depends. Chopping
@@ -55,14 +53,15 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
         O: Operation<K, R, I, A>,
     {
         let (database, tx) = self.eager.arrival();
-        let shared = &database.table_of(table).shared;
+        let made = database.table_of(table);
+        let shared = inside::shared(made);
         let (kind, group) = (operation.kind(shared), operation.group());
         let groups = operation.groups(shared);
         let place = Place {
-            table: shared.meta.name().to_owned(),
+            table: made.name().to_owned(),
             index: None,
-            part: table.part.number(),
-            immutable: shared.immutable,
+            part: inside::table_number(table),
+            immutable: made.is_immutable(),
             decides: !kind.is_read() && shared.may_refuse_changes(),
         };
         let mut key = target.text(O::Target::text);
@@ -143,7 +142,7 @@ static NONE: BTreeSet<OperationId> = BTreeSet::new();
 
 /// Column groups, with their names.
 fn names_of<R: Value>(groups: u32) -> (u32, Vec<&'static str>) {
-    let names = std::iter::once(&MAIN_GROUP).chain(<GroupsOf<R> as ColumnGroups<R>>::NAMES);
+    let names = std::iter::once(&MAIN_GROUP).chain(<<R::Cell as Cell<R>>::Groups as ColumnGroups<R>>::NAMES);
     let is_among = |(at, _): &(usize, _)| groups & 1 << at != 0;
     (groups, names.enumerate().filter(is_among).map(|(_, name)| *name).collect())
 }

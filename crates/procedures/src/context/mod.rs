@@ -1,4 +1,4 @@
-//! The contexts: interpreters of procedures. They know no [operation](crate::operations) by name: [`Operations`] does.
+//! The contexts: interpreters of procedures. They know no [operation](hotrow_tables::operations) by name: [`Operations`] does.
 //!
 //! | context | runs operations |
 //! |---|---|
@@ -7,15 +7,15 @@
 //! | [`Tracing`] | at once, and traces them |
 
 mod eager;
-mod execution;
+pub(crate) mod execution;
 mod execution_in_pieces;
 pub(crate) mod in_pieces;
 mod operations;
 mod recording;
 mod tracing;
 
-pub use crate::operations::Later;
 pub use eager::Eager;
+pub use hotrow_tables::operations::Later;
 pub use operations::Operations;
 pub use recording::Recording;
 pub use tracing::Tracing;

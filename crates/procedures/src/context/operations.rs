@@ -1,16 +1,14 @@
 //! The operations as procedures call them.
 
-use crate::data::{Data, KeyRange};
-use crate::index::Direction;
-use crate::key::Key;
-use crate::operations::{
-    Add, Change, Commute, CommuteColumns, Delete, Fold, Insert, Read, ReadColumns, Replace, ScanIndex,
-    ScanTable, TakeFirst, Update, UpdateColumns,
-};
 use crate::procedure::Context;
-use crate::record::last_byte_of;
-use crate::reference::{IndexRef, TableRef};
+use crate::scan::{ScanIndex, ScanTable};
 use hotrow_core::{Abort, Addend, Column, Columns, Value};
+use hotrow_tables::inside::last_byte_of;
+use hotrow_tables::operations::{
+    Add, Change, Commute, CommuteColumns, Delete, Fold, Insert, Read, ReadColumns, Replace, TakeFirst,
+    Update, UpdateColumns,
+};
+use hotrow_tables::{Data, Direction, IndexRef, Key, KeyRange, TableRef};
 use std::ops::ControlFlow;
 
 /// The operations of procedures, as methods of every [`Context`].
@@ -89,7 +87,7 @@ pub trait Operations: Context {
         self.apply(table, Change(Update(change)), key, input)
     }
 
-    /// Changes some columns of a row; `None` if it is missing. If they are of one [group](crate::Table::update_columns), the
+    /// Changes some columns of a row; `None` if it is missing. If they are of one [group](hotrow_tables::Table::update_columns), the
     /// operation does not conflict with those that touch others.
     #[inline(always)]
     fn update_columns<K: Key, R: Value, C, I: Data, O: Data>(
@@ -109,7 +107,7 @@ pub trait Operations: Context {
     /// Adds an amount to a column of a row, which [commutes](Self::commute). Nothing happens if the row is missing.
     ///
     /// A sum that leaves the column's range rolls the transaction back with [`Overflow`](hotrow_core::Overflow) if the context runs
-    /// operations at once, as [`Table::add`](crate::Table::add) does. Contexts that defer operations or run them in pieces, where it
+    /// operations at once, as [`Table::add`](hotrow_tables::Table::add) does. Contexts that defer operations or run them in pieces, where it
     /// may be too late for a rollback, let it wrap around: a procedure for them that comes near the ends of a range
     /// [updates](Self::update) the row, and checks.
     #[inline(always)]
@@ -125,7 +123,7 @@ pub trait Operations: Context {
 
     /// Changes a row in a way that is declared to commute with the other commutative changes of the same table (a
     /// balance increment). It returns no result. Nothing happens if the row is missing. In contexts that do not defer it is a
-    /// [change at the commit](crate::Table::apply).
+    /// [change at the commit](hotrow_tables::Table::apply).
     #[inline(always)]
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
@@ -199,7 +197,7 @@ pub trait Operations: Context {
     }
 
     /// Deletes the first row of a range, which lies within a group, and returns its key; `None` if there is none.
-    /// Contexts that defer lock the group's [head](crate::TableBuilder::queues).
+    /// Contexts that defer lock the group's [head](hotrow_tables::TableBuilder::queues).
     #[inline(always)]
     fn take_first<K: Key, R: Value>(
         &mut self,

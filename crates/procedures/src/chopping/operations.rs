@@ -1,6 +1,7 @@
 //! Classes of operations: what the traces of a procedure say about it, without rows.
 
-use crate::trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
+use crate::trace::{OperationId, ProcedureTrace, TracedOperation};
+use hotrow_tables::operations::OperationKind;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -38,22 +39,13 @@ impl OperationClass {
 
     /// True if the operations only read.
     pub fn only_reads(&self) -> bool {
-        matches!(self.kind, OperationKind::Read | OperationKind::Scan)
+        self.kind.is_read()
     }
 }
 
 impl fmt::Display for OperationClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            OperationKind::Read => "read",
-            OperationKind::Write => "update",
-            OperationKind::Replace => "replace",
-            OperationKind::Insert => "insert",
-            OperationKind::Delete => "delete",
-            OperationKind::Scan => "scan",
-            OperationKind::Commutative => "add to",
-        };
-        write!(f, "{kind} {}", self.index.as_ref().unwrap_or(&self.table))?;
+        write!(f, "{} {}", self.kind, self.index.as_ref().unwrap_or(&self.table))?;
         let is_whole =
             matches!(self.kind, OperationKind::Insert | OperationKind::Delete | OperationKind::Scan);
         if !is_whole && self.group_names.as_slice() != [crate::trace::MAIN_GROUP] {
