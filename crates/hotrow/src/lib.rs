@@ -50,6 +50,10 @@ pub mod metrics;
 
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;
+/// Databases that survive the process: log, checkpoints, recovery.
+#[cfg(all(feature = "durable", not(loom)))]
+#[doc(inline)]
+pub use hotrow_durable as durable;
 pub use hotrow_procedures::chopping;
 /// The contexts, which interpret procedures.
 pub use hotrow_procedures::context;
@@ -59,10 +63,6 @@ pub use hotrow_protocols as protocols;
 /// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
 #[doc(inline)]
 pub use hotrow_sync as sync;
-/// Databases that survive the process: log, checkpoints, recovery.
-#[cfg(all(feature = "durable", not(loom)))]
-#[doc(inline)]
-pub use hotrow_tables::durable;
 #[doc(inline)]
 #[cfg(feature = "erased")]
 pub use hotrow_tables::erased;
@@ -136,6 +136,8 @@ pub type Session<P = Occ> = hotrow_core::Session<P>;
 /// # Ok::<(), hotrow::Error>(())
 /// ```
 pub mod prelude {
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub use crate::durable::{DurableBuilder, DurableDatabase};
     pub use crate::{
         Abort, Context, Database, Deferred, Direction, Key, Misuse, Operations, Procedure, Procedures,
         Protocol, SecondaryIndex, Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList,

@@ -1,8 +1,7 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
-#[cfg(all(feature = "durable", not(loom)))]
-use crate::durable::{Durable, LogSettings};
+use crate::database_log::DatabaseLog;
 use hotrow_core::{Engine, Error, Misuse, Protocol, RetryPolicy};
 use hotrow_protocols::{Any, Occ};
 use hotrow_sync::{Arc, OnceLock};
@@ -12,6 +11,9 @@ use std::ops::Deref;
 
 /// The place for the state that a crate above keeps with a database.
 pub type Extension = OnceLock<Box<dyn std::any::Any + Send + Sync>>;
+
+/// The place for properties of a database to be opened of which a crate above knows.
+pub type BuilderExtension = Option<Box<dyn std::any::Any + Send + Sync>>;
 
 /// A database: an [engine](Engine), and the tables that were made in it, by name.
 ///
@@ -38,28 +40,16 @@ struct Shared<P: Protocol> {
     catalog: Catalog,
     /// The state that a crate above keeps with the database: that of procedures.
     extension: Extension,
-    /// The log, and what was recovered.
-    #[cfg(all(feature = "durable", not(loom)))]
-    durable: OnceLock<Arc<Durable<P>>>,
-}
-
-/// A database that does not stay open because of this handle.
-#[cfg(all(feature = "durable", not(loom)))]
-pub(crate) struct WeakDatabase<P: Protocol>(hotrow_sync::Weak<Shared<P>>);
-
-#[cfg(all(feature = "durable", not(loom)))]
-impl<P: Protocol> WeakDatabase<P> {
-    pub(crate) fn upgrade(&self) -> Option<Database<P>> {
-        self.0.upgrade().map(|shared| Database { shared })
-    }
+    /// The log, if its tables are durable.
+    log: Option<std::sync::Arc<dyn DatabaseLog<P>>>,
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
 pub struct DatabaseBuilder<P: Protocol = Occ> {
     variant: Option<String>,
-    pub(crate) policy: RetryPolicy,
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) log: LogSettings,
+    policy: RetryPolicy,
+    /// The properties of which a crate above knows: those of a log.
+    pub(crate) extension: BuilderExtension,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -96,8 +86,7 @@ impl<P: Protocol> DatabaseBuilder<P> {
         DatabaseBuilder {
             variant: None,
             policy: self.policy,
-            #[cfg(all(feature = "durable", not(loom)))]
-            log: self.log,
+            extension: self.extension,
             protocol: PhantomData,
         }
     }
@@ -122,16 +111,17 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// [`Misuse::NoSuchVariant`].
     pub fn open(self) -> Result<Database<P>, Error> {
-        let options = self.protocol_options()?;
-        Ok(Database::on(&Engine::with_options(&options, self.policy)))
+        let (options, policy) = self.engine_options()?;
+        Ok(Database::on(&Engine::with_options(&options, policy)))
     }
 
-    /// The options of the protocol's variant.
-    pub(crate) fn protocol_options(&self) -> Result<P::Options, Misuse> {
+    /// The options of the protocol's variant, and the retry policy.
+    pub(crate) fn engine_options(&self) -> Result<(P::Options, RetryPolicy), Misuse> {
         let known = || P::VARIANTS.iter().map(|variant| variant.name);
         let name = self.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
-        P::options(name)
-            .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })
+        let options = P::options(name)
+            .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })?;
+        Ok((options, self.policy))
     }
 }
 
@@ -150,8 +140,7 @@ impl Database {
         DatabaseBuilder {
             variant: None,
             policy: RetryPolicy::default(),
-            #[cfg(all(feature = "durable", not(loom)))]
-            log: LogSettings::default(),
+            extension: None,
             protocol: PhantomData,
         }
     }
@@ -180,34 +169,19 @@ impl<P: Protocol> Deref for Database<P> {
 impl<P: Protocol> Database<P> {
     /// An empty database on an engine that exists.
     pub fn on(engine: &Engine<P>) -> Self {
-        let shared = Shared {
-            engine: engine.clone(),
-            catalog: Catalog::new(),
-            extension: OnceLock::new(),
-            #[cfg(all(feature = "durable", not(loom)))]
-            durable: OnceLock::new(),
-        };
+        Self::with_log(engine, None)
+    }
+
+    /// An empty database on an engine whose commits a log keeps, if there is one.
+    pub(crate) fn with_log(engine: &Engine<P>, log: Option<std::sync::Arc<dyn DatabaseLog<P>>>) -> Self {
+        let shared =
+            Shared { engine: engine.clone(), catalog: Catalog::new(), extension: OnceLock::new(), log };
         Self { shared: Arc::new(shared) }
     }
 
-    /// An empty database on an engine with a log.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn with_log(engine: &Engine<P>, durable: Durable<P>) -> Self {
-        let database = Self::on(engine);
-        assert!(database.shared.durable.set(Arc::new(durable)).is_ok(), "the database is new");
-        database
-    }
-
     /// The log, if there is one.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn durable(&self) -> Option<&Arc<Durable<P>>> {
-        self.shared.durable.get()
-    }
-
-    /// A handle that does not keep the database open.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn downgrade(&self) -> WeakDatabase<P> {
-        WeakDatabase(Arc::downgrade(&self.shared))
+    pub(crate) fn log(&self) -> Option<&std::sync::Arc<dyn DatabaseLog<P>>> {
+        self.shared.log.as_ref()
     }
 
     /// The state that a crate above keeps with the database.

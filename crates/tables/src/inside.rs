@@ -1,21 +1,39 @@
 //! The inside of tables that crates above need, and users do not.
 //!
-//! | item | is needed for |
+//! Contexts of procedures need:
+//!
+//! | item | for |
 //! |---|---|
-//! | [`Shared`], [`shared`] | the hidden methods of [operations](crate::operations), by which contexts of procedures apply them |
+//! | [`Shared`], [`shared`] | the hidden methods of [operations](crate::operations), by which they apply them |
 //! | [`table_number`], [`index_number`] | traces of operations, and the classes into which chopping divides them |
 //! | [`last_byte_of`] | the part of rows that a procedure has fetched ahead |
 //! | [`extension`] | the state that procedures keep with each database |
+//!
+//! Durability needs:
+//!
+//! | item | for |
+//! |---|---|
+//! | [`DatabaseLog`], [`with_log`], [`log`] | the log of a database, behind what tables see of it |
+//! | [`LoggedTable`], [`Entries`], [`RowsAsBytes`], [`PutBytes`] | a table in the log, which knows bytes, and no types |
+//! | [`engine_options`], [`builder_extension`] | the opening of a database with a log |
+//! | [`find_or_make`], [`Codec`] | objects that have a name in their database |
 
-pub use crate::database::Extension;
+pub use crate::codec::Codec;
+pub use crate::database::{BuilderExtension, Extension};
+pub use crate::database_log::{DatabaseLog, Entries, LoggedTable, PutBytes, RowsAsBytes};
 pub use crate::record::last_byte_of;
 pub use crate::storage::Shared;
 
-use crate::database::Database;
+use crate::catalog::Part;
+use crate::database::{Database, DatabaseBuilder};
 use crate::key::Key;
+use crate::loading::ReservedNames;
+use crate::misuse::TableMisuse;
 use crate::reference::{IndexRef, TableRef};
 use crate::table::Table;
-use hotrow_core::{Protocol, Value};
+use hotrow_core::{Engine, Misuse, Protocol, RetryPolicy, Value};
+use std::any::Any;
+use std::sync::Arc;
 
 /// The state of a table.
 #[inline(always)]
@@ -39,4 +57,46 @@ pub fn index_number<S, K, R>(index: IndexRef<S, K, R>) -> u32 {
 #[inline(always)]
 pub fn extension<P: Protocol>(database: &Database<P>) -> &Extension {
     database.extension()
+}
+
+/// An empty database on an engine whose commits a log keeps.
+pub fn with_log<P: Protocol>(engine: &Engine<P>, log: Arc<dyn DatabaseLog<P>>) -> Database<P> {
+    Database::with_log(engine, Some(log))
+}
+
+/// The log of a database, if it has one.
+pub fn log<P: Protocol>(database: &Database<P>) -> Option<&Arc<dyn DatabaseLog<P>>> {
+    database.log()
+}
+
+/// The options of the protocol's variant that was chosen, and the retry policy.
+pub fn engine_options<P: Protocol>(
+    builder: &DatabaseBuilder<P>,
+) -> Result<(P::Options, RetryPolicy), Misuse> {
+    builder.engine_options()
+}
+
+/// The place for what a crate above keeps with a builder.
+pub fn builder_extension<P: Protocol>(builder: &mut DatabaseBuilder<P>) -> &mut BuilderExtension {
+    &mut builder.extension
+}
+
+/// Returns what has this name in a database, or else makes it.
+///
+/// # Errors
+///
+/// [`TableMisuse::OtherTypes`](crate::TableMisuse::OtherTypes) if it is of another type, and those of `make`.
+pub fn find_or_make<T: Any + Clone + Send + Sync, P: Protocol>(
+    database: &Database<P>,
+    name: &str,
+    make: impl FnOnce() -> Result<T, Misuse>,
+) -> Result<T, Misuse> {
+    match database.catalog().find::<T>(name) {
+        Err(TableMisuse::NoSuchName { .. }) => {}
+        found => return Ok(found?.clone()),
+    }
+    let reserved = ReservedNames::reserve(database, name, &[])?;
+    let made = make()?;
+    reserved.fill(vec![Part::new(name, made.clone())]);
+    Ok(made)
 }

@@ -6,6 +6,7 @@
 mod builder;
 mod caching;
 mod catalog;
+mod codec;
 mod commit_time;
 mod companions;
 #[cfg(not(loom))]
@@ -13,11 +14,10 @@ mod companions;
 pub mod compiled;
 mod data;
 mod database;
+mod database_log;
 mod deferred;
 mod dropping;
 mod durability;
-#[cfg(all(feature = "durable", not(loom)))]
-pub mod durable;
 mod enqueue;
 #[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;

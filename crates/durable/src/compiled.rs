@@ -1,10 +1,11 @@
 //! Functions that depend on the protocol alone, compiled here once, and not in each program: see [`hotrow_core::functions_of`].
 
-use super::state::Durable;
-use super::table::log_rows;
-use crate::database::{Database, DatabaseBuilder};
+use crate::opening::DurableBuilder;
+use crate::state::Durable;
+use crate::table::log_rows;
 use hotrow_core::Protocol;
 use hotrow_protocols::{Any, Occ};
+use hotrow_tables::{Database, DatabaseBuilder};
 
 /// Is not called: what it names is compiled.
 #[inline(never)]
@@ -14,7 +15,7 @@ pub fn functions() -> impl Sized {
 
 fn functions_of<P: Protocol>() -> impl Sized {
     [
-        DatabaseBuilder::<P>::open_in as *const (),
+        <DatabaseBuilder<P> as DurableBuilder<P>>::open_in as *const (),
         drop::<Database<P>> as *const (),
         Durable::<P>::register as *const (),
         Durable::<P>::enter as *const (),

@@ -1,16 +1,16 @@
 //! The rows of a durable structure, as a checkpoint writes them.
 
-use super::error::CheckpointError;
+use crate::error::CheckpointError;
 use hotrow_core::{Protocol, Snapshot, SnapshotReader};
 
 /// The bytes of rows or values that are written at once.
-pub(super) const CHUNK_BYTES: usize = 1 << 18;
+pub(crate) const CHUNK_BYTES: usize = 1 << 18;
 
 /// Writes the entries of rows.
-pub(super) type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> Result<(), CheckpointError>;
+pub(crate) type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> Result<(), CheckpointError>;
 
 /// A table whose rows a checkpoint writes.
-pub(super) trait PutRows<P: Protocol>: Send + Sync {
+pub(crate) trait PutRows<P: Protocol>: Send + Sync {
     /// Writes the rows that a snapshot sees.
     fn put_rows(
         &self,

@@ -4,20 +4,20 @@ use hotrow_core::Misuse;
 use hotrow_stored::{Change, Difference, Malformed, Plan, Reader, Schema, Stored, Writer};
 
 /// The kind of tables.
-pub(super) const TABLE: &str = "table";
+pub(crate) const TABLE: &str = "table";
 
 /// The schemas of a structure's keys and rows.
 #[derive(Debug, Clone, PartialEq, Eq, Stored)]
 #[hotrow(crate = "hotrow_stored::facade")]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// The kind of the structure.
-    pub(super) kind: String,
-    pub(super) key: Schema,
-    pub(super) row: Schema,
+    pub(crate) kind: String,
+    pub(crate) key: Schema,
+    pub(crate) row: Schema,
 }
 
 /// The way from the shape that a structure had to the one that it has.
-pub(super) enum Converted {
+pub(crate) enum Converted {
     /// The same bytes. True if names or variants have changed.
     Same(bool),
     /// Other bytes, of keys, rows or both.
@@ -26,19 +26,24 @@ pub(super) enum Converted {
 
 /// Makes keys and rows of an earlier shape those of the present one.
 #[derive(Default)]
-pub(super) struct Conversion {
+pub(crate) struct Conversion {
     key: Option<Plan>,
     row: Option<Plan>,
 }
 
 impl Shape {
-    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Misuse> {
+    /// The shape of a structure with these schemas of its keys and rows.
+    pub(crate) fn of(kind: &str, (key, row): (Schema, Schema)) -> Self {
+        Self { kind: kind.to_owned(), key, row }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Misuse> {
         let mut bytes = Vec::new();
         Writer::write(&mut bytes, |to| self.put(to)).map_err(Misuse::Unsupported)?;
         Ok(bytes)
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
         let shape = Reader::read(bytes, Self::get)?;
         shape.key.check()?;
         shape.row.check()?;
@@ -50,7 +55,7 @@ impl Shape {
     /// # Errors
     ///
     /// The difference, if it is no safe change.
-    pub(super) fn change_from(&self, earlier: &Self) -> Result<Converted, Difference> {
+    pub(crate) fn change_from(&self, earlier: &Self) -> Result<Converted, Difference> {
         if self.kind != earlier.kind {
             let words = format!("{} was {}", self.kind, earlier.kind);
             return Err(Difference { place: "its kind".to_owned(), words });
@@ -76,7 +81,7 @@ impl Shape {
 
 impl Conversion {
     /// Converts a key and a row, and hands them over.
-    pub(super) fn convert<T>(
+    pub(crate) fn convert<T>(
         &self,
         key: &[u8],
         row: &[u8],

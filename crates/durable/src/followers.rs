@@ -13,7 +13,7 @@ type Function = Box<dyn FnOnce() + Send>;
 
 /// The functions of a database.
 #[derive(Clone)]
-pub(super) struct Followers {
+pub(crate) struct Followers {
     log: Log,
     queue: Arc<Mutex<Queue>>,
 }
@@ -28,11 +28,11 @@ struct Queue {
 }
 
 impl Followers {
-    pub(super) fn new(log: Log) -> Self {
+    pub(crate) fn new(log: Log) -> Self {
         Self { log, queue: Arc::default() }
     }
 
-    pub(super) fn log(&self) -> &Log {
+    pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 

@@ -1,6 +1,6 @@
 //! The core's ways to the log.
 
-use super::followers::Followers;
+use crate::followers::Followers;
 use hotrow_core::{CommitStamp, CommitSteps, EpochClock, LogFollowers, Protocol, WorkerLog};
 use hotrow_log::{Buffer, Epochs, Log, Mode, Stamp};
 use hotrow_sync::{Arc, OnceLock};
@@ -8,18 +8,18 @@ use std::pin::Pin;
 
 /// The steps of an engine with a log, which is started after the engine is made.
 #[derive(Clone)]
-pub(super) struct LogSteps {
+pub(crate) struct LogSteps {
     log: Arc<OnceLock<Arc<Followers>>>,
     /// True if commits are acknowledged when they are on the device.
     awaits_device: bool,
 }
 
 impl LogSteps {
-    pub(super) fn new(mode: Mode) -> Self {
+    pub(crate) fn new(mode: Mode) -> Self {
         Self { log: Arc::default(), awaits_device: !matches!(mode, Mode::Async { .. }) }
     }
 
-    pub(super) fn start(&self, log: Log) {
+    pub(crate) fn start(&self, log: Log) {
         assert!(self.log.set(Arc::new(Followers::new(log))).is_ok(), "a log is started once");
     }
 }
@@ -89,7 +89,7 @@ impl WorkerLog for WorkersLog {
 }
 
 /// The clock by which the log closes its batches.
-pub(super) struct ClockOfEngine(pub(super) EpochClock);
+pub(crate) struct ClockOfEngine(pub(crate) EpochClock);
 
 impl Epochs for ClockOfEngine {
     fn advance(&mut self) -> u64 {

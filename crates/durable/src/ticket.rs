@@ -1,11 +1,9 @@
 //! Waiting for durability without holding a thread.
 
-use crate::database::Database;
-use hotrow_core::{Abort, Durability, Error, NotDurable, Profile, Protocol, Transaction};
+use hotrow_core::NotDurable;
 use hotrow_log::{Failure, Log, WhenDurable};
 use std::fmt;
 use std::future::{Future, IntoFuture};
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -45,7 +43,8 @@ impl Ticket {
     }
 }
 
-fn not_durable(failure: &Failure) -> NotDurable {
+/// The error of a commit that the log has lost.
+pub(crate) fn not_durable(failure: &Failure) -> NotDurable {
     NotDurable { reason: failure.to_string(), has_committed: true }
 }
 
@@ -77,37 +76,5 @@ impl Future for Awaited {
                 Pin::new(when).poll(context).map(|ended| ended.map_err(|failure| not_durable(&failure)))
             }
         }
-    }
-}
-
-impl<P: Protocol> Database<P> {
-    /// Runs a transaction as [`transact`](hotrow_core::Engine::transact) does, but returns as soon as it has committed, with a ticket for
-    /// its durability. What it has committed may be undone by a crash until the ticket says otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::transact`](hotrow_core::Engine::transact).
-    #[track_caller]
-    pub fn transact_with_ticket<R>(
-        &self,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
-    ) -> Result<(R, Ticket), Error> {
-        let place = Location::caller();
-        self.with_worker(|worker| {
-            let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
-            let result = worker.called_from(place).try_transact_as(profile, &mut body)?;
-            Ok((result, self.ticket(worker.epoch())))
-        })
-    }
-
-    /// The epoch up to which all commits are durable: see [`Worker::epoch`](hotrow_core::Worker::epoch). The greatest number in a
-    /// database without a directory.
-    pub fn durable_epoch(&self) -> u64 {
-        self.durable().map_or(u64::MAX, |durable| durable.log.durable_epoch())
-    }
-
-    /// Returns a ticket for all commits up to an epoch: that of a worker's [last transaction](hotrow_core::Worker::epoch), say.
-    pub fn ticket(&self, epoch: u64) -> Ticket {
-        Ticket::new(self.durable().map(|durable| (durable.log.clone(), epoch)))
     }
 }

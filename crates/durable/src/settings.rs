@@ -1,6 +1,6 @@
 //! Settings of a log, which are chosen before its database is opened.
 
-use super::{LogOptions, Progress};
+use crate::{LogOptions, Progress};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -9,11 +9,11 @@ type OnProgress = dyn Fn(Progress) + Send + Sync;
 
 /// The properties of a database's log.
 #[derive(Default)]
-pub(crate) struct LogSettings {
-    pub(super) options: LogOptions,
-    pub(super) checkpoint_after: Option<u64>,
-    pub(super) recovery_threads: Option<NonZeroUsize>,
-    pub(super) on_progress: Option<Box<OnProgress>>,
+pub struct LogSettings {
+    pub(crate) options: LogOptions,
+    pub(crate) checkpoint_after: Option<u64>,
+    pub(crate) recovery_threads: Option<NonZeroUsize>,
+    pub(crate) on_progress: Option<Box<OnProgress>>,
 }
 
 impl fmt::Debug for LogSettings {

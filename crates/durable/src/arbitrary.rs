@@ -1,15 +1,15 @@
 //! Recovery of logs with arbitrary rows, behind good checksums: rows or an error, and never a panic, a hang or unbounded memory.
 
-use super::error::OpenError;
-use super::storage::Faulty;
-use crate::database::Database;
-use crate::misuse::TableMisuse;
+use crate::error::OpenError;
+use crate::storage::Faulty;
+use crate::{DurableBuilder, DurableDatabase};
 use hotrow_core::{Misuse, Value};
 use hotrow_log::{Epochs, Log, Options, Stamp, entry};
 use hotrow_protocols::Occ;
 use hotrow_stored::{Stored, StoredForm};
 use hotrow_sync::Arc;
 use hotrow_sync::random::Random;
+use hotrow_tables::{Database, TableMisuse};
 use std::convert::Infallible;
 
 #[derive(Debug, Clone, PartialEq, Stored)]

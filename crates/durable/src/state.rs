@@ -1,29 +1,32 @@
 //! A database's log, its durable tables, and the rows that no table has claimed yet.
 
-use super::codec::with_newer;
-use super::error::{CheckpointError, OpenError};
-use super::rows::PutRows;
-use super::shape::{Conversion, Converted, Shape};
-use crate::misuse::TableMisuse;
-use hotrow_core::{Misuse, Protocol};
+use crate::error::{CheckpointError, OpenError};
+use crate::rows::PutRows;
+use crate::shape::{Conversion, Converted, Shape};
+use crate::ticket::not_durable;
+use hotrow_core::{Engine, Misuse, NotDurable, Protocol};
 use hotrow_log::{CatalogEntry, Log, OpenReport, RecoveredRow};
 use hotrow_stored::Plan;
 use hotrow_sync::hashing::KeyHashing;
-use hotrow_sync::{Arc, Mutex, MutexGuard, OnceLock, lock, thread};
+use hotrow_sync::{Arc, Mutex, OnceLock, lock, thread};
+use hotrow_tables::inside;
+use hotrow_tables::{Database, TableMisuse};
+use std::any::Any;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 /// The state of a durable database.
 pub(crate) struct Durable<P: Protocol> {
-    pub(super) log: Log,
-    pub(super) report: OpenReport,
+    pub(crate) engine: Engine<P>,
+    pub(crate) log: Log,
+    pub(crate) report: OpenReport,
     tables: Mutex<Tables<P>>,
     /// Held while an object is made or found.
-    pub(super) objects: Mutex<()>,
+    pub(crate) objects: Mutex<()>,
     /// Held while a checkpoint is made: one at a time. True once the database is closed.
-    pub(super) checkpoint: Arc<Mutex<bool>>,
+    pub(crate) checkpoint: Arc<Mutex<bool>>,
     /// The error of the last checkpoint that the database made by itself.
-    pub(super) checkpoint_error: Mutex<Option<Arc<CheckpointError>>>,
+    pub(crate) checkpoint_error: Mutex<Option<Arc<CheckpointError>>>,
 }
 
 /// The durable tables of a database, by their numbers in the log.
@@ -41,20 +44,20 @@ const IN_THE_MAKING: char = '\0';
 
 /// True if a name in the log's catalog is that of a table in the making. What is found of one at an opening is a remainder of a
 /// loading that a crash has ended.
-pub(super) fn is_in_the_making(name: &str) -> bool {
+pub(crate) fn is_in_the_making(name: &str) -> bool {
     name.starts_with(IN_THE_MAKING)
 }
 
 /// A table or an object in the log.
-pub(super) struct Registered {
-    pub(super) structure: u32,
-    pub(super) shape: Arc<Shape>,
-    pub(super) found: Found,
-    pub(super) recovered: Option<Arc<RecoveredRows>>,
+pub(crate) struct Registered {
+    pub(crate) structure: u32,
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) found: Found,
+    pub(crate) recovered: Option<Arc<RecoveredRows>>,
 }
 
 /// The finding under a name in the log.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Nothing.
     New,
     /// The structure, with the same bytes. True if its shape has changed otherwise.
@@ -64,13 +67,13 @@ pub(super) enum Found {
 }
 
 /// A structure whose rows are written anew under another number.
-pub(super) struct Earlier {
-    pub(super) structure: u32,
-    pub(super) way: Way,
+pub(crate) struct Earlier {
+    pub(crate) structure: u32,
+    pub(crate) way: Way,
 }
 
 /// The way from rows of an earlier type to those of the present one.
-pub(super) enum Way {
+pub(crate) enum Way {
     Conversion(Conversion),
     /// One of the migrations that the program has: its number. Its earlier type may have changed as well.
     Migration(usize, Conversion),
@@ -78,24 +81,24 @@ pub(super) enum Way {
 
 impl Registered {
     /// True if the log has nothing under the name.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         matches!(self.found, Found::New)
     }
 
     /// True if the rows have to be written anew, because the log has those of an earlier type.
-    pub(super) fn is_rewritten(&self) -> bool {
+    pub(crate) fn is_rewritten(&self) -> bool {
         matches!(self.found, Found::Earlier(_))
     }
 }
 
 /// The content of a checkpoint.
-pub(super) struct ToWrite<P: Protocol> {
-    pub(super) tables: Vec<Arc<dyn PutRows<P>>>,
-    pub(super) unread: Vec<(u32, Arc<RecoveredRows>)>,
+pub(crate) struct ToWrite<P: Protocol> {
+    pub(crate) tables: Vec<Arc<dyn PutRows<P>>>,
+    pub(crate) unread: Vec<(u32, Arc<RecoveredRows>)>,
 }
 
 /// The structures of a catalog that count, by name. Neither do those in the making, nor those in whose place a later one has come.
-pub(super) fn known_of(catalog: &[CatalogEntry]) -> Result<HashMap<String, (u32, Arc<Shape>)>, OpenError> {
+pub(crate) fn known_of(catalog: &[CatalogEntry]) -> Result<HashMap<String, (u32, Arc<Shape>)>, OpenError> {
     let mut known: HashMap<String, (u32, Arc<Shape>)> = HashMap::new();
     for entry in catalog.iter().filter(|entry| !is_in_the_making(&entry.name)) {
         if known.get(&entry.name).is_some_and(|(later, _)| *later > entry.structure) {
@@ -109,7 +112,8 @@ pub(super) fn known_of(catalog: &[CatalogEntry]) -> Result<HashMap<String, (u32,
 }
 
 impl<P: Protocol> Durable<P> {
-    pub(super) fn new(
+    pub(crate) fn new(
+        engine: &Engine<P>,
         log: Log,
         report: OpenReport,
         known: HashMap<String, (u32, Arc<Shape>)>,
@@ -117,7 +121,19 @@ impl<P: Protocol> Durable<P> {
     ) -> Self {
         let tables = Mutex::new(Tables { known, recovered, made: Vec::new() });
         let (objects, checkpoint) = (Mutex::new(()), Arc::new(Mutex::new(false)));
-        Self { log, report, tables, objects, checkpoint, checkpoint_error: Mutex::new(None) }
+        let (engine, checkpoint_error) = (engine.clone(), Mutex::new(None));
+        Self { engine, log, report, tables, objects, checkpoint, checkpoint_error }
+    }
+
+    /// The database that has this log.
+    pub(crate) fn database(self: Arc<Self>) -> Database<P> {
+        let engine = self.engine.clone();
+        inside::with_log(&engine, self)
+    }
+
+    /// Waits until everything that was committed before the call is on the device.
+    pub(crate) fn flush(&self) -> Result<(), NotDurable> {
+        self.log.flush().map_err(|failure| not_durable(&failure))
     }
 
     /// Returns the number of a table in the log, and what was recovered of it. One that is to be written, or written anew, has a new number,
@@ -125,9 +141,9 @@ impl<P: Protocol> Durable<P> {
     ///
     /// # Errors
     ///
-    /// [`TableMisuse::OtherSchema`](crate::TableMisuse::OtherSchema), if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
+    /// [`TableMisuse::OtherSchema`](hotrow_tables::TableMisuse::OtherSchema), if its shape is another one; [`Misuse::Unsupported`], if the log cannot have its name.
     #[inline(never)]
-    pub(super) fn register(
+    pub(crate) fn register(
         &self,
         table: &str,
         shape: Shape,
@@ -173,7 +189,7 @@ impl<P: Protocol> Durable<P> {
     /// # Errors
     ///
     /// That of `log`; [`Misuse::Unsupported`], if the log has failed.
-    pub(super) fn publish<E: From<Misuse>>(
+    pub(crate) fn publish<E: From<Misuse>>(
         &self,
         name: &str,
         registered: &Registered,
@@ -205,7 +221,7 @@ impl<P: Protocol> Durable<P> {
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
     #[inline(never)]
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         structure: u32,
         table: &str,
@@ -224,7 +240,7 @@ impl<P: Protocol> Durable<P> {
     }
 
     /// Forgets what has this name, in the log's catalog first, and frees the name. False if there is nothing. No checkpoint may be in
-    /// progress: see [`pause_checkpoints`](Self::pause_checkpoints).
+    /// progress.
     ///
     /// # Errors
     ///
@@ -238,18 +254,13 @@ impl<P: Protocol> Durable<P> {
         Ok(true)
     }
 
-    /// Waits for the end of a checkpoint in progress. None is made until the guard is dropped.
-    pub(crate) fn pause_checkpoints(&self) -> MutexGuard<'_, bool> {
-        lock(&self.checkpoint)
-    }
-
     /// Drops a structure in whose place a later one has come, or none.
     ///
     /// # Errors
     ///
     /// [`Misuse::Unsupported`], if the log has failed.
     #[inline(never)]
-    pub(super) fn forget(&self, structure: u32) -> Result<(), Misuse> {
+    pub(crate) fn forget(&self, structure: u32) -> Result<(), Misuse> {
         let rows = lock(&self.tables).recovered.remove(&structure);
         drop(rows);
         self.log.drop_structure(structure).map_err(|failure| Misuse::Unsupported(failure.to_string()))
@@ -257,7 +268,7 @@ impl<P: Protocol> Durable<P> {
 
     /// Notes that a table has its rows: checkpoints write them from it. Returns the rows that were recovered of it.
     #[inline(never)]
-    pub(super) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
+    pub(crate) fn claim(&self, structure: u32, table: Arc<dyn PutRows<P>>) -> Option<Arc<RecoveredRows>> {
         let mut tables = lock(&self.tables);
         tables.made.push((structure, table));
         tables.recovered.remove(&structure)
@@ -271,15 +282,21 @@ impl<P: Protocol> Durable<P> {
     }
 
     /// The content of a checkpoint whose snapshot was opened before: a table that is made later has no earlier commits.
-    pub(super) fn to_write(&self) -> ToWrite<P> {
+    pub(crate) fn to_write(&self) -> ToWrite<P> {
         let tables = lock(&self.tables);
         let unread = tables.recovered.iter().map(|(structure, rows)| (*structure, rows.clone())).collect();
         ToWrite { tables: tables.made.iter().map(|(_, table)| table.clone()).collect(), unread }
     }
 }
 
+/// The log of a database, if it has one.
+pub(crate) fn of<P: Protocol>(database: &Database<P>) -> Option<&Durable<P>> {
+    let log: &dyn Any = &**inside::log(database)?;
+    log.downcast_ref()
+}
+
 impl<P: Protocol> Drop for Durable<P> {
-    /// Writes all buffered commits. [`close`](crate::Database::close) does the same, and tells if it failed.
+    /// Writes all buffered commits. [`close`](crate::DurableDatabase::close) does the same, and tells if it failed.
     fn drop(&mut self) {
         let _ = self.log.close();
     }
@@ -289,8 +306,8 @@ impl<P: Protocol> Drop for Durable<P> {
 const LISTS: usize = 16;
 
 /// The rows of a table, as bytes.
-pub(super) struct RecoveredRows {
-    pub(super) table: String,
+pub(crate) struct RecoveredRows {
+    pub(crate) table: String,
     lists: [Mutex<Vec<u8>>; LISTS],
     /// Finds the fields of a row.
     fields: Plan,
@@ -299,13 +316,13 @@ pub(super) struct RecoveredRows {
 }
 
 impl RecoveredRows {
-    pub(super) fn new(table: &str, shape: &Shape) -> Self {
+    pub(crate) fn new(table: &str, shape: &Shape) -> Self {
         let lists = std::array::from_fn(|_| Mutex::new(Vec::new()));
         Self { table: table.to_owned(), lists, fields: shape.row.plan(), fault: OnceLock::new() }
     }
 
     /// Adds a row, with the fields that are newer in their places.
-    pub(super) fn add(&self, row: &RecoveredRow<'_>) {
+    pub(crate) fn add(&self, row: &RecoveredRow<'_>) {
         let RecoveredRow { key, value, overlays, .. } = *row;
         let mut bytes = lock(&self.lists[(KeyHashing::of_process().hash_one(key) % LISTS as u64) as usize]);
         put_bytes(&mut bytes, key);
@@ -322,12 +339,12 @@ impl RecoveredRows {
     }
 
     /// The reason for which a row cannot be read, if one was recovered that does not hold together.
-    pub(super) fn fault(&self) -> Option<&String> {
+    pub(crate) fn fault(&self) -> Option<&String> {
         self.fault.get()
     }
 
     /// Visits keys and rows on several threads, until a visit fails or users' code panics.
-    pub(super) fn for_each_on_threads(
+    pub(crate) fn for_each_on_threads(
         &self,
         visit: &(dyn Fn(&[u8], &[u8]) -> Result<(), String> + Sync),
     ) -> Result<(), String> {
@@ -353,7 +370,7 @@ impl RecoveredRows {
     }
 
     /// Visits all keys and rows until a visit fails.
-    pub(super) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
         (0..LISTS).try_for_each(|list| self.for_each_of(list, &mut visit))
     }
 
@@ -370,6 +387,15 @@ impl RecoveredRows {
         }
         Ok(())
     }
+}
+
+/// Puts newer fields in the place of those of a row. `plan` is that of the row's schema.
+fn with_newer(plan: &Plan, row: &[u8], newer: &[(u32, &[u8])]) -> Result<Vec<u8>, String> {
+    let mut fields = plan.split(row).map_err(|malformed| malformed.to_string())?;
+    for (number, field) in newer {
+        *fields.get_mut(*number as usize).ok_or("there is no such field")? = field;
+    }
+    Ok(fields.concat())
 }
 
 fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
