@@ -11,17 +11,18 @@ use hotrow_objects::{Sequence, TArray, TBox, TCounter};
 use hotrow_stored::Stored;
 use hotrow_sync::{Arc, lock};
 use hotrow_tables::Database;
+use std::borrow::Borrow;
 use std::panic::Location;
 
 /// The methods of a [`Database`] that has a log. In one that lives in memory, nothing is waited for, and there is nothing to keep.
-pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
+pub trait DurableDatabase<P: Protocol>: Borrow<Database<P>> {
     /// Waits until everything that was committed before the call is on the device. In a database without a directory it does nothing.
     ///
     /// # Errors
     ///
     /// [`NotDurable`], if the log has failed.
     fn flush(&self) -> Result<(), NotDurable> {
-        state::of(self.database()).map_or(Ok(()), Durable::flush)
+        state::of(self.borrow()).map_or(Ok(()), Durable::flush)
     }
 
     /// Writes everything to the device and ends the log, after a checkpoint that is being made: transactions that write are refused from now
@@ -33,7 +34,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     ///
     /// [`NotDurable`], if the log has failed.
     fn close(&self) -> Result<(), NotDurable> {
-        let Some(durable) = state::of(self.database()) else { return Ok(()) };
+        let Some(durable) = state::of(self.borrow()) else { return Ok(()) };
         let ended = durable.log.close().map_err(|failure| not_durable(&failure));
         *lock(&durable.checkpoint) = true;
         ended
@@ -45,18 +46,18 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     ///
     /// [`CheckpointError`]; what there is of the copy is useless then.
     fn backup(&self, to: &dyn Storage) -> Result<(), CheckpointError> {
-        let durable = state::of(self.database()).ok_or(CheckpointError::NoLog)?;
+        let durable = state::of(self.borrow()).ok_or(CheckpointError::NoLog)?;
         Ok(durable.log.backup(to)?)
     }
 
     /// The log's counts so far. `None` in a database without a directory.
     fn log_report(&self) -> Option<LogReport> {
-        state::of(self.database()).map(|durable| durable.log.report())
+        state::of(self.borrow()).map(|durable| durable.log.report())
     }
 
     /// The findings at the opening of the database. `None` in a database without a directory.
     fn open_report(&self) -> Option<&OpenReport> {
-        state::of(self.database()).map(|durable| &durable.report)
+        state::of(self.borrow()).map(|durable| &durable.report)
     }
 
     /// Writes a checkpoint: all rows of durable tables, as they are in one [snapshot](hotrow_core::Engine::snapshot_strict), beside
@@ -68,7 +69,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     /// [`CheckpointError`]; the last checkpoint and the log are still there then.
     #[track_caller]
     fn checkpoint(&self) -> Result<u64, CheckpointError> {
-        let durable = state::of(self.database()).ok_or(CheckpointError::NoLog)?;
+        let durable = state::of(self.borrow()).ok_or(CheckpointError::NoLog)?;
         let _one_at_a_time = lock(&durable.checkpoint);
         checkpoint_now(durable, Location::caller())
     }
@@ -77,7 +78,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     /// checkpoint was made since. It tries again, after a while that doubles with each failure, up to ten seconds.
     /// [`LogReport`] counts checkpoints and failures.
     fn last_checkpoint_error(&self) -> Option<Arc<CheckpointError>> {
-        lock(&state::of(self.database())?.checkpoint_error).clone()
+        lock(&state::of(self.borrow())?.checkpoint_error).clone()
     }
 
     /// Runs a transaction as [`transact`](hotrow_core::Engine::transact) does, but returns as soon as it has committed, with a ticket for
@@ -92,7 +93,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<(R, Ticket), Error> {
         let place = Location::caller();
-        self.database().with_worker(|worker| {
+        self.borrow().with_worker(|worker| {
             let profile = Profile { durability: Durability::Buffered, ..Profile::UNKNOWN };
             let result = worker.called_from(place).try_transact_as(profile, &mut body)?;
             Ok((result, self.ticket(worker.epoch())))
@@ -102,12 +103,12 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     /// The epoch up to which all commits are durable: see [`Worker::epoch`](hotrow_core::Worker::epoch). The greatest number in a
     /// database without a directory.
     fn durable_epoch(&self) -> u64 {
-        state::of(self.database()).map_or(u64::MAX, |durable| durable.log.durable_epoch())
+        state::of(self.borrow()).map_or(u64::MAX, |durable| durable.log.durable_epoch())
     }
 
     /// Returns a ticket for all commits up to an epoch: that of a worker's [last transaction](hotrow_core::Worker::epoch), say.
     fn ticket(&self, epoch: u64) -> Ticket {
-        Ticket::new(state::of(self.database()).map(|durable| (durable.log.clone(), epoch)))
+        Ticket::new(state::of(self.borrow()).map(|durable| (durable.log.clone(), epoch)))
     }
 
     /// Returns the box of this name: the one that was made before, or recovered, or else a new one that holds `value`. It survives the
@@ -138,7 +139,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     /// type of value, in this run, [`TableMisuse::OtherSchema`](hotrow_tables::TableMisuse::OtherSchema) if it had one in an earlier one; [`TableMisuse::Malformed`](hotrow_tables::TableMisuse::Malformed) if what was recovered cannot be read; [`Misuse::Unsupported`] if the log has failed, or the
     /// value cannot be written.
     fn durable_box<T: Value + Stored>(&self, name: &str, value: T) -> Result<Arc<TBox<T, P>>, Misuse> {
-        objects::find_or_make(self.database(), name, vec![value])
+        objects::find_or_make(self.borrow(), name, vec![value])
     }
 
     /// Returns the counter of this name, as [`durable_box`](Self::durable_box) does: a new one starts at `value`.
@@ -147,7 +148,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     fn durable_counter(&self, name: &str, value: i64) -> Result<Arc<TCounter<P>>, Misuse> {
-        objects::find_or_make(self.database(), name, vec![value])
+        objects::find_or_make(self.borrow(), name, vec![value])
     }
 
     /// Returns the array of this name, as [`durable_box`](Self::durable_box) does. `element` makes the elements from their indexes. They
@@ -163,7 +164,7 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
         length: usize,
         element: impl FnMut(usize) -> T,
     ) -> Result<Arc<TArray<T, P>>, Misuse> {
-        objects::find_or_make(self.database(), name, (0..length).map(element).collect())
+        objects::find_or_make(self.borrow(), name, (0..length).map(element).collect())
     }
 
     /// Returns the sequence of this name, as [`durable_box`](Self::durable_box) does: the first number of a new one is `first`. One that was
@@ -174,24 +175,8 @@ pub trait DurableDatabase<P: Protocol>: sealed::OfDatabase<P> {
     ///
     /// As [`durable_box`](Self::durable_box).
     fn durable_sequence(&self, name: &str, first: u64) -> Result<Arc<Sequence>, Misuse> {
-        sequence::find_or_make(self.database(), name, first)
+        sequence::find_or_make(self.borrow(), name, first)
     }
 }
 
 impl<P: Protocol> DurableDatabase<P> for Database<P> {}
-
-mod sealed {
-    use hotrow_core::Protocol;
-    use hotrow_tables::Database;
-
-    /// Is implemented by databases alone.
-    pub trait OfDatabase<P: Protocol> {
-        fn database(&self) -> &Database<P>;
-    }
-
-    impl<P: Protocol> OfDatabase<P> for Database<P> {
-        fn database(&self) -> &Database<P> {
-            self
-        }
-    }
-}

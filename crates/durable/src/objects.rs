@@ -30,9 +30,12 @@ pub(crate) trait Named<P: Protocol>: Send + Sync + Sized + 'static {
     /// The kind of the object, as the log's catalogue has it.
     const KIND: &'static str;
 
-    fn make(engine: &Engine<P>, name: &str, values: Vec<Self::Value>) -> Self;
-    fn logged(self, log: LogSegment<Self::Value>) -> Self;
-    fn len(&self) -> usize;
+    fn make(engine: &Engine<P>, name: &str, values: Vec<Self::Value>, log: LogSegment<Self::Value>) -> Self;
+
+    fn len(&self) -> usize {
+        1
+    }
+
     fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<Self::Value, Abort>;
 }
 
@@ -40,16 +43,8 @@ impl<T: Value + Stored, P: Protocol> Named<P> for TBox<T, P> {
     type Value = T;
     const KIND: &'static str = "box";
 
-    fn make(engine: &Engine<P>, name: &str, mut values: Vec<T>) -> Self {
-        Self::named(engine, name, values.pop().expect("a box has a value"))
-    }
-
-    fn logged(self, log: LogSegment<T>) -> Self {
-        self.logged(log)
-    }
-
-    fn len(&self) -> usize {
-        1
+    fn make(engine: &Engine<P>, name: &str, mut values: Vec<T>, log: LogSegment<T>) -> Self {
+        Self::named(engine, name, values.pop().expect("a box has a value")).logged(log)
     }
 
     fn get(&self, tx: &mut Transaction<'_, P>, _: usize) -> Result<T, Abort> {
@@ -61,16 +56,8 @@ impl<P: Protocol> Named<P> for TCounter<P> {
     type Value = i64;
     const KIND: &'static str = "counter";
 
-    fn make(engine: &Engine<P>, name: &str, values: Vec<i64>) -> Self {
-        Self::named(engine, name, values[0])
-    }
-
-    fn logged(self, log: LogSegment<i64>) -> Self {
-        self.logged(log)
-    }
-
-    fn len(&self) -> usize {
-        1
+    fn make(engine: &Engine<P>, name: &str, values: Vec<i64>, log: LogSegment<i64>) -> Self {
+        Self::named(engine, name, values[0]).logged(log)
     }
 
     fn get(&self, tx: &mut Transaction<'_, P>, _: usize) -> Result<i64, Abort> {
@@ -82,13 +69,9 @@ impl<T: Value + Stored, P: Protocol> Named<P> for TArray<T, P> {
     type Value = T;
     const KIND: &'static str = "array";
 
-    fn make(engine: &Engine<P>, name: &str, values: Vec<T>) -> Self {
+    fn make(engine: &Engine<P>, name: &str, values: Vec<T>, log: LogSegment<T>) -> Self {
         let mut values = values.into_iter();
-        Self::named(engine, name, values.len(), |_| values.next().expect("one for each element"))
-    }
-
-    fn logged(self, log: LogSegment<T>) -> Self {
-        self.logged(log)
+        Self::named(engine, name, values.len(), |_| values.next().expect("one for each element")).logged(log)
     }
 
     fn len(&self) -> usize {
@@ -143,7 +126,7 @@ fn with_log<P: Protocol, O: Named<P>>(
         new.push(std::mem::take(part));
         Ok(())
     })?;
-    let object = Arc::new(O::make(&durable.engine, name, values).logged(Box::new(put)));
+    let object = Arc::new(O::make(&durable.engine, name, values, Box::new(put)));
     let values = ValuesOf { name: name.to_owned(), object: object.clone(), put: Box::new(put) };
     let mut commits = durable.engine.outside_commits().expect("the engine has a log");
     durable.publish(name, &registered, Arc::new(values), is_rewritten, || {
@@ -179,7 +162,7 @@ fn values_of<T: Value>(rows: &RecoveredRows, codec: Codec<u64, T>, found: &Found
     }
     let mut values = Vec::new();
     rows.for_each(|key, value| {
-        let read = |key: &[u8], value: &[u8]| Ok((codec.get_key(key)?, codec.get_row(value)?));
+        let read = |key: &[u8], value: &[u8]| codec.get(key, value);
         values.push(match found {
             Found::Earlier(Earlier { way: Way::Conversion(conversion), .. }) => {
                 conversion.convert(key, value, read)?

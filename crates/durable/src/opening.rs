@@ -2,7 +2,7 @@
 
 use crate::checkpoint::make_when_long;
 use crate::error::OpenError;
-use crate::settings::LogSettings;
+use crate::settings::{LogSettings, settings_of};
 use crate::state::{Durable, RecoveredRows, known_of};
 use crate::steps::{ClockOfEngine, LogSteps};
 use crate::storage::{Directory, Storage};
@@ -11,17 +11,17 @@ use hotrow_core::{CommitStamp, Engine, Protocol};
 use hotrow_log::{Epochs, Log, Logger, Opened, RecoveredRow};
 use hotrow_sync::{Arc, thread};
 use hotrow_tables::{Database, DatabaseBuilder, inside};
-use sealed::OfBuilder;
+use std::borrow::BorrowMut;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// The methods of a [`DatabaseBuilder`] that open a database with a log.
-pub trait DurableBuilder<P: Protocol>: OfBuilder<P> {
+pub trait DurableBuilder<P: Protocol>: Into<DatabaseBuilder<P>> + BorrowMut<DatabaseBuilder<P>> {
     /// Sets the options of the log: when commits are acknowledged, and how much room it takes.
     #[must_use]
     fn log(mut self, options: LogOptions) -> Self {
-        self.settings().options = options;
+        settings_of(self.borrow_mut()).options = options;
         self
     }
 
@@ -30,21 +30,21 @@ pub trait DurableBuilder<P: Protocol>: OfBuilder<P> {
     /// only the program makes them. If one fails, [`last_checkpoint_error`](crate::DurableDatabase::last_checkpoint_error) says why, and it is tried again.
     #[must_use]
     fn checkpoint_after(mut self, bytes: u64) -> Self {
-        self.settings().checkpoint_after = (bytes > 0).then_some(bytes);
+        settings_of(self.borrow_mut()).checkpoint_after = (bytes > 0).then_some(bytes);
         self
     }
 
     /// Sets the number of threads that recover; one for each of the machine's unless it is set.
     #[must_use]
     fn recovery_threads(mut self, threads: NonZeroUsize) -> Self {
-        self.settings().recovery_threads = Some(threads);
+        settings_of(self.borrow_mut()).recovery_threads = Some(threads);
         self
     }
 
     /// Calls a function from time to time while the database recovers, for a progress bar.
     #[must_use]
     fn on_recovery(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.settings().on_progress = Some(Box::new(tell));
+        settings_of(self.borrow_mut()).on_progress = Some(Box::new(tell));
         self
     }
 
@@ -70,9 +70,9 @@ pub trait DurableBuilder<P: Protocol>: OfBuilder<P> {
     /// As [`open_at`](Self::open_at).
     #[inline(never)]
     fn open_in(mut self, storage: Arc<dyn Storage>) -> Result<Database<P>, OpenError> {
-        let checkpoint_after = self.settings().checkpoint_after;
+        let checkpoint_after = settings_of(self.borrow_mut()).checkpoint_after;
         let start = |opened: Opened, epochs| Ok((opened.start(epochs)?, ()));
-        let (durable, ()) = open(self.builder(), storage, start)?;
+        let (durable, ()) = open(self.into(), storage, start)?;
         if let Some(bytes) = checkpoint_after {
             let (weak, checkpoint) = (Arc::downgrade(&durable), durable.checkpoint.clone());
             thread::spawn(move || make_when_long(&weak, &checkpoint, bytes));
@@ -88,7 +88,7 @@ pub trait DurableBuilder<P: Protocol>: OfBuilder<P> {
     ///
     /// As [`open_at`](Self::open_at).
     fn open_without_threads(self, storage: Arc<dyn Storage>) -> Result<(Database<P>, Logger), OpenError> {
-        let (durable, logger) = open(self.builder(), storage, Opened::start_without_thread)?;
+        let (durable, logger) = open(self.into(), storage, Opened::start_without_thread)?;
         Ok((durable.database(), logger))
     }
 }
@@ -102,7 +102,7 @@ fn open<P: Protocol, L>(
 ) -> Result<(Arc<Durable<P>>, L), OpenError> {
     let (options, policy) = inside::engine_options(&builder)?;
     let LogSettings { options: log_options, recovery_threads, on_progress, .. } =
-        std::mem::take(builder.settings());
+        std::mem::take(settings_of(&mut builder));
     let mode = log_options.mode;
     let mut opened = Log::open(storage, log_options)?;
     let catalog = opened.catalog().to_vec();
@@ -131,28 +131,4 @@ fn open<P: Protocol, L>(
     let (log, logger) = start(opened, Box::new(ClockOfEngine(engine.epoch_clock())))?;
     steps.start(log.clone());
     Ok((Arc::new(Durable::new(&engine, log, report, known, rows)), logger))
-}
-
-mod sealed {
-    use crate::settings::LogSettings;
-    use hotrow_core::Protocol;
-    use hotrow_tables::{DatabaseBuilder, inside};
-
-    /// Is implemented by builders of databases alone.
-    pub trait OfBuilder<P: Protocol>: Sized {
-        fn builder(self) -> DatabaseBuilder<P>;
-        fn settings(&mut self) -> &mut LogSettings;
-    }
-
-    impl<P: Protocol> OfBuilder<P> for DatabaseBuilder<P> {
-        fn builder(self) -> DatabaseBuilder<P> {
-            self
-        }
-
-        fn settings(&mut self) -> &mut LogSettings {
-            let settings =
-                inside::builder_extension(self).get_or_insert_with(|| Box::<LogSettings>::default());
-            settings.downcast_mut().expect("durability alone extends builders")
-        }
-    }
 }

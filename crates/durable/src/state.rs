@@ -128,7 +128,7 @@ impl<P: Protocol> Durable<P> {
     /// The database that has this log.
     pub(crate) fn database(self: Arc<Self>) -> Database<P> {
         let engine = self.engine.clone();
-        inside::with_log(&engine, self)
+        inside::with_log(&engine, Some(self))
     }
 
     /// Waits until everything that was committed before the call is on the device.

@@ -305,7 +305,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             true => None,
             false => DurableTable::begin(&database, &self.name, take(&mut self.migrations))?,
         };
-        let is_new = durable.as_ref().is_none_or(DurableTable::is_new);
+        let is_new = durable.as_ref().is_none_or(|durable| durable.place.is_new());
         let log = durable.as_ref().map(|durable| durable.log.clone());
         let mut shared = self.shared(log.as_ref().is_some_and(|log| !log.codec().by_fields));
         if let Some(log) = log {

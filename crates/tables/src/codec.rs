@@ -5,6 +5,7 @@
 
 use hotrow_core::Value;
 use hotrow_stored::{Reader, Schema, StoredForm, Writer};
+use std::fmt::Debug;
 
 /// The most fields that are told apart.
 const FIELDS_MAX: usize = 64;
@@ -57,22 +58,18 @@ impl<K, R: Value> Codec<K, R> {
         Writer::write(bytes, |to| (self.row.put_field)(row, field as usize, to))
     }
 
-    /// Reads a key.
-    pub fn get_key(&self, bytes: &[u8]) -> Result<K, String> {
-        Reader::read(bytes, self.key.get).map_err(|malformed| malformed.to_string())
-    }
-
     /// Reads a row.
     pub fn get_row(&self, bytes: &[u8]) -> Result<R, String> {
         Reader::read(bytes, self.row.get).map_err(|malformed| malformed.to_string())
     }
 
-    /// Reads both. `Err` with what is wrong with them.
-    pub(crate) fn get(&self, key: &[u8], row: &[u8]) -> Result<(K, R), String>
+    /// Reads a key and a row. `Err` with what is wrong with them.
+    pub fn get(&self, key: &[u8], row: &[u8]) -> Result<(K, R), String>
     where
-        K: std::fmt::Debug,
+        K: Debug,
     {
-        let key = self.get_key(key).map_err(|reason| format!("a key cannot be read: {reason}"))?;
+        let key =
+            Reader::read(key, self.key.get).map_err(|reason| format!("a key cannot be read: {reason}"))?;
         let row = self.get_row(row).map_err(|reason| format!("row {key:?} cannot be read: {reason}"))?;
         Ok((key, row))
     }

@@ -9,11 +9,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// The place for the state that a crate above keeps with a database.
-pub type Extension = OnceLock<Box<dyn std::any::Any + Send + Sync>>;
+/// What a crate above keeps with a database, or with its builder.
+pub(crate) type Extension = Box<dyn std::any::Any + Send + Sync>;
 
-/// The place for properties of a database to be opened of which a crate above knows.
-pub type BuilderExtension = Option<Box<dyn std::any::Any + Send + Sync>>;
+/// The log of a database.
+pub(crate) type Log<P> = std::sync::Arc<dyn DatabaseLog<P>>;
 
 /// A database: an [engine](Engine), and the tables that were made in it, by name.
 ///
@@ -39,9 +39,9 @@ struct Shared<P: Protocol> {
     engine: Engine<P>,
     catalog: Catalog,
     /// The state that a crate above keeps with the database: that of procedures.
-    extension: Extension,
+    extension: OnceLock<Extension>,
     /// The log, if its tables are durable.
-    log: Option<std::sync::Arc<dyn DatabaseLog<P>>>,
+    log: Option<Log<P>>,
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
@@ -49,7 +49,7 @@ pub struct DatabaseBuilder<P: Protocol = Occ> {
     variant: Option<String>,
     policy: RetryPolicy,
     /// The properties of which a crate above knows: those of a log.
-    pub(crate) extension: BuilderExtension,
+    extension: Option<Extension>,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -111,17 +111,8 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// [`Misuse::NoSuchVariant`].
     pub fn open(self) -> Result<Database<P>, Error> {
-        let (options, policy) = self.engine_options()?;
+        let (options, policy) = engine_options(&self)?;
         Ok(Database::on(&Engine::with_options(&options, policy)))
-    }
-
-    /// The options of the protocol's variant, and the retry policy.
-    pub(crate) fn engine_options(&self) -> Result<(P::Options, RetryPolicy), Misuse> {
-        let known = || P::VARIANTS.iter().map(|variant| variant.name);
-        let name = self.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
-        let options = P::options(name)
-            .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })?;
-        Ok((options, self.policy))
     }
 }
 
@@ -169,25 +160,7 @@ impl<P: Protocol> Deref for Database<P> {
 impl<P: Protocol> Database<P> {
     /// An empty database on an engine that exists.
     pub fn on(engine: &Engine<P>) -> Self {
-        Self::with_log(engine, None)
-    }
-
-    /// An empty database on an engine whose commits a log keeps, if there is one.
-    pub(crate) fn with_log(engine: &Engine<P>, log: Option<std::sync::Arc<dyn DatabaseLog<P>>>) -> Self {
-        let shared =
-            Shared { engine: engine.clone(), catalog: Catalog::new(), extension: OnceLock::new(), log };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// The log, if there is one.
-    pub(crate) fn log(&self) -> Option<&std::sync::Arc<dyn DatabaseLog<P>>> {
-        self.shared.log.as_ref()
-    }
-
-    /// The state that a crate above keeps with the database.
-    #[inline(always)]
-    pub(crate) fn extension(&self) -> &Extension {
-        &self.shared.extension
+        with_log(engine, None)
     }
 
     #[inline(always)]
@@ -199,4 +172,37 @@ impl<P: Protocol> Database<P> {
     pub fn names(&self) -> Vec<String> {
         self.catalog().names()
     }
+}
+
+/// The options of the protocol's variant that a builder has chosen, and the retry policy.
+pub fn engine_options<P: Protocol>(
+    builder: &DatabaseBuilder<P>,
+) -> Result<(P::Options, RetryPolicy), Misuse> {
+    let known = || P::VARIANTS.iter().map(|variant| variant.name);
+    let name = builder.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
+    let options = P::options(name)
+        .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })?;
+    Ok((options, builder.policy))
+}
+
+/// The place for what a crate above keeps with a builder.
+pub fn builder_extension<P: Protocol>(builder: &mut DatabaseBuilder<P>) -> &mut Option<Extension> {
+    &mut builder.extension
+}
+
+/// An empty database on an engine, with the log that keeps its commits.
+pub fn with_log<P: Protocol>(engine: &Engine<P>, log: Option<Log<P>>) -> Database<P> {
+    let (engine, catalog, extension) = (engine.clone(), Catalog::new(), OnceLock::new());
+    Database { shared: Arc::new(Shared { engine, catalog, extension, log }) }
+}
+
+/// The log of a database, if it has one.
+pub fn log<P: Protocol>(database: &Database<P>) -> Option<&Log<P>> {
+    database.shared.log.as_ref()
+}
+
+/// The place for what a crate above keeps with a database.
+#[inline(always)]
+pub fn extension<P: Protocol>(database: &Database<P>) -> &OnceLock<Extension> {
+    &database.shared.extension
 }

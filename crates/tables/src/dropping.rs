@@ -5,7 +5,7 @@
 //! transactions which may use closed objects delete the rows. So those that had begun before, snapshots among them, still see one state or are
 //! told that the table is gone, and what they read is freed when the last of them ends.
 
-use crate::database::Database;
+use crate::database::{Database, log};
 use crate::key::Key;
 use crate::table::Table;
 use hotrow_core::{ContextAccess, Durability, Error, Misuse, Profile, Protocol, Value, Worker};
@@ -50,10 +50,10 @@ impl<P: Protocol> Database<P> {
     /// [`Misuse::Unsupported`] if the log has failed.
     pub fn drop_recovered(&self, name: &str) -> Result<(), Misuse> {
         let none = || crate::TableMisuse::NoSuchName { name: name.to_owned() };
-        let log = self.log().ok_or_else(none)?;
-        let _paused = log.pause_checkpoints();
+        let kept = log(self).ok_or_else(none)?;
+        let _paused = kept.pause_checkpoints();
         let reserved = crate::loading::ReservedNames::reserve(self, name, &[])?;
-        let is_known = log.forget(name)?;
+        let is_known = kept.forget(name)?;
         drop(reserved);
         if is_known { Ok(()) } else { Err(none().into()) }
     }
@@ -61,14 +61,14 @@ impl<P: Protocol> Database<P> {
     /// Has the log forget a table, closes it, and frees its names.
     fn close_table<K: Key, R: Value>(&self, table: &Table<K, R, P>) -> Result<(), Misuse> {
         // A checkpoint reads the tables that there were when it began.
-        let _paused = self.log().map(|log| log.pause_checkpoints());
+        let _paused = log(self).map(|log| log.pause_checkpoints());
         let object = || table.name().to_owned();
         match self.catalog().find::<Table<K, R, P>>(table.name()) {
             Ok(found) if Arc::ptr_eq(&found.shared, &table.shared) => {}
             _ if self.id() == table.engine.id() => return Err(Misuse::Dropped { object: object() }),
             _ => return Err(Misuse::ForeignObject { object: object() }),
         }
-        if let Some(log) = self.log()
+        if let Some(log) = log(self)
             && table.shared.companions.log.is_some()
         {
             log.forget(table.name())?;

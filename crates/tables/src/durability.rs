@@ -2,7 +2,7 @@
 
 use crate::codec::Codec;
 use crate::companions::RowLog;
-use crate::database::Database;
+use crate::database::{Database, log};
 use crate::database_log::{LoggedTable, PutBytes, RowsAsBytes};
 use crate::errors::LoadError;
 use crate::key::Key;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A durable table that is being made.
 pub(crate) struct DurableTable<K: Key, R: Value, P: Protocol> {
-    place: Box<dyn LoggedTable<P>>,
+    pub(crate) place: Box<dyn LoggedTable<P>>,
     pub(crate) log: Arc<RowLog<K, R>>,
     migrations: Vec<Migration<K, R>>,
 }
@@ -32,7 +32,7 @@ impl<K: Key, R: Value, P: Protocol> DurableTable<K, R, P> {
         table: &str,
         migrations: Vec<Migration<K, R>>,
     ) -> Result<Option<Self>, Misuse> {
-        let Some(log) = database.log() else { return Ok(None) };
+        let Some(log) = log(database) else { return Ok(None) };
         let missing = |of: &'static str| TableMisuse::NotStored { name: table.to_owned(), of };
         let key = K::stored().ok_or_else(|| missing(type_name::<K>()))?;
         let row = R::stored().ok_or_else(|| missing(type_name::<R>()))?;
@@ -41,11 +41,6 @@ impl<K: Key, R: Value, P: Protocol> DurableTable<K, R, P> {
         let place = log.clone().find(table, codec.schemas(), earlier)?;
         let log = Arc::new(RowLog::new(codec, place.entries()));
         Ok(Some(Self { place, log, migrations }))
-    }
-
-    /// True if the log has no table of the name.
-    pub(crate) fn is_new(&self) -> bool {
-        self.place.is_new()
     }
 
     /// Hands over what was recovered of the table, to a function that inserts a row.

@@ -19,21 +19,20 @@
 //! | [`find_or_make`], [`Codec`] | objects that have a name in their database |
 
 pub use crate::codec::Codec;
-pub use crate::database::{BuilderExtension, Extension};
+pub use crate::database::{builder_extension, engine_options, extension, log, with_log};
 pub use crate::database_log::{DatabaseLog, Entries, LoggedTable, PutBytes, RowsAsBytes};
 pub use crate::record::last_byte_of;
 pub use crate::storage::Shared;
 
 use crate::catalog::Part;
-use crate::database::{Database, DatabaseBuilder};
+use crate::database::Database;
 use crate::key::Key;
 use crate::loading::ReservedNames;
 use crate::misuse::TableMisuse;
 use crate::reference::{IndexRef, TableRef};
 use crate::table::Table;
-use hotrow_core::{Engine, Misuse, Protocol, RetryPolicy, Value};
+use hotrow_core::{Misuse, Protocol, Value};
 use std::any::Any;
-use std::sync::Arc;
 
 /// The state of a table.
 #[inline(always)]
@@ -51,34 +50,6 @@ pub fn table_number<K, R>(table: TableRef<K, R>) -> u32 {
 #[inline(always)]
 pub fn index_number<S, K, R>(index: IndexRef<S, K, R>) -> u32 {
     index.part.number()
-}
-
-/// The place for what a crate above keeps with a database.
-#[inline(always)]
-pub fn extension<P: Protocol>(database: &Database<P>) -> &Extension {
-    database.extension()
-}
-
-/// An empty database on an engine whose commits a log keeps.
-pub fn with_log<P: Protocol>(engine: &Engine<P>, log: Arc<dyn DatabaseLog<P>>) -> Database<P> {
-    Database::with_log(engine, Some(log))
-}
-
-/// The log of a database, if it has one.
-pub fn log<P: Protocol>(database: &Database<P>) -> Option<&Arc<dyn DatabaseLog<P>>> {
-    database.log()
-}
-
-/// The options of the protocol's variant that was chosen, and the retry policy.
-pub fn engine_options<P: Protocol>(
-    builder: &DatabaseBuilder<P>,
-) -> Result<(P::Options, RetryPolicy), Misuse> {
-    builder.engine_options()
-}
-
-/// The place for what a crate above keeps with a builder.
-pub fn builder_extension<P: Protocol>(builder: &mut DatabaseBuilder<P>) -> &mut BuilderExtension {
-    &mut builder.extension
 }
 
 /// Returns what has this name in a database, or else makes it.

@@ -9,16 +9,17 @@ use crate::state;
 use crate::trace::ProcedureTrace;
 use hotrow_core::{Abort, Error, Isolation, Protocol, Worker};
 use hotrow_tables::Database;
+use std::borrow::Borrow;
 
 /// The methods by which a [`Database`] executes procedures.
-pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
+pub trait Procedures<P: Protocol>: Borrow<Database<P>> {
     /// Runs a procedure as a transaction, on the calling thread's own worker. See [`execute_on`](Self::execute_on).
     ///
     /// # Errors
     ///
     /// As [`execute_on`](Self::execute_on), and [`Misuse::TooManyWorkers`](hotrow_core::Misuse::TooManyWorkers).
     fn execute<T: Procedure>(&self, procedure: &T) -> Result<T::Output, Error> {
-        self.database().with_worker(|worker| self.execute_on(worker, procedure))
+        self.borrow().with_worker(|worker| self.execute_on(worker, procedure))
     }
 
     /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
@@ -32,7 +33,7 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
     fn execute_on<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
-        let database = self.database();
+        let database = self.borrow();
         let worker = &mut *worker.named(procedure.name());
         // The constants are conditions of their own, so that other protocols do not compile the procedure for these contexts.
         if const { P::DEFERS || P::ALLOWS_STEALING } {
@@ -64,10 +65,10 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     ) -> Result<T::Output, Error> {
         let mut profile = procedure.profile();
         if profile.read_only && profile.isolation == Isolation::Serializable {
-            profile.isolation = state::readers_isolation(self.database());
+            profile.isolation = state::readers_isolation(self.borrow());
         }
         let mut worker = worker.named(procedure.name());
-        worker.try_transact_as(profile, |tx| procedure.run(&mut Eager::new(self.database(), tx)))
+        worker.try_transact_as(profile, |tx| procedure.run(&mut Eager::new(self.borrow(), tx)))
     }
 
     /// Runs a procedure on the current state, traces its operations, and rolls everything back.
@@ -80,7 +81,7 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     /// As [`Worker::transact`], except that a rollback that the procedure requests only ends the trace
     /// ([`ProcedureTrace::rolls_back`]).
     fn trace<T: Procedure>(&self, procedure: &T) -> Result<ProcedureTrace, Error> {
-        self.database().with_worker(|worker| self.trace_on(worker, procedure))
+        self.borrow().with_worker(|worker| self.trace_on(worker, procedure))
     }
 
     /// As [`trace`](Self::trace), with this worker.
@@ -91,7 +92,7 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     fn trace_on<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<ProcedureTrace, Error> {
         let mut trace = ProcedureTrace::default();
         let result = worker.transact(|tx| {
-            let mut context = Tracing::new(Eager::new(self.database(), tx));
+            let mut context = Tracing::new(Eager::new(self.borrow(), tx));
             let result = procedure.run(&mut context);
             trace = context.finish(result.as_ref().ok());
             match result {
@@ -120,14 +121,14 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     /// If the database has a hook.
     fn before_operations(&self, hook: impl Fn() + Send + Sync + 'static) {
         let hook: Box<state::OperationHook> = Box::new(hook);
-        assert!(state::made_for(self.database()).hook.set(hook).is_ok(), "a database has one hook");
+        assert!(state::made_for(self.borrow()).hook.set(hook).is_ok(), "a database has one hook");
     }
 
     /// Sets the isolation of procedures that only read, and whose [profile](Procedure::profile) names no other: a
     /// [strict snapshot](Isolation::StrictSnapshot) unless it is set. [`Isolation::Serializable`] lets them read the present
     /// state, by the protocol.
     fn set_readers_isolation(&self, isolation: Isolation) {
-        state::made_for(self.database()).set_readers_isolation(isolation);
+        state::made_for(self.borrow()).set_readers_isolation(isolation);
     }
 
     /// Chops procedures: from now on they are executed in pieces, under a protocol that [allows](hotrow_core::Engine::allows_chopping) it
@@ -143,7 +144,8 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
     ///
     /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
     fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let (database, state) = (self.database(), state::made_for(self.database()));
+        let database = self.borrow();
+        let state = state::made_for(database);
         let plan = if database.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
         if plan.publishes() {
             let _ = state.marks.set(Marks::new(database.id()));
@@ -157,23 +159,6 @@ pub trait Procedures<P: Protocol>: sealed::OfDatabase<P> {
 }
 
 impl<P: Protocol> Procedures<P> for Database<P> {}
-
-mod sealed {
-    use hotrow_core::Protocol;
-    use hotrow_tables::Database;
-
-    /// Is implemented by databases alone.
-    pub trait OfDatabase<P: Protocol> {
-        fn database(&self) -> &Database<P>;
-    }
-
-    impl<P: Protocol> OfDatabase<P> for Database<P> {
-        #[inline(always)]
-        fn database(&self) -> &Database<P> {
-            self
-        }
-    }
-}
 
 /// Runs a procedure as a transaction whose operations are recorded, unless the attempt defers nothing.
 fn execute_recorded<P: Protocol, T: Procedure>(
