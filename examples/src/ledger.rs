@@ -14,8 +14,8 @@
 use crate::Store;
 use crate::load::{self, Scenario};
 use crate::rivals::ledger as rivals;
-use hotrow::durable::OpenError;
 use hotrow::durable::storage::Directory;
+use hotrow::durable::{DurableBuilder, DurableDatabase, OpenError};
 use hotrow::sync::random::Random;
 use hotrow::{Column, Database, Direction, Error, Stored, Table, Value};
 use std::ops::ControlFlow;

@@ -10,7 +10,7 @@
 
 use crate::Store;
 use crate::load::{self, Scenario};
-use hotrow::durable::OpenError;
+use hotrow::durable::{DurableBuilder, OpenError};
 use hotrow::sync::random::Random;
 use hotrow::{Database, Direction, Error, Stored, Table, Value};
 use std::collections::BTreeMap;

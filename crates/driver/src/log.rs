@@ -1,7 +1,7 @@
 //! The log of a run: how its commits become durable.
 
 use crate::error::BenchError;
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::{Database, Durability, Engine, Error, Misuse, Protocol, RetryPolicy, Worker};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -12,7 +12,7 @@
 //! switch), and far later where threads wait for a core. In a simulation delays are exact.
 
 use hotrow::sync::thread::sleep;
-use hotrow::{Database, Protocol};
+use hotrow::{Database, Procedures, Protocol};
 use std::time::Duration;
 
 /// Delays each operation of the database's procedures.

@@ -50,19 +50,19 @@ pub mod metrics;
 
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;
+/// Databases that survive the process: log, checkpoints, recovery.
+#[cfg(all(feature = "durable", not(loom)))]
+#[doc(inline)]
+pub use hotrow_durable as durable;
+pub use hotrow_procedures::chopping;
+/// The contexts, which interpret procedures.
+pub use hotrow_procedures::context;
 /// All protocols: the registry that finds them by name, and the two types that they have.
 #[doc(inline)]
 pub use hotrow_protocols as protocols;
 /// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
 #[doc(inline)]
 pub use hotrow_sync as sync;
-/// The contexts, which interpret procedures.
-pub use hotrow_tables::chopping;
-pub use hotrow_tables::context;
-/// Databases that survive the process: log, checkpoints, recovery.
-#[cfg(all(feature = "durable", not(loom)))]
-#[doc(inline)]
-pub use hotrow_tables::durable;
 #[doc(inline)]
 #[cfg(feature = "erased")]
 pub use hotrow_tables::erased;
@@ -97,15 +97,18 @@ pub use hotrow_objects::{
     TQueue, TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
+pub use hotrow_procedures::{
+    Context, OperationId, Operations, Procedure, ProcedureTrace, Procedures, TracedOperation,
+};
+#[doc(inline)]
 pub use hotrow_protocols::{Any, Occ};
 #[doc(inline)]
 pub use hotrow_stored::Stored;
 #[doc(inline)]
 pub use hotrow_tables::{
-    ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key,
-    KeyExists, KeyRange, LoadError, Loading, MissingRow, Operation, OperationId, OperationKind, Operations,
-    Procedure, ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
-    TableMisuse, TableRef, Text, TextError, TracedOperation, UniqueIndex,
+    ConstraintViolated, Data, Database, DatabaseBuilder, Direction, DuplicateKey, IndexRef, Key, KeyExists,
+    KeyRange, LoadError, Loading, MissingRow, Operation, OperationKind, SecondaryIndex, THashMap, TMap,
+    TOrderedMap, Table, TableBuilder, TableMemory, TableMisuse, TableRef, Text, TextError, UniqueIndex,
 };
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].
@@ -133,10 +136,12 @@ pub type Session<P = Occ> = hotrow_core::Session<P>;
 /// # Ok::<(), hotrow::Error>(())
 /// ```
 pub mod prelude {
+    #[cfg(all(feature = "durable", not(loom)))]
+    pub use crate::durable::{DurableBuilder, DurableDatabase};
     pub use crate::{
-        Abort, Context, Database, Deferred, Direction, Key, Misuse, Operations, Procedure, Protocol,
-        SecondaryIndex, Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList, TListSet,
-        TOrderedMap, TPriorityQueue, TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction,
+        Abort, Context, Database, Deferred, Direction, Key, Misuse, Operations, Procedure, Procedures,
+        Protocol, SecondaryIndex, Sequence, Stored, TArray, TBox, TCounter, TCounters, THashMap, TList,
+        TListSet, TOrderedMap, TPriorityQueue, TQueue, TTreeMap, TVector, Table, TableRef, Text, Transaction,
         UniqueIndex, Value,
     };
 }

@@ -6,7 +6,7 @@ use gate::{Gate, until};
 use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::Ordering;
 use hotrow::sync::{Arc, thread};
-use hotrow::{Any, Context, Counter, Database, KeyRange, Operations, Procedure, Table, TableRef};
+use hotrow::{Any, Context, Counter, Database, KeyRange, Operations, Procedure, Procedures, Table, TableRef};
 
 /// Inserts a row, or takes the first one, and then counts it. Waits in between at a gate.
 struct Step {

@@ -3,7 +3,7 @@
 use crate::catalog::{Part, PartId};
 use crate::companions::{Constraints, MaintainedIndex, MaintainedIndexes, Queues, SplitRows};
 use crate::database::Database;
-use crate::durability::{MakeDurable, Migration};
+use crate::durability::{DurableTable, Migration};
 use crate::key::Key;
 use crate::loading::{KeepId, Loading, Making, ReservedNames};
 use crate::misuse::TableMisuse;
@@ -16,12 +16,9 @@ use crate::unique::UniqueIndex;
 use hotrow_core::column_groups::groups_of;
 use hotrow_core::{Columns, Engine, EpochBox, Error, Misuse, Pin, Protocol, Value};
 use hotrow_protocols::Occ;
-#[cfg(all(feature = "durable", not(loom)))]
 use hotrow_stored::Stored;
 use hotrow_sync::Arc;
-use std::fmt;
-#[cfg(all(feature = "durable", not(loom)))]
-use std::fmt::{Debug, Display};
+use std::fmt::{self, Debug, Display};
 use std::mem::{replace, take};
 
 /// The properties of a table to be made. See [`Database::table`].
@@ -42,9 +39,9 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     indexed: u32,
     rank: u16,
     queues: Option<Queues<K>>,
-    pub(crate) in_memory: bool,
+    in_memory: bool,
     /// The ways from rows of earlier types.
-    pub(crate) migrations: Vec<Migration<K, R>>,
+    migrations: Vec<Migration<K, R>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<K, R, P> {
@@ -303,20 +300,16 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// Makes the table, and leaves it to the caller to publish it.
     fn begin(mut self) -> Result<Loading<K, R, P>, Misuse> {
         let database = self.database.clone();
-        let mut durable = match self.in_memory {
-            true => None,
-            false => Self::plan_of(&database, &self.name, take(&mut self.migrations))?,
-        };
         let reserved = ReservedNames::reserve(&database, &self.name, &self.indexes)?;
-        let mut shared = self.shared(durable.as_deref());
-        let found = match &mut durable {
-            Some(durable) => durable.begin(&database, shared.meta.name())?,
-            None => None,
+        let durable = match self.in_memory {
+            true => None,
+            false => DurableTable::begin(&database, &self.name, take(&mut self.migrations))?,
         };
-        let is_new = found.as_ref().is_none_or(|found| found.is_new);
-        match found {
-            Some(found) => shared.set_log(found.log),
-            None => durable = None,
+        let is_new = durable.as_ref().is_none_or(|durable| durable.place.is_new());
+        let log = durable.as_ref().map(|durable| durable.log.clone());
+        let mut shared = self.shared(log.as_ref().is_some_and(|log| !log.codec().by_fields));
+        if let Some(log) = log {
+            shared.set_log(log);
         }
         let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine: Engine::clone(&database) };
         if let (Some(durable), false) = (&durable, is_new) {
@@ -325,8 +318,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         Ok(Loading::new(table, reserved, Making { slot: self.slot, indexes: self.indexes, durable }, is_new))
     }
 
-    /// The shared part of the table, and the companions that it was told of.
-    fn shared(&mut self, durable: Option<&dyn MakeDurable<K, R, P>>) -> Shared<K, R, P> {
+    /// The shared part of the table, and the companions that it was told of. `logs_rows_whole`: segments of a row cannot be logged apart.
+    fn shared(&mut self, logs_rows_whole: bool) -> Shared<K, R, P> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
@@ -335,7 +328,6 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             Some(tail_bits) if !self.immutable && !self.database.locks_ranges() => index.cached(tail_bits),
             _ => index,
         };
-        let logs_rows_whole = durable.is_some_and(|durable| !durable.logs_fields());
         let is_one = self.immutable || !self.constraints.is_empty() || logs_rows_whole;
         let indexed = if is_one { u32::MAX } else { self.indexed };
         let mut shared = Shared::new(&self.database, self.name.clone(), index, self.immutable);
@@ -381,9 +373,9 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     }
 }
 
-#[cfg(all(feature = "durable", not(loom)))]
+/// What a durable database needs to know.
 impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
-    /// Declares that the table lives in memory alone, in a database that was [opened at a directory](crate::DatabaseBuilder::open_at).
+    /// Declares that the table lives in memory alone, in a database that was opened at a directory.
     /// Otherwise its rows survive the process there, and its types are [stored](hotrow_stored::Stored).
     #[must_use]
     pub fn in_memory(mut self) -> Self {
@@ -396,28 +388,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// the process ends, none. A directory that has rows of the present types already, or none, is left as it is, so the call may stay in
     /// the program; it may be repeated for several earlier versions.
     ///
-    /// The earlier types are declared as they were then; their names do not matter.
-    ///
-    /// ```
-    /// use hotrow_tables::Database;
-    ///
-    /// # let directory = std::env::temp_dir().join(format!("hotrow-migration-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&directory)?;
-    /// let db = Database::builder().open_at(&directory)?;
-    /// let prices = db.table::<String, u32>("prices").create()?;
-    /// db.transact(|tx| prices.insert(tx, "tea".into(), 250))?;
-    /// drop((prices, db));
-    ///
-    /// // Euros instead of cents.
-    /// let db = Database::builder().open_at(&directory)?;
-    /// let prices = db.table::<String, f64>("prices")
-    ///     .migrate_from(|name: String, cents: u32| Ok::<_, String>((name, f64::from(cents) / 100.0)))
-    ///     .create()?;
-    /// assert_eq!(db.transact(|tx| prices.get(tx, "tea"))?, Some(2.5));
-    /// # drop((prices, db));
-    /// # std::fs::remove_dir_all(&directory)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// The earlier types are declared as they were then; their names do not matter. The crate `hotrow-durable` shows an example.
     #[must_use]
     pub fn migrate_from<OldKey: Stored + Debug, Old: Stored, E: Display>(
         mut self,
@@ -425,18 +396,6 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     ) -> Self {
         self.migrations.push(Migration::new(migrate));
         self
-    }
-}
-
-#[cfg(not(all(feature = "durable", not(loom))))]
-impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
-    /// Without logs no table is durable.
-    pub(crate) fn plan_of(
-        _: &Database<P>,
-        _: &str,
-        _: Vec<Migration<K, R>>,
-    ) -> Result<Option<Box<dyn crate::durability::MakeDurable<K, R, P>>>, Misuse> {
-        Ok(None)
     }
 }
 

@@ -1,20 +1,19 @@
 //! Databases: an engine, and tables that are found by name.
 
 use crate::catalog::Catalog;
-use crate::chopping::publishing::Marks;
-use crate::chopping::{Chopping, ChoppingError, ChoppingPlan};
-#[cfg(all(feature = "durable", not(loom)))]
-use crate::durable::{Durable, LogSettings};
-use hotrow_core::{Engine, Error, Isolation, Misuse, Protocol, RetryPolicy};
+use crate::database_log::DatabaseLog;
+use hotrow_core::{Engine, Error, Misuse, Protocol, RetryPolicy};
 use hotrow_protocols::{Any, Occ};
-use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// A function called before operations.
-pub(crate) type OperationHook = dyn Fn() + Send + Sync;
+/// What a crate above keeps with a database, or with its builder.
+pub(crate) type Extension = Box<dyn std::any::Any + Send + Sync>;
+
+/// The log of a database.
+pub(crate) type Log<P> = std::sync::Arc<dyn DatabaseLog<P>>;
 
 /// A database: an [engine](Engine), and the tables that were made in it, by name.
 ///
@@ -39,35 +38,18 @@ pub struct Database<P: Protocol = Occ> {
 struct Shared<P: Protocol> {
     engine: Engine<P>,
     catalog: Catalog,
-    hook: OnceLock<Box<OperationHook>>,
-    /// The isolation of procedures that only read.
-    readers: AtomicU8,
-    /// The procedures that are executed in pieces.
-    chopping: OnceLock<ChoppingPlan>,
-    /// The marks of changes that they publish.
-    marks: OnceLock<Marks>,
-    /// The log, and what was recovered.
-    #[cfg(all(feature = "durable", not(loom)))]
-    durable: OnceLock<Arc<Durable<P>>>,
-}
-
-/// A database that does not stay open because of this handle.
-#[cfg(all(feature = "durable", not(loom)))]
-pub(crate) struct WeakDatabase<P: Protocol>(hotrow_sync::Weak<Shared<P>>);
-
-#[cfg(all(feature = "durable", not(loom)))]
-impl<P: Protocol> WeakDatabase<P> {
-    pub(crate) fn upgrade(&self) -> Option<Database<P>> {
-        self.0.upgrade().map(|shared| Database { shared })
-    }
+    /// The state that a crate above keeps with the database: that of procedures.
+    extension: OnceLock<Extension>,
+    /// The log, if its tables are durable.
+    log: Option<Log<P>>,
 }
 
 /// The properties of a database to be opened. See [`Database::builder`].
 pub struct DatabaseBuilder<P: Protocol = Occ> {
     variant: Option<String>,
-    pub(crate) policy: RetryPolicy,
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) log: LogSettings,
+    policy: RetryPolicy,
+    /// The properties of which a crate above knows: those of a log.
+    extension: Option<Extension>,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -104,8 +86,7 @@ impl<P: Protocol> DatabaseBuilder<P> {
         DatabaseBuilder {
             variant: None,
             policy: self.policy,
-            #[cfg(all(feature = "durable", not(loom)))]
-            log: self.log,
+            extension: self.extension,
             protocol: PhantomData,
         }
     }
@@ -130,16 +111,8 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// [`Misuse::NoSuchVariant`].
     pub fn open(self) -> Result<Database<P>, Error> {
-        let options = self.protocol_options()?;
-        Ok(Database::on(&Engine::with_options(&options, self.policy)))
-    }
-
-    /// The options of the protocol's variant.
-    pub(crate) fn protocol_options(&self) -> Result<P::Options, Misuse> {
-        let known = || P::VARIANTS.iter().map(|variant| variant.name);
-        let name = self.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
-        P::options(name)
-            .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })
+        let (options, policy) = engine_options(&self)?;
+        Ok(Database::on(&Engine::with_options(&options, policy)))
     }
 }
 
@@ -158,8 +131,7 @@ impl Database {
         DatabaseBuilder {
             variant: None,
             policy: RetryPolicy::default(),
-            #[cfg(all(feature = "durable", not(loom)))]
-            log: LogSettings::default(),
+            extension: None,
             protocol: PhantomData,
         }
     }
@@ -188,113 +160,7 @@ impl<P: Protocol> Deref for Database<P> {
 impl<P: Protocol> Database<P> {
     /// An empty database on an engine that exists.
     pub fn on(engine: &Engine<P>) -> Self {
-        let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
-        let readers = AtomicU8::new(Isolation::StrictSnapshot as u8);
-        let shared = Shared {
-            engine,
-            catalog,
-            hook,
-            readers,
-            chopping: OnceLock::new(),
-            marks: OnceLock::new(),
-            #[cfg(all(feature = "durable", not(loom)))]
-            durable: OnceLock::new(),
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// An empty database on an engine with a log.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn with_log(engine: &Engine<P>, durable: Durable<P>) -> Self {
-        let database = Self::on(engine);
-        assert!(database.shared.durable.set(Arc::new(durable)).is_ok(), "the database is new");
-        database
-    }
-
-    /// The log, if there is one.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn durable(&self) -> Option<&Arc<Durable<P>>> {
-        self.shared.durable.get()
-    }
-
-    /// A handle that does not keep the database open.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn downgrade(&self) -> WeakDatabase<P> {
-        WeakDatabase(Arc::downgrade(&self.shared))
-    }
-
-    /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
-    /// that runs it: to delay the operations, or to count or stop them in tests. It is not called before operations of
-    /// closures on the tables, or before commits. Without a hook an operation pays for one comparison.
-    ///
-    /// The hook runs within the transaction, so it must not begin another one. A panic in it is a panic of the
-    /// procedure.
-    ///
-    /// # Panics
-    ///
-    /// If the database has a hook.
-    pub fn before_operations(&self, hook: impl Fn() + Send + Sync + 'static) {
-        assert!(self.shared.hook.set(Box::new(hook)).is_ok(), "a database has one hook");
-    }
-
-    /// Sets the isolation of procedures that only read, and whose [profile](crate::Procedure::profile) names no other: a
-    /// [strict snapshot](Isolation::StrictSnapshot) unless it is set. [`Isolation::Serializable`] lets them read the present
-    /// state, by the protocol.
-    pub fn set_readers_isolation(&self, isolation: Isolation) {
-        // Relaxed: no other memory depends on it.
-        self.shared.readers.store(isolation as u8, Ordering::Relaxed);
-    }
-
-    /// Chops procedures: from now on they are executed in pieces, under a protocol that [allows](Engine::allows_chopping) it
-    /// (`chop`); under others the call only checks the declarations. Call it before transactions run.
-    ///
-    /// Procedures that are not among them, closures, and procedures that do what no trace of theirs shows run whole: while one is in
-    /// progress, the others run as one piece each. Closures of the operations after the first piece must not panic: what has committed
-    /// stays. An insertion whose result the procedure does not use must have a key of its own.
-    /// Changes that are [published later](Chopping::publish) are made in the last piece; procedures that read them in between are
-    /// aborted and made again.
-    ///
-    /// # Errors
-    ///
-    /// As [`Chopping::analyse`]; [`ChoppingError::Chopped`] if the database has chopped procedures.
-    pub fn chop(&self, chopping: &Chopping) -> Result<(), ChoppingError> {
-        let plan = if self.orders_pieces() { chopping.ranked_plan()? } else { chopping.plan()? };
-        if plan.publishes() {
-            let _ = self.shared.marks.set(Marks::new(self.id()));
-        }
-        self.shared.chopping.set(plan).map_err(|_| ChoppingError::Chopped)?;
-        if self.allows_chopping() {
-            self.begin_chopping();
-        }
-        Ok(())
-    }
-
-    /// The procedures that are executed in pieces.
-    #[inline]
-    pub(crate) fn chopped(&self) -> Option<&ChoppingPlan> {
-        self.shared.chopping.get()
-    }
-
-    /// The marks of changes that procedures publish, if they do.
-    #[inline]
-    pub(crate) fn marks(&self) -> Option<&Marks> {
-        self.shared.marks.get()
-    }
-
-    /// The isolation of procedures that only read.
-    pub(crate) fn readers_isolation(&self) -> Isolation {
-        let isolations = [Isolation::Serializable, Isolation::ReadCommitted, Isolation::Snapshot];
-        let number = self.shared.readers.load(Ordering::Relaxed);
-        isolations
-            .into_iter()
-            .find(|isolation| *isolation as u8 == number)
-            .unwrap_or(Isolation::StrictSnapshot)
-    }
-
-    /// The function to call before each operation of a procedure.
-    #[inline(always)]
-    pub(crate) fn hook(&self) -> Option<&OperationHook> {
-        self.shared.hook.get().map(|hook| &**hook)
+        with_log(engine, None)
     }
 
     #[inline(always)]
@@ -306,4 +172,37 @@ impl<P: Protocol> Database<P> {
     pub fn names(&self) -> Vec<String> {
         self.catalog().names()
     }
+}
+
+/// The options of the protocol's variant that a builder has chosen, and the retry policy.
+pub fn engine_options<P: Protocol>(
+    builder: &DatabaseBuilder<P>,
+) -> Result<(P::Options, RetryPolicy), Misuse> {
+    let known = || P::VARIANTS.iter().map(|variant| variant.name);
+    let name = builder.variant.as_deref().or_else(|| known().next()).unwrap_or_default();
+    let options = P::options(name)
+        .ok_or_else(|| Misuse::NoSuchVariant { name: name.to_owned(), known: known().collect() })?;
+    Ok((options, builder.policy))
+}
+
+/// The place for what a crate above keeps with a builder.
+pub fn builder_extension<P: Protocol>(builder: &mut DatabaseBuilder<P>) -> &mut Option<Extension> {
+    &mut builder.extension
+}
+
+/// An empty database on an engine, with the log that keeps its commits.
+pub fn with_log<P: Protocol>(engine: &Engine<P>, log: Option<Log<P>>) -> Database<P> {
+    let (engine, catalog, extension) = (engine.clone(), Catalog::new(), OnceLock::new());
+    Database { shared: Arc::new(Shared { engine, catalog, extension, log }) }
+}
+
+/// The log of a database, if it has one.
+pub fn log<P: Protocol>(database: &Database<P>) -> Option<&Log<P>> {
+    database.shared.log.as_ref()
+}
+
+/// The place for what a crate above keeps with a database.
+#[inline(always)]
+pub fn extension<P: Protocol>(database: &Database<P>) -> &OnceLock<Extension> {
+    &database.shared.extension
 }

@@ -83,7 +83,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Defers the same operation on several keys. Each passes a value on to the next.
-    pub(crate) fn defer_each<I: 'static, A: Clone + 'static, O, Keys>(
+    pub fn defer_each<I: 'static, A: Clone + 'static, O, Keys>(
         &self,
         tx: &mut Transaction<'_, P>,
         operation: O,

@@ -5,7 +5,7 @@
 //! transactions which may use closed objects delete the rows. So those that had begun before, snapshots among them, still see one state or are
 //! told that the table is gone, and what they read is freed when the last of them ends.
 
-use crate::database::Database;
+use crate::database::{Database, log};
 use crate::key::Key;
 use crate::table::Table;
 use hotrow_core::{ContextAccess, Durability, Error, Misuse, Profile, Protocol, Value, Worker};
@@ -48,13 +48,12 @@ impl<P: Protocol> Database<P> {
     ///
     /// [`TableMisuse::NameTaken`](crate::TableMisuse::NameTaken) if the program has made it ([`drop_table`](Self::drop_table) drops such a table); [`TableMisuse::NoSuchName`](crate::TableMisuse::NoSuchName);
     /// [`Misuse::Unsupported`] if the log has failed.
-    #[cfg(all(feature = "durable", not(loom)))]
     pub fn drop_recovered(&self, name: &str) -> Result<(), Misuse> {
         let none = || crate::TableMisuse::NoSuchName { name: name.to_owned() };
-        let durable = self.durable().ok_or_else(none)?;
-        let _paused = durable.pause_checkpoints();
+        let kept = log(self).ok_or_else(none)?;
+        let _paused = kept.pause_checkpoints();
         let reserved = crate::loading::ReservedNames::reserve(self, name, &[])?;
-        let is_known = durable.forget_name(name)?;
+        let is_known = kept.forget(name)?;
         drop(reserved);
         if is_known { Ok(()) } else { Err(none().into()) }
     }
@@ -62,19 +61,17 @@ impl<P: Protocol> Database<P> {
     /// Has the log forget a table, closes it, and frees its names.
     fn close_table<K: Key, R: Value>(&self, table: &Table<K, R, P>) -> Result<(), Misuse> {
         // A checkpoint reads the tables that there were when it began.
-        #[cfg(all(feature = "durable", not(loom)))]
-        let _paused = self.durable().map(|durable| durable.pause_checkpoints());
+        let _paused = log(self).map(|log| log.pause_checkpoints());
         let object = || table.name().to_owned();
         match self.catalog().find::<Table<K, R, P>>(table.name()) {
             Ok(found) if Arc::ptr_eq(&found.shared, &table.shared) => {}
             _ if self.id() == table.engine.id() => return Err(Misuse::Dropped { object: object() }),
             _ => return Err(Misuse::ForeignObject { object: object() }),
         }
-        #[cfg(all(feature = "durable", not(loom)))]
-        if let Some(durable) = self.durable()
+        if let Some(log) = log(self)
             && table.shared.companions.log.is_some()
         {
-            durable.forget_name(table.name())?;
+            log.forget(table.name())?;
         }
         let metas = || table.shared.companions.indexes.metas().chain([&table.shared.meta]);
         self.close_objects(metas());

@@ -1,57 +1,104 @@
 //! How tables become durable while they are made: their places in the log, and the rows that it has of them.
 
+use crate::codec::Codec;
 use crate::companions::RowLog;
-use crate::database::Database;
+use crate::database::{Database, log};
+use crate::database_log::{LoggedTable, PutBytes, RowsAsBytes};
 use crate::errors::LoadError;
 use crate::key::Key;
+use crate::misuse::TableMisuse;
 use crate::table::Table;
-use hotrow_core::{Error, Misuse, Protocol, Value};
-use hotrow_stored::Schema;
-#[cfg(all(feature = "durable", not(loom)))]
-use hotrow_stored::{Reader, Stored};
-#[cfg(all(feature = "durable", not(loom)))]
+use hotrow_core::{Error, Misuse, Protocol, Snapshot, SnapshotReader, Value};
+use hotrow_stored::{Reader, Schema, Stored};
+use std::any::type_name;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
-/// How a table that is being made becomes durable.
-pub(crate) trait MakeDurable<K: Key, R: Value, P: Protocol>: Send + Sync {
-    /// True if changes are logged by fields, so that segments of a row can be logged apart.
-    fn logs_fields(&self) -> bool;
+/// A durable table that is being made.
+pub(crate) struct DurableTable<K: Key, R: Value, P: Protocol> {
+    pub(crate) place: Box<dyn LoggedTable<P>>,
+    pub(crate) log: Arc<RowLog<K, R>>,
+    migrations: Vec<Migration<K, R>>,
+}
 
-    /// Looks for the table in the database's log, and checks that what was recovered of it has its types. Nothing is written yet. `None` if
-    /// the database has no log.
-    fn begin(&mut self, database: &Database<P>, table: &str) -> Result<Option<FoundTable<K, R>>, Misuse>;
+impl<K: Key, R: Value, P: Protocol> DurableTable<K, R, P> {
+    /// Begins to make a table, by its name; `None` if its database has no log.
+    ///
+    /// # Errors
+    ///
+    /// [`TableMisuse::NotStored`](crate::TableMisuse::NotStored) if its keys or rows cannot be stored, and those of the log.
+    pub(crate) fn begin(
+        database: &Database<P>,
+        table: &str,
+        migrations: Vec<Migration<K, R>>,
+    ) -> Result<Option<Self>, Misuse> {
+        let Some(log) = log(database) else { return Ok(None) };
+        let missing = |of: &'static str| TableMisuse::NotStored { name: table.to_owned(), of };
+        let key = K::stored().ok_or_else(|| missing(type_name::<K>()))?;
+        let row = R::stored().ok_or_else(|| missing(type_name::<R>()))?;
+        let codec = Codec::new(key, row);
+        let earlier = migrations.iter().map(|migration| (migration.schemas)()).collect();
+        let place = log.clone().find(table, codec.schemas(), earlier)?;
+        let log = Arc::new(RowLog::new(codec, place.entries()));
+        Ok(Some(Self { place, log, migrations }))
+    }
 
     /// Hands over what was recovered of the table, to a function that inserts a row.
-    fn recover(
+    pub(crate) fn recover(
         &self,
         table: &str,
         insert: &(dyn Fn(K, R) -> Result<(), LoadError> + Sync),
-    ) -> Result<(), Misuse>;
+    ) -> Result<(), Misuse> {
+        let codec = self.log.codec();
+        let take = |migration: Option<usize>, key: &[u8], row: &[u8]| {
+            let (key, row) = match migration {
+                None => codec.get(key, row)?,
+                Some(number) => (self.migrations[number].read)(key, row)?,
+            };
+            self.log.note(&row);
+            insert(key, row).map_err(|refused| refused.to_string())
+        };
+        let malformed = |reason| TableMisuse::Malformed { table: table.to_owned(), reason };
+        Ok(self.place.for_each_recovered(&take).map_err(malformed)?)
+    }
 
-    /// Enters the table in the log, unless it is there. Checkpoints write its rows from now on. A table that `is_loaded` is durable when it
-    /// returns, whole; after a crash before that, there is none.
-    fn end(self: Box<Self>, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error>;
+    /// As [`LoggedTable::end`].
+    pub(crate) fn end(self, table: &Table<K, R, P>, is_loaded: bool) -> Result<(), Error> {
+        self.place.end(Box::new(RowsOfTable { table: table.clone(), log: self.log }), is_loaded)
+    }
 }
 
-/// A table's place in its database's log.
-pub(crate) struct FoundTable<K: Key, R: Value> {
-    pub(crate) log: Arc<dyn RowLog<K, R>>,
-    /// True if the log has no table of the name.
-    pub(crate) is_new: bool,
+/// The rows of a table, with the way in which they become bytes.
+struct RowsOfTable<K: Key, R: Value, P: Protocol> {
+    table: Table<K, R, P>,
+    log: Arc<RowLog<K, R>>,
+}
+
+impl<K: Key, R: Value, P: Protocol> RowsAsBytes<P> for RowsOfTable<K, R, P> {
+    fn for_each(
+        &self,
+        reader: &mut SnapshotReader<P>,
+        snapshot: &Snapshot<P>,
+        visit: &mut dyn FnMut(PutBytes<'_>, PutBytes<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let codec = self.log.codec();
+        self.table.for_each_batch(&mut |body| reader.transact_on(snapshot, body), true, &mut |batch| {
+            batch.iter().all(|(key, row)| {
+                self.log.note(row);
+                visit(&mut |bytes| codec.put_key(key, bytes), &mut |bytes| codec.put_row(row, bytes))
+            })
+        })
+    }
 }
 
 /// The rows of an earlier type of a table, and how they become those of the present one.
-#[cfg_attr(
-    not(all(feature = "durable", not(loom))),
-    expect(dead_code, reason = "only durable tables have earlier rows")
-)]
 pub(crate) struct Migration<K, R> {
+    /// The schemas of the earlier keys and rows.
     schemas: fn() -> (Schema, Schema),
+    /// Reads a row of the earlier type.
     read: Box<dyn Fn(&[u8], &[u8]) -> Result<(K, R), String> + Send + Sync>,
 }
 
-#[cfg(all(feature = "durable", not(loom)))]
 impl<K: Key, R: Value> Migration<K, R> {
     pub(crate) fn new<OldKey: Stored + Debug, Old: Stored, E: Display>(
         migrate: impl Fn(OldKey, Old) -> Result<(K, R), E> + Send + Sync + 'static,
@@ -65,15 +112,5 @@ impl<K: Key, R: Value> Migration<K, R> {
             migrate(key, row).map_err(|reason| format!("row {name} cannot be migrated: {reason}"))
         };
         Self { schemas: || (Schema::of::<OldKey>(), Schema::of::<Old>()), read: Box::new(read) }
-    }
-
-    /// The schemas of the earlier keys and rows.
-    pub(crate) fn schemas(&self) -> (Schema, Schema) {
-        (self.schemas)()
-    }
-
-    /// Reads a row of the earlier type.
-    pub(crate) fn read(&self, key: &[u8], row: &[u8]) -> Result<(K, R), String> {
-        (self.read)(key, row)
     }
 }

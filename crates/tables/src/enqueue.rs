@@ -18,7 +18,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Enqueues an operation, with its target, the value passed on to it, and its input.
     #[cold]
     #[inline(never)]
-    pub(crate) fn enqueue<I: Data, A: Data, O>(
+    pub fn enqueue<I: Data, A: Data, O>(
         &self,
         tx: &mut Transaction<'_, P>,
         operation: O,

@@ -1,4 +1,4 @@
-//! Transactional in-memory tables: rows, indexes, procedures and their contexts.
+//! Transactional in-memory tables: rows, indexes, keys and databases.
 //!
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
@@ -6,26 +6,26 @@
 mod builder;
 mod caching;
 mod catalog;
-pub mod chopping;
+mod codec;
 mod commit_time;
 mod companions;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod compiled;
-pub mod context;
 mod data;
 mod database;
+mod database_log;
 mod deferred;
 mod dropping;
 mod durability;
-#[cfg(all(feature = "durable", not(loom)))]
-pub mod durable;
 mod enqueue;
 #[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;
 mod errors;
 mod index;
 mod insertion;
+#[doc(hidden)]
+pub mod inside;
 mod iterator;
 pub mod key;
 mod loading;
@@ -33,7 +33,6 @@ mod logging;
 mod map;
 mod misuse;
 pub mod operations;
-mod procedure;
 mod queue;
 mod record;
 mod record_index;
@@ -46,13 +45,11 @@ mod split;
 mod storage;
 mod table;
 mod text;
-mod trace;
 mod unique;
 mod updating;
 mod walk;
 
 pub use builder::TableBuilder;
-pub use context::Operations;
 pub use data::{Data, KeyRange};
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{ConstraintViolated, DuplicateKey, KeyExists, LoadError, MissingRow};
@@ -61,11 +58,9 @@ pub use key::{AsKey, Key, KeyBounds};
 pub use loading::Loading;
 pub use map::{Hashed, Sorted, THashMap, TMap, TOrderedMap};
 pub use misuse::TableMisuse;
-pub use operations::Operation;
-pub use procedure::{Context, Procedure};
+pub use operations::{Operation, OperationKind};
 pub use reference::{IndexRef, TableRef};
 pub use secondary::SecondaryIndex;
 pub use table::{Table, TableMemory};
 pub use text::{Text, TextError};
-pub use trace::{OperationId, OperationKind, ProcedureTrace, TracedOperation};
 pub use unique::UniqueIndex;

@@ -13,7 +13,7 @@
 
 use crate::catalog::{Part, PartId};
 use crate::database::Database;
-use crate::durability::MakeDurable;
+use crate::durability::DurableTable;
 use crate::errors::LoadError;
 use crate::key::Key;
 use crate::secondary::TableSlot;
@@ -73,7 +73,7 @@ pub(crate) struct Making<K: Key, R: Value, P: Protocol> {
     pub(crate) slot: TableSlot<K, R, P>,
     /// Its indexes.
     pub(crate) indexes: Vec<(Part, KeepId)>,
-    pub(crate) durable: Option<Box<dyn MakeDurable<K, R, P>>>,
+    pub(crate) durable: Option<DurableTable<K, R, P>>,
 }
 
 /// A table that is being loaded: nobody else sees it before it is [finished](Self::finish).

@@ -3,7 +3,7 @@
 //! An insertion logs the row whole, and a deletion its key. A change of an inline row logs the fields that have changed, one by
 //! one; the locks that the commit holds decide between the changes of a field, whether the row is one segment or
 //! [split](crate::split). Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
-//! (`durable`).
+//! (crate `hotrow-durable`).
 //!
 //! Changes at the commit are logged by their results, which the lock makes final, and which are installed.
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Sets the way to the log. The table is new.
-    pub(crate) fn set_log(&mut self, log: Arc<dyn RowLog<K, R>>) {
+    pub(crate) fn set_log(&mut self, log: Arc<RowLog<K, R>>) {
         self.companions.split.iter_mut().for_each(|split| split.set_log(log.clone()));
         self.companions.log = Some(log);
     }

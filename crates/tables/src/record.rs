@@ -42,14 +42,10 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
 pub(crate) type GroupsOf<R> = <<R as Value>::Cell as Cell<R>>::Groups;
 /// The words that hold the columns of one group.
 pub(crate) type WordsOf<R> = <GroupsOf<R> as ColumnGroups<R>>::Words;
-/// All column groups of a row, one bit each, as [`groups_of`] numbers them.
-pub(crate) fn all_groups<R: Value>() -> u32 {
-    u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
-}
 
 /// The end of the last of these columns in a row.
 #[inline(always)]
-pub(crate) fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
+pub fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
     let mut last = 0;
     columns.for_each(|bytes| last = last.max(bytes.end));
     last

@@ -106,12 +106,12 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     }
 
     /// The name of its table.
-    pub(crate) fn table_name(&self) -> String {
+    pub fn table_name(&self) -> String {
         self.table.get().map_or_else(String::new, |table| table.name().to_owned())
     }
 
     /// True if its entries never change.
-    pub(crate) fn is_immutable(&self) -> bool {
+    pub fn is_immutable(&self) -> bool {
         self.kept.entries.immutable
     }
 

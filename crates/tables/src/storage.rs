@@ -28,8 +28,9 @@ use crate::record::{Pending, Record, State};
 use crate::record_index::{Index, span_of_key};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Cell, CommitTimeChanges, Engine, Item, ItemId, Keeper, KeySpan, Object, ObjectAccess, ObjectMeta,
-    OutOfRange, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
+    Abort, Cell, CommitTimeChanges, ContextAccess, Engine, Item, ItemId, Keeper, KeySpan, Object,
+    ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol, Redo, SavedWrite, Saver, StructureChange,
+    StructureVersion, Transaction, Value, contained,
 };
 use hotrow_sync::OnceLock;
 use std::ptr::NonNull;
@@ -65,8 +66,14 @@ pub struct Shared<K: Key, R: Value, P: Protocol> {
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if a change may roll its transaction back: a constraint or a unique index judges it.
-    pub(crate) fn may_refuse_changes(&self) -> bool {
+    pub fn may_refuse_changes(&self) -> bool {
         self.guards_changes || self.companions.indexes.may_refuse()
+    }
+
+    /// Asks the processor to fetch rows up to this byte.
+    #[inline]
+    pub fn fetch_ahead(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone, byte: usize) {
+        self.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(byte), tx.pin());
     }
 
     /// An empty table without constraints, indexes and queues.

@@ -3,12 +3,10 @@
 use crate::database::Database;
 use crate::index::Direction;
 use crate::key::{AsKey, Key, KeyBounds};
-use crate::record::{Record, last_byte_of};
+use crate::record::last_byte_of;
 use crate::reference::TableRef;
 use crate::storage::Shared;
-use hotrow_core::{
-    Abort, Columns, ContextAccess, Engine, EpochBox, Error, Protocol, Transaction, Value, Worker,
-};
+use hotrow_core::{Abort, Columns, Engine, EpochBox, Error, Protocol, Transaction, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
@@ -143,7 +141,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// processor's cache. Tables with an ordered index ignore it.
     #[inline]
     pub fn prefetch(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone) {
-        self.fetch_ahead(tx, keys, usize::MAX);
+        self.shared.fetch_ahead(tx, keys, usize::MAX);
     }
 
     /// As [`prefetch`](Self::prefetch), for rows of which only these columns will be read.
@@ -154,18 +152,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         keys: impl Iterator<Item = K> + Clone,
         columns: impl Columns<R>,
     ) {
-        self.fetch_ahead(tx, keys, last_byte_of(columns));
-    }
-
-    /// Asks the processor to fetch rows up to this byte.
-    #[inline]
-    pub(crate) fn fetch_ahead(
-        &self,
-        tx: &Transaction<'_, P>,
-        keys: impl Iterator<Item = K> + Clone,
-        byte: usize,
-    ) {
-        self.shared.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(byte), tx.pin());
+        self.shared.fetch_ahead(tx, keys, last_byte_of(columns));
     }
 
     /// Changes a row, and returns what the change returns.

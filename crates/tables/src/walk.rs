@@ -36,23 +36,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         Ok(rows)
     }
 
-    /// Visits all rows that a snapshot sees, a few hundred at a time. A hash index may show a row twice.
-    #[cfg(all(feature = "durable", not(loom)))]
-    pub(crate) fn for_each_on<E: From<Error>>(
-        &self,
-        reader: &mut hotrow_core::SnapshotReader<P>,
-        snapshot: &hotrow_core::Snapshot<P>,
-        visit: &mut dyn FnMut(&[(K, R)]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut visited = Ok(());
-        self.for_each_batch(&mut |body| reader.transact_on(snapshot, body), true, &mut |batch| {
-            visited = visit(batch);
-            visited.is_ok()
-        })?;
-        visited
-    }
-
-    /// `visit` tells whether to go on. `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
+    /// Visits all rows, a few hundred at a time; a hash index may show a row twice. `visit` tells whether to go on. `run` runs a transaction. `buried`: rows that only snapshots see are looked for, too.
     pub(crate) fn for_each_batch(
         &self,
         run: &mut dyn FnMut(&mut Body<'_, P>) -> Result<(), Error>,

@@ -1,7 +1,7 @@
 //! Traces of procedures on small databases, for chopping.
 
 use hotrow::protocols::Occ;
-use hotrow::{Database, Engine, Procedure, ProcedureTrace, Protocol};
+use hotrow::{Database, Engine, Procedure, ProcedureTrace, Procedures, Protocol};
 use hotrow_driver::{BenchError, Unobserved, WorkloadDefinition};
 
 /// Loads a small database, on which nothing else runs.

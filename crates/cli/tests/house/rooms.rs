@@ -6,15 +6,17 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// For each crate, the most files that may import each other, directly or through others. Lower these.
-const CIRCLE_MAX: [(&str, usize); 15] = [
+const CIRCLE_MAX: [(&str, usize); 17] = [
     ("check", 4),
     ("cli", 2),
     ("core", 8),
     ("derive", 0),
     ("driver", 5),
+    ("durable", 0),
     ("hotrow", 0),
     ("log", 5),
     ("objects", 2),
+    ("procedures", 0),
     ("protocols", 13),
     ("sim", 11),
     ("stamp", 23),

@@ -1,6 +1,7 @@
 //! Transactions that count when they are durable, while their worker goes on.
 
 use super::KindCounts;
+use hotrow::durable::DurableDatabase;
 use hotrow::sync::clock::{self, Instant};
 use hotrow::{Database, NotDurable, Protocol};
 use std::collections::VecDeque;

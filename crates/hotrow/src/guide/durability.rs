@@ -2,11 +2,12 @@
 //!
 //! With the feature `durable`, a database can live in a directory. Its tables, and objects that have a name in it, are there again when it
 //! is opened the next time, with everything that was acknowledged. A table that should live in memory says `in_memory()`.
+//! The methods are those of two traits, `DurableBuilder` and `DurableDatabase`, which the [prelude](crate::prelude) has.
 //!
 //! ```
 //! # #[cfg(feature = "durable")]
 //! # {
-//! use hotrow::Database;
+//! use hotrow::prelude::*;
 //!
 //! # let directory = std::env::temp_dir().join(format!("hotrow-guide-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory)?;
@@ -43,7 +44,7 @@
 //! | `Mode::Group`, the default | when the commit and all that it has read are on the device | what nobody was told of |
 //! | `Mode::Async { interval }` | at once | the commits of the last interval, and of the time that one write takes |
 //! | `Worker::set_durability(Durability::Buffered)` | at once, for the transactions of one worker | those, until a later acknowledgement on any worker |
-//! | `Database::transact_with_ticket` | at once, with a ticket to wait for or to `.await` | what no ticket has answered for |
+//! | `DurableDatabase::transact_with_ticket` | at once, with a ticket to wait for or to `.await` | what no ticket has answered for |
 //!
 //! A crash always loses the end of the order of commits: nothing is there whose predecessors are not.
 //!
@@ -63,7 +64,7 @@
 //! ```
 //! # #[cfg(feature = "durable")]
 //! # {
-//! use hotrow::Database;
+//! use hotrow::prelude::*;
 //!
 //! # let directory = std::env::temp_dir().join(format!("hotrow-guide-tickets-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory)?;
@@ -123,7 +124,7 @@
 //! ```
 //! # #[cfg(feature = "durable")]
 //! # {
-//! use hotrow::{Database, Stored, Value};
+//! use hotrow::prelude::*;
 //!
 //! /// An account, as the first version of the program had it.
 //! #[derive(Clone, Value, Stored)]

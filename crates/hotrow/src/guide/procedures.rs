@@ -4,16 +4,17 @@
 //! abstract [`Context`], so that other interpreters than direct execution can run it. It names tables by references
 //! from a [`Database`], which do not depend on the protocol. Values inside it belong to the context
 //! ([`Context::Val`]). Where a key or a branch depends on a value, [`force`](Context::force) turns it into a plain
-//! one. The operations are methods of [`Operations`], a trait to be brought into scope.
+//! one. The operations are methods of [`Operations`], and those that execute a procedure are methods of [`Procedures`]: two traits to be brought
+//! into scope, as the [prelude] does.
 //!
 //! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
 //! [`commute`](Operations::commute) is a change [at the commit](crate::Table::apply) there. *Tracing* runs the procedure, rolls it back, and
 //! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
-//! results it depends. Under a protocol that defers or shares operations, [`Database::execute`] uses a context made
+//! results it depends. Under a protocol that defers or shares operations, [`Procedures::execute`] uses a context made
 //! for that ([`Recording`](context::Recording)).
 //!
 //! ```
-//! use hotrow::{Context, Database, Operations, Procedure, TableRef};
+//! use hotrow::{Context, Database, Operations, Procedure, Procedures, TableRef};
 //!
 //! /// Moves money; says whether there was enough of it.
 //! struct Transfer {

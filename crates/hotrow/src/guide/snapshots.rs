@@ -36,7 +36,7 @@
 //!
 //! One transaction alone may also ask by its profile: [`Isolation::Snapshot`], [`Isolation::StrictSnapshot`]. A
 //! [procedure](Procedure) whose profile says that it only reads runs on a strict snapshot unless
-//! [`Database::set_readers_isolation`] says otherwise.
+//! [`Procedures::set_readers_isolation`] says otherwise.
 //!
 //! # What it costs
 //!

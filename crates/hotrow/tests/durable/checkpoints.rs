@@ -2,7 +2,7 @@
 
 use crate::support::{choose, chosen, for_each_protocol};
 use hotrow::durable::storage::{Faulty, Storage};
-use hotrow::durable::{CheckpointError, LogOptions, LogReport, Mode};
+use hotrow::durable::{CheckpointError, DurableBuilder, DurableDatabase, LogOptions, LogReport, Mode};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::{clock, thread};
 use hotrow::{Database, Occ, Protocol, Stored, Value};

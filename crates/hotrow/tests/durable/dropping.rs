@@ -2,8 +2,8 @@
 
 use crate::power::open;
 use crate::support::{choose, chosen, for_each_protocol};
-use hotrow::durable::Mode;
 use hotrow::durable::storage::{Fault, Faulty};
+use hotrow::durable::{DurableDatabase, Mode};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, Direction, Error, Misuse, Occ, Table, TableMisuse, Value};

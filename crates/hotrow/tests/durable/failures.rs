@@ -3,8 +3,8 @@
 use crate::ledger::{Acknowledged, Ledger, nothing_acknowledged, now};
 use crate::power::{crashes, open, try_open};
 use crate::support::choose;
-use hotrow::durable::Mode;
 use hotrow::durable::storage::{Fault, Faulty};
+use hotrow::durable::{DurableDatabase, Mode};
 use hotrow::stored::{Malformed, Reader, SchemaBuilder, Type, Writer};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;

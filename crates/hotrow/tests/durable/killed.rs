@@ -3,7 +3,7 @@
 use crate::ledger::{Ledger, nothing_acknowledged};
 use crate::power::crashes;
 use crate::support::choose;
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, Occ};

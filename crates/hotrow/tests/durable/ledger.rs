@@ -3,6 +3,7 @@
 //! All transactions change one row, the sequence, and note the number that they gave it in a journal. So the commits that survive
 //! a crash must have the numbers 1 to n, all of them; and accounts, visits and the rest must be what these commits make of them.
 
+use hotrow::durable::DurableDatabase;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;

@@ -3,7 +3,7 @@
 use crate::power::open;
 use crate::support::{choose, for_each_concurrent_protocol};
 use hotrow::durable::storage::{Fault, Faulty};
-use hotrow::durable::{Mode, OpenReport};
+use hotrow::durable::{DurableDatabase, Mode, OpenReport};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, LoadError, Occ, Protocol, Table};

@@ -2,8 +2,8 @@
 
 use crate::power::open;
 use crate::support::{choose, for_each_protocol};
-use hotrow::durable::Mode;
 use hotrow::durable::storage::Faulty;
+use hotrow::durable::{DurableDatabase, Mode};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{Column, Database, Error, Occ, Overflow, TableMisuse};
 use std::sync::Arc;

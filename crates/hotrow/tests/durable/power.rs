@@ -3,7 +3,7 @@
 use crate::ledger::{Ledger, nothing_acknowledged, now};
 use crate::support::{chosen, for_each_protocol};
 use hotrow::durable::storage::{Faulty, Storage};
-use hotrow::durable::{LogOptions, Mode, OpenError};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;

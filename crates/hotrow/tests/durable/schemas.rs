@@ -3,7 +3,7 @@
 use crate::power::open;
 use crate::support::{choose, for_each_protocol};
 use hotrow::durable::storage::{Fault, Faulty};
-use hotrow::durable::{Mode, OpenError};
+use hotrow::durable::{DurableBuilder, DurableDatabase, Mode, OpenError};
 use hotrow::stored::AsText;
 use hotrow::{Database, Misuse, Occ, Protocol, Stored, TableMisuse, Value, column_of};
 use std::num::NonZero;

@@ -4,7 +4,7 @@ use crate::ledger::{Ledger, nothing_acknowledged};
 use crate::power::open;
 use crate::support::choose;
 use hotrow::durable::storage::Faulty;
-use hotrow::durable::{CheckpointError, Mode, OpenError};
+use hotrow::durable::{CheckpointError, DurableBuilder, DurableDatabase, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, Durability, Occ, Profile, Protocol, Stored, TableMisuse, Value, column_of};

@@ -5,8 +5,8 @@ use hotrow::chopping::{Chopping, ChoppingError};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
 use hotrow::{
-    Abort, Any, Context, Counter, CounterValue, Database, Error, Operations, Procedure, Table, TableRef,
-    Transaction, Worker,
+    Abort, Any, Context, Counter, CounterValue, Database, Error, Operations, Procedure, Procedures, Table,
+    TableRef, Transaction, Worker,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

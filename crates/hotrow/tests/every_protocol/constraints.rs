@@ -7,7 +7,7 @@ use crate::support::{
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, ConstraintViolated, Context, Database, Direction, Engine, Error, KeyExists, MissingRow,
-    Operations, Procedure, Protocol, Table, TableRef, Transaction, Value, Worker,
+    Operations, Procedure, Procedures, Protocol, Table, TableRef, Transaction, Value, Worker,
 };
 
 /// The content of a table.

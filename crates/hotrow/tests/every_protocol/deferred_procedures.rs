@@ -4,8 +4,8 @@ use crate::support;
 use crate::support::{for_each_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::{
-    Context, Counter, Database, Direction, Engine, Error, IndexRef, Operations, Procedure, Profile, Protocol,
-    TableRef, Worker,
+    Context, Counter, Database, Direction, Engine, Error, IndexRef, Operations, Procedure, Procedures,
+    Profile, Protocol, TableRef, Worker,
 };
 use std::ops::ControlFlow;
 

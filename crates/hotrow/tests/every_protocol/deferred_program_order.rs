@@ -5,8 +5,8 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::{
-    Context, Database, Direction, Engine, IndexRef, Occ, Operations, Procedure, Protocol, Reason, TableRef,
-    Worker,
+    Context, Database, Direction, Engine, IndexRef, Occ, Operations, Procedure, Procedures, Protocol, Reason,
+    TableRef, Worker,
 };
 use std::ops::ControlFlow;
 

@@ -5,7 +5,8 @@ use hotrow::chopping::Chopping;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::{Arc, thread};
 use hotrow::{
-    Abort, Any, Context, Counter, Database, Error, Operations, Procedure, Table, TableRef, Transaction,
+    Abort, Any, Context, Counter, Database, Error, Operations, Procedure, Procedures, Table, TableRef,
+    Transaction,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -4,8 +4,8 @@ use crate::support;
 use crate::support::{elsewhere, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::{
-    Context, Database, Direction, Engine, Operations, Procedure, Protocol, TArray, TBox, TCounter, Table,
-    TableRef, Transaction, Value, Worker,
+    Context, Database, Direction, Engine, Operations, Procedure, Procedures, Protocol, TArray, TBox,
+    TCounter, Table, TableRef, Transaction, Value, Worker,
 };
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

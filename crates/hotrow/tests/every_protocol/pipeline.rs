@@ -5,8 +5,8 @@ use hotrow::protocols::{Any, PROTOCOLS};
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
-    Abort, Context, Database, Direction, Engine, Error, Operations, Procedure, RetryPolicy, TBox, TableRef,
-    Transaction,
+    Abort, Context, Database, Direction, Engine, Error, Operations, Procedure, Procedures, RetryPolicy, TBox,
+    TableRef, Transaction,
 };
 
 type Tx<'w> = Transaction<'w, Any>;

@@ -7,8 +7,8 @@ use crate::support::{
 };
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{
-    Abort, Context, Database, Engine, Error, Isolation, Misuse, Operations, Procedure, Profile, Protocol,
-    RetryPolicy, TArray, TBox, TCounter, Table, TableRef, Transaction,
+    Abort, Context, Database, Engine, Error, Isolation, Misuse, Operations, Procedure, Procedures, Profile,
+    Protocol, RetryPolicy, TArray, TBox, TCounter, Table, TableRef, Transaction,
 };
 use std::time::Duration;
 

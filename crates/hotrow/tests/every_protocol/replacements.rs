@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::steps::Interleaving;
 use crate::support::{Census, attempts, for_each_protocol, impatient};
-use hotrow::{Context, Database, OperationKind, Operations, Procedure, TableRef, Value};
+use hotrow::{Context, Database, OperationKind, Operations, Procedure, Procedures, TableRef, Value};
 
 /// A row that nobody may copy.
 #[derive(Debug, Value)]

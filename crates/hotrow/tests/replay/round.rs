@@ -9,7 +9,7 @@ use super::tables::Tables;
 use hotrow::history::{self, Event, History};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Engine, Error, Protocol, Reason, RetryPolicy, Statistics, Worker};
+use hotrow::{Engine, Error, Procedures, Protocol, Reason, RetryPolicy, Statistics, Worker};
 use hotrow_check::{AttemptEnd, serial_order};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -3,7 +3,7 @@
 
 use crate::support::{chosen, for_each_protocol};
 use hotrow::durable::storage::{Fault, Faulty};
-use hotrow::durable::{LogOptions, Logger, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Logger, Mode};
 use hotrow::sync::Arc;
 use hotrow::{
     Abort, Database, Durability, Error, Isolation, NotDurable, Profile, Protocol, SessionOptions, Table,

@@ -3,7 +3,7 @@
 use crate::executor::{Executor, block_on};
 use crate::support::{chosen, for_each_protocol};
 use hotrow::durable::storage::{Fault, Faulty};
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::sync::thread;
 use hotrow::sync::{Arc, Mutex, lock};
 use hotrow::{Database, Error, Protocol};

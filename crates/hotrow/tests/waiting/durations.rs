@@ -3,7 +3,7 @@
 use crate::executor::block_on;
 use crate::support::{chosen, engine_with, for_each_protocol};
 use hotrow::durable::storage::Faulty;
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;

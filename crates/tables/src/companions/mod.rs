@@ -43,7 +43,7 @@ pub(crate) struct Companions<K: Key, R: Value, P: Protocol> {
     /// The queues, if the groups are some.
     pub(crate) queues: Option<Queues<K>>,
     /// The way to the log, if the table is durable.
-    pub(crate) log: Option<Arc<dyn RowLog<K, R>>>,
+    pub(crate) log: Option<Arc<RowLog<K, R>>>,
     /// The dead records that snapshots may see.
     pub(crate) graveyard: Arc<Graveyard>,
 }

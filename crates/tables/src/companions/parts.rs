@@ -25,7 +25,7 @@ pub struct SplitRows<K: Key, R: Value, P: Protocol> {
     apart: u32,
     incarnations: AtomicU32,
     /// The way to the log, if the table is durable.
-    row_log: Option<Arc<dyn RowLog<K, R>>>,
+    row_log: Option<Arc<RowLog<K, R>>>,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
 }
 
@@ -103,7 +103,7 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
     }
 
     /// Sets the way to the log. The table is new.
-    pub(crate) fn set_log(&mut self, log: Arc<dyn RowLog<K, R>>) {
+    pub(crate) fn set_log(&mut self, log: Arc<RowLog<K, R>>) {
         self.row_log = Some(log);
     }
 

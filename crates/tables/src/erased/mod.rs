@@ -40,7 +40,7 @@
 //! are held in the record, too. A table whose keys all have eight bytes should say so
 //! ([`word_keys`](TableBuilder::word_keys)): its index then compares words.
 //!
-//! Operations run at once, also under protocols that defer or steal those of [procedures](crate::Procedure).
+//! Operations run at once, also under protocols that defer or steal those of procedures.
 
 mod array;
 mod backend;

@@ -1,11 +1,10 @@
 //! Operations that change the row of a key, or columns of it: at the key, and at the turn of a deferred one.
 
-use super::{Held, Later, ONCE, Operation};
+use super::{Held, Later, ONCE, Operation, OperationKind};
 use crate::companions::Place;
 use crate::key::Key;
 use crate::record::WordsOf;
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};

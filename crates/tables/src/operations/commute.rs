@@ -2,12 +2,11 @@
 //!
 //! Run at once, they are [changes at the commit](crate::Table::apply). Contexts that record operations run them as updates.
 
-use super::{Held, RowChange};
+use super::{Held, OperationKind, RowChange};
 use crate::companions::{Place, change_columns, change_part};
 use crate::key::Key;
 use crate::record::WordsOf;
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Column, Columns, CommitTimeChange, Protocol, Transaction, Value,

@@ -22,8 +22,9 @@ impl<T> From<T> for Later<T> {
 
 impl<T: Data> Later<T> {
     /// Returns the value now, running recorded operations if necessary.
+    #[doc(hidden)]
     #[inline(always)]
-    pub(crate) fn force<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
+    pub fn force<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
         match self {
             Later::Known(value) => Ok(value),
             Later::Deferred(deferred) => tx.force(deferred),
@@ -33,7 +34,8 @@ impl<T: Data> Later<T> {
 
 impl<T: 'static> Later<T> {
     /// Converts the value into a deferred one, whether it is known now or not.
-    pub(crate) fn into_deferred<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Deferred<T> {
+    #[doc(hidden)]
+    pub fn into_deferred<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Deferred<T> {
         match self {
             Later::Known(value) => tx.known(value),
             Later::Deferred(deferred) => deferred,

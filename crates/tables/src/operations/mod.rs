@@ -2,7 +2,7 @@
 //!
 //! An [`Operation`] has a target (a key, or a range of keys), an input, an output, the columns that it touches, a kind for traces, and
 //! its execution on a table: at once, and deferred. Targets, inputs and outputs are plain data, and an operation knows nothing of
-//! procedures. The [contexts](crate::context) interpret operations and know none by name.
+//! procedures. Their contexts (crate `hotrow-procedures`) interpret operations and know none by name.
 //!
 //! | file | operations |
 //! |---|---|
@@ -10,44 +10,41 @@
 //! | `update.rs` | [`Update`], [`UpdateColumns`], [`Fold`], [`Replace`] |
 //! | `commute.rs` | [`Commute`], [`CommuteColumns`], [`Add`] |
 //! | `rows.rs` | [`Insert`], [`Delete`], [`TakeFirst`] |
-//! | `scan.rs` | [`ScanTable`], [`ScanIndex`] |
 //!
 //! An operation that changes the row of a key is a [`RowChange`]: the change of a row, of its columns in a part, and the output. How
 //! such a change runs at a key, and at a record whose turn has come, is written once (`change.rs`).
 //!
-//! A new operation is a type in one of these files, and a method of [`Operations`], which is beside the contexts, by which procedures apply
-//! it.
+//! A new operation is a type in one of these files, and a method of `Operations`, which is beside the contexts, by which procedures apply it.
 
 mod change;
 mod commute;
+mod kind;
 mod later;
 mod read;
 mod rows;
-mod scan;
 mod update;
 
 pub use change::{Change, RowChange};
 pub use commute::{Add, Commute, CommuteColumns};
+pub use kind::OperationKind;
 pub use later::Later;
 pub use read::{Read, ReadColumns};
 pub use rows::{Delete, Insert, TakeFirst};
-pub use scan::{Scan, ScanIndex, ScanTable, ScannedPlace};
 pub use update::{Fold, Replace, Update, UpdateColumns};
-
-pub use crate::context::Operations;
 
 use crate::data::{Data, KeyRange};
 use crate::key::Key;
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 
 /// Message of a panic that cannot happen.
-pub(crate) const ONCE: &str = "an operation that would block has not used its closure";
+#[doc(hidden)]
+pub const ONCE: &str = "an operation that would block has not used its closure";
 
 /// True if values that are passed on are empty, so that no operation has to wait for the one before.
-pub(crate) const fn are_empty<A>() -> bool {
+#[doc(hidden)]
+pub const fn are_empty<A>() -> bool {
     size_of::<A>() == 0
 }
 

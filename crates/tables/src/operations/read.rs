@@ -1,9 +1,8 @@
 //! Operations that read the row of a key.
 
-use super::{Held, Later, Operation};
+use super::{Held, Later, Operation, OperationKind};
 use crate::key::Key;
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Columns, Deferred, Input, Protocol, Transaction, Value};
 use std::convert::Infallible;

@@ -1,10 +1,9 @@
 //! Operations by which rows come and go.
 
-use super::{Held, Later, Operation};
+use super::{Held, Later, Operation, OperationKind};
 use crate::data::KeyRange;
 use crate::key::{Key, KeyBounds};
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 

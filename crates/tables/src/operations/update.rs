@@ -1,11 +1,10 @@
 //! Changes of rows that depend on their old values, and replacements.
 
-use super::{Held, RowChange};
+use super::{Held, OperationKind, RowChange};
 use crate::companions::{Place, change_columns, change_part};
 use crate::key::Key;
 use crate::record::WordsOf;
 use crate::storage::Shared;
-use crate::trace::OperationKind;
 use hotrow_core::column_groups::Part;
 use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
 use std::convert::Infallible;

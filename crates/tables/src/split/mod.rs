@@ -78,7 +78,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// The groups of a row that conflict apart, one bit each as [`groups_of`] numbers them. The lowest one stands for all other columns.
-    pub(crate) fn groups_apart(&self) -> u32 {
+    pub fn groups_apart(&self) -> u32 {
         1 | self.split().map_or(0, SplitRows::apart)
     }
 

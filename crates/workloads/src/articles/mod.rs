@@ -24,7 +24,7 @@ pub use options::ArticlesOptions;
 use crate::ycsb::keys::{Scramble, Zipfian};
 use audit::Audit;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Protocol, Worker};
+use hotrow::{Database, Error, Procedures, Protocol, Worker};
 use hotrow_driver::{Check, End, Ran, Workload};
 use procedures::{AddComment, ArticleTables, GetArticle, GetComments, UpdateUser};
 use rows::{Article, Comment, User};

@@ -5,7 +5,7 @@ use super::procedures::{AddComment, ArticleTables, GetArticle, GetComments, Upda
 use super::rows::{Article, Comment, User};
 use crate::traces::{self, trace};
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Isolation, LoadError, Protocol};
+use hotrow::{Database, Isolation, LoadError, Procedures, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, finish, load_parts, name_of,

@@ -14,7 +14,7 @@ pub mod procedure;
 pub use options::Tables32Options;
 
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Loading, Protocol, Worker};
+use hotrow::{Database, Error, Loading, Procedures, Protocol, Worker};
 use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{IncrementProcedure, Integers};
 

@@ -16,7 +16,7 @@ pub use options::TicketsOptions;
 
 use audit::Audit;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Protocol, Worker};
+use hotrow::{Database, Error, Procedures, Protocol, Worker};
 use hotrow_driver::{Check, End, Ran, Workload};
 use procedures::{Cancel, Event, Report, Reserve, Ticket, TicketTables};
 

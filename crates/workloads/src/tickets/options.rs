@@ -5,7 +5,7 @@ use super::mutex::{ONE_MUTEX, OneMutex};
 use super::procedures::{Cancel, Event, Report, Reserve, TicketTables};
 use crate::traces;
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Protocol};
+use hotrow::{Database, Procedures, Protocol};
 use hotrow_driver::{
     BaselineRun, BenchError, Observer, OptionError, OptionInfo, OptionValues, Refinement, RunOutcome,
     WorkloadDefinition, WorkloadInfo, finish,

@@ -22,7 +22,7 @@ use client::Client;
 use consistency::{Audit, DeliveredCounts};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Key, Protocol, TableRef, Value, Worker};
+use hotrow::{Database, Error, Key, Procedures, Protocol, TableRef, Value, Worker};
 use hotrow_driver::{Check, End, Ran, Workload};
 use input::{Input, TransactionKind};
 use population::Population;

@@ -7,7 +7,7 @@ use super::{Tpcc, tables};
 use crate::traces;
 use hotrow::chopping::Chopping;
 use hotrow::sync::clock;
-use hotrow::{Database, Isolation, Protocol};
+use hotrow::{Database, Isolation, Procedures, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, name_of,

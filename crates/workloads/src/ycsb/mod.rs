@@ -22,7 +22,7 @@ use crate::traces::trace;
 use audit::Audit;
 use client::YcsbClient;
 use hotrow::protocols::Occ;
-use hotrow::{Database, Error, ProcedureTrace, Protocol, TableRef, Worker};
+use hotrow::{Database, Error, ProcedureTrace, Procedures, Protocol, TableRef, Worker};
 use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short, Standard};

@@ -4,7 +4,7 @@ use super::rows::{SHORT_BYTES_MAX, STANDARD_BYTES};
 use super::{Records, Ycsb, fill};
 use crate::traces;
 use hotrow::chopping::Chopping;
-use hotrow::{Database, Isolation, Protocol};
+use hotrow::{Database, Isolation, Procedures, Protocol};
 use hotrow_driver::{
     BenchError, Observer, OptionError, OptionInfo, OptionValues, READERS, Refinement, WorkloadDefinition,
     WorkloadInfo, invalid, name_of,

@@ -2,7 +2,7 @@
 
 use crate::native::clients::run_clients;
 use hotrow::durable::storage::Faulty;
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
 use hotrow::{Database, Protocol};

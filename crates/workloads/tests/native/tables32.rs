@@ -2,7 +2,7 @@
 
 use crate::native::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::{Database, Engine, OperationKind, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, OperationKind, Procedures, Protocol, RetryPolicy};
 use hotrow_workloads::tables32::Tables32Options;
 use hotrow_workloads::tables32::procedure::IncrementProcedure;
 use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};

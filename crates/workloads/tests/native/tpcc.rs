@@ -3,7 +3,7 @@
 use crate::native::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::atomic::{AtomicUsize, Ordering};
-use hotrow::{Database, Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};
+use hotrow::{Database, Engine, Isolation, OperationKind, ProcedureTrace, Procedures, Protocol, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
 };

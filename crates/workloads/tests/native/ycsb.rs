@@ -2,7 +2,7 @@
 
 use crate::native::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::{Abort, Database, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
+use hotrow::{Abort, Database, Engine, OperationKind, Procedures, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};
 use hotrow_workloads::ycsb::rows::{Long, Row};
 use hotrow_workloads::ycsb::{Preset, Records, YcsbOptions};

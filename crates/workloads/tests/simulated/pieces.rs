@@ -7,7 +7,7 @@ use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Context, Counter, Database, Direction, Engine, Error, Isolation, KeyRange, Operations, Procedure,
-    Profile, RetryPolicy, TableRef, Transaction, Worker,
+    Procedures, Profile, RetryPolicy, TableRef, Transaction, Worker,
 };
 use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;

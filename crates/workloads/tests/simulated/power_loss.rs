@@ -11,7 +11,7 @@
 //! after the recovery.
 
 use hotrow::durable::storage::{Fault, Faulty};
-use hotrow::durable::{LogOptions, Mode};
+use hotrow::durable::{DurableBuilder, DurableDatabase, LogOptions, Mode};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::random::Random;
 use hotrow::sync::{Mutex, instrument, lock};

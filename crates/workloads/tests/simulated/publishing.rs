@@ -5,8 +5,8 @@ use hotrow::chopping::Chopping;
 use hotrow::protocols::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Context, Counter, Database, Direction, Engine, KeyRange, Operations, Procedure, RetryPolicy,
-    TableRef, Transaction, Worker,
+    Abort, Context, Counter, Database, Direction, Engine, KeyRange, Operations, Procedure, Procedures,
+    RetryPolicy, TableRef, Transaction, Worker,
 };
 use hotrow_sim::{Machine, Simulation, SimulationReport};
 use std::cell::RefCell;

@@ -5,7 +5,8 @@
 use hotrow::Any;
 use hotrow::sync::random::Random;
 use hotrow::{
-    Context, Counter, Database, Direction, Engine, Error, IndexRef, Operations, Procedure, TableRef, Worker,
+    Context, Counter, Database, Direction, Engine, Error, IndexRef, Operations, Procedure, Procedures,
+    TableRef, Worker,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

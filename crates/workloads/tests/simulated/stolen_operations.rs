@@ -3,7 +3,8 @@ use hotrow::Any;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
 use hotrow::{
-    ConstraintViolated, Context, Counter, Database, Engine, Error, Operations, Procedure, Reason, TableRef,
+    ConstraintViolated, Context, Counter, Database, Engine, Error, Operations, Procedure, Procedures, Reason,
+    TableRef,
 };
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

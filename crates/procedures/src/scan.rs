@@ -1,0 +1,150 @@
+//! Scans as values.
+
+use hotrow_core::column_groups::ColumnGroups;
+use hotrow_core::{Abort, Cell, Protocol, Transaction, Value};
+use hotrow_tables::{Database, Direction, IndexRef, Key, KeyRange, TableRef, inside};
+use std::ops::ControlFlow;
+
+/// A look at a range, which folds what it finds into a value of type `A`. It runs at once, and sees all changes that the transaction
+/// has recorded before.
+pub trait Scan<A>: Sized + 'static {
+    /// The type of the keys.
+    type Key: Key;
+    /// The type of the table's rows.
+    type Row: Value;
+
+    /// The number of the table or index in its database.
+    fn part(&self) -> u32;
+
+    /// The column groups that it may touch, one bit each.
+    #[doc(hidden)]
+    fn groups<P: Protocol>(&self, database: &Database<P>) -> u32;
+
+    /// The place that it looks at.
+    #[doc(hidden)]
+    fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace;
+
+    /// Runs the scan.
+    #[doc(hidden)]
+    fn run<P: Protocol>(
+        self,
+        database: &Database<P>,
+        tx: &mut Transaction<'_, P>,
+        range: KeyRange<Self::Key>,
+    ) -> Result<A, Abort>;
+}
+
+/// The table or index that a scan looks at, for traces.
+#[derive(Debug)]
+pub struct ScannedPlace {
+    pub(crate) table: String,
+    pub(crate) index: Option<String>,
+    pub(crate) immutable: bool,
+}
+
+/// Folds the rows of a range of a table, until the fold breaks.
+#[derive(Debug)]
+pub struct ScanTable<K, R, A, F> {
+    /// The table.
+    pub table: TableRef<K, R>,
+    /// The order of the keys.
+    pub direction: Direction,
+    /// The value before the first row.
+    pub initial: A,
+    /// Takes a row into the value.
+    pub fold: F,
+}
+
+impl<K, R, A, F> Scan<A> for ScanTable<K, R, A, F>
+where
+    K: Key,
+    R: Value,
+    A: 'static,
+    F: FnMut(&mut A, &K, &R) -> ControlFlow<()> + 'static,
+{
+    type Key = K;
+    type Row = R;
+
+    fn part(&self) -> u32 {
+        inside::table_number(self.table)
+    }
+
+    fn groups<P: Protocol>(&self, database: &Database<P>) -> u32 {
+        inside::shared(database.table_of(self.table)).groups_apart()
+    }
+
+    fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {
+        let table = database.table_of(self.table);
+        ScannedPlace { table: table.name().to_owned(), index: None, immutable: table.is_immutable() }
+    }
+
+    #[inline(always)]
+    fn run<P: Protocol>(
+        self,
+        database: &Database<P>,
+        tx: &mut Transaction<'_, P>,
+        range: KeyRange<K>,
+    ) -> Result<A, Abort> {
+        let Self { table, direction, initial: mut sum, mut fold } = self;
+        let range = (range.low, range.high);
+        database.table_of(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
+        Ok(sum)
+    }
+}
+
+/// Folds the secondary and primary keys in a range of secondary keys, without reading the rows, until the fold breaks.
+#[derive(Debug)]
+pub struct ScanIndex<S, K, R, A, F> {
+    /// The index.
+    pub index: IndexRef<S, K, R>,
+    /// The order of the secondary keys.
+    pub direction: Direction,
+    /// The value before the first key.
+    pub initial: A,
+    /// Takes a pair of keys into the value.
+    pub fold: F,
+}
+
+impl<S, K, R, A, F> Scan<A> for ScanIndex<S, K, R, A, F>
+where
+    S: Key,
+    K: Key,
+    R: Value,
+    A: 'static,
+    F: FnMut(&mut A, &S, &K) -> ControlFlow<()> + 'static,
+{
+    type Key = S;
+    type Row = R;
+
+    fn part(&self) -> u32 {
+        inside::index_number(self.index)
+    }
+
+    fn groups<P: Protocol>(&self, _database: &Database<P>) -> u32 {
+        // All.
+        u32::MAX >> (31 - <<R::Cell as Cell<R>>::Groups as ColumnGroups<R>>::NAMES.len())
+    }
+
+    fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {
+        let index = database.index_of(self.index);
+        ScannedPlace {
+            table: index.table_name(),
+            index: Some(index.name().to_owned()),
+            immutable: index.is_immutable(),
+        }
+    }
+
+    #[inline(always)]
+    fn run<P: Protocol>(
+        self,
+        database: &Database<P>,
+        tx: &mut Transaction<'_, P>,
+        range: KeyRange<S>,
+    ) -> Result<A, Abort> {
+        let Self { index, direction, initial: mut sum, mut fold } = self;
+        let range = (range.low, range.high);
+        let visit = |secondary: &S, key: &K| fold(&mut sum, secondary, key);
+        database.index_of(index).scan_keys(tx, range, direction, visit)?;
+        Ok(sum)
+    }
+}
