@@ -324,9 +324,13 @@ where
     #[cold]
     fn look_on_snapshot<R>(self, look: impl FnOnce(Seen<'_, D>) -> R) -> R {
         let Self { tx, object, segment } = self;
-        let look = |value: &D::Value| look(Seen { datatype: &object.datatype, value, change: None });
+        let mut found = None;
+        let look = |value: &D::Value| {
+            found = Some(look(Seen { datatype: &object.datatype, value, change: None }));
+        };
         // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; `keep` keeps cells of it.
-        unsafe { segment.read_on_snapshot(tx, object, look) }
+        unsafe { segment.read_on_snapshot(tx, object, look) };
+        found.expect("such a segment has a value")
     }
 
     /// Looks at the transaction's own change alone, if it has one, and depends on nothing.

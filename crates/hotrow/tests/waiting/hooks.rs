@@ -1,6 +1,7 @@
 //! Hooks for the end of a transaction: once, when it is certain, and with nothing held.
 
 use crate::support::{elsewhere, engine, engine_with, for_each_protocol, panic_of};
+use hotrow::object::ObjectMeta;
 use hotrow::sync::{Arc, Mutex, lock};
 use hotrow::{Abort, Any, Engine, Error, Misuse, Protocol, RetryPolicy, SessionOptions, TBox, Transaction};
 use std::time::Duration;
@@ -82,6 +83,43 @@ fn hooks_run_once_however_many_attempts_there_were() {
         assert!(matches!(impatient, Err(Error::RetryTimeout { .. })));
         assert_eq!(said.take(), ["aborted"]);
         assert_eq!(engine.transact(|tx| number.get(tx)), Ok(1));
+    });
+}
+
+#[test]
+fn hooks_of_datatypes_and_of_bodies_run_each_at_its_moment_and_locks_outlive_an_undone_part() {
+    for_each_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let (said, number) = (Said::default(), TBox::new(&engine, 0u64));
+        let meta = ObjectMeta::new(engine.id(), "with concurrency control of its own");
+        let leave = |tx: &mut Transaction<'_, P>, [undone, ended]: [&'static str; 2]| {
+            said.leave(tx);
+            let access = tx.enter(&meta)?;
+            access.on_undo(said.hook(undone));
+            let end = said.hook(ended);
+            access.at_end(move |_| end());
+            Ok::<_, Abort>(())
+        };
+        let committed = engine.transact(|tx| {
+            leave(tx, ["undone", "ended"])?;
+            let part: Result<(), Abort> = tx.savepoint(|tx| {
+                leave(tx, ["part undone", "part ended"])?;
+                Err(Abort::rollback())
+            })?;
+            assert!(part.is_err());
+            number.set(tx, 1)
+        });
+        assert_eq!(committed, Ok(()));
+        assert_eq!(said.take(), ["part undone", "part ended", "ended", "committed", "durable"]);
+        let refused = engine.transact(|tx| {
+            leave(tx, ["undone", "ended"])?;
+            leave(tx, ["undone first", "ended first"])?;
+            number.set(tx, 2)?;
+            tx.ensure(false, "refused")
+        });
+        assert!(matches!(refused, Err(Error::Rollback(_))));
+        let expected = ["undone first", "undone", "ended first", "ended", "aborted", "aborted"];
+        assert_eq!(said.take(), expected);
     });
 }
 
