@@ -36,6 +36,7 @@
 //! |---|---|---|
 //! | `uuid` | UUIDs (crate `uuid`, which may need a later version of Rust) as keys of tables | no |
 //! | `erased` | databases with bytes as keys and rows, the protocol chosen by name (`hotrow::erased`) | no |
+//! | `durable` | databases that live in a directory: log, checkpoints, recovery (`hotrow::durable`) | no |
 //! | `serde` | reports (statistics, hot keys, conflicts, retained memory, snapshots) can be serialized | no |
 //! | `metrics` | an engine's counts for the crate `metrics` (`hotrow::metrics`) | no |
 //! | `tracing` | events for the crate `tracing`: attempts lost, transactions that escalate and that give up | no |

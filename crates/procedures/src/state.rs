@@ -10,7 +10,7 @@ use hotrow_tables::{Database, inside};
 /// A function called before operations.
 pub(crate) type OperationHook = dyn Fn() + Send + Sync;
 
-/// The state that procedures keep with a database. One that none is told of has none.
+/// The state that procedures keep with a database. A database has none until it is told something of them.
 pub(crate) struct State {
     pub(crate) hook: OnceLock<Box<OperationHook>>,
     /// The isolation of procedures that only read.
