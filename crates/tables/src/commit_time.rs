@@ -10,21 +10,180 @@
 //! Rows that an index or a constraint has to look at are updated at once, and so are the columns of boxed rows: a number in a
 //! boxed row would be looked at through users' `Clone`, under the lock, and for no gain.
 
+use crate::companions::{PartOf, SplitRows};
 use crate::key::{AsKey, Key};
-use crate::record::{Pending, Record, Snapshot, State};
-use crate::rows::RowView;
+use crate::record::{GroupsOf, Pending, Record, Snapshot, State, WordsOf};
+use crate::rows::RecordView;
 use crate::snapshot::Version;
+use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use crate::table::Table;
+use hotrow_core::column_groups::Part;
 use hotrow_core::{
-    Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
-    ItemId, Needed, ObjectAccess, OutOfRange, Overflow, Pin, Plain, Protocol, Reason, Redo, Transaction,
-    Value, contained,
+    Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Fields,
+    Item, ItemId, Needed, ObjectAccess, OutOfRange, Overflow, Pin, Plain, Presence, Protocol, Reason, Redo,
+    Transaction, Value, Whole, contained,
 };
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+/// A change of fields of a row that can be made at the commit.
+pub(crate) trait FieldsChange<R: Value>: Sized {
+    /// The fields.
+    type Fields: Fields<R>;
+
+    /// True if it is worth a copy of a boxed row at the commit.
+    const MAY_COPY: bool;
+
+    /// The fields.
+    fn fields(&self) -> Self::Fields;
+
+    /// Changes them at once.
+    fn change(self, values: &mut <Self::Fields as Fields<R>>::Values) -> Result<(), OutOfRange>;
+
+    /// The change of a row.
+    fn of_row(self) -> impl CommitTimeChange<R>;
+
+    /// The change of the part of a group, which has the fields.
+    fn of_part(self, group: usize) -> impl CommitTimeChange<Part<WordsOf<R>>>;
+}
+
+/// What users' code does to fields.
+pub(crate) struct Apply<F, C>(pub(crate) F, pub(crate) C);
+
+impl<R: Value, F, C> FieldsChange<R> for Apply<F, C>
+where
+    F: Fields<R> + Send + 'static,
+    C: Fn(&mut F::Values) + Send + 'static,
+{
+    type Fields = F;
+    const MAY_COPY: bool = true;
+
+    fn fields(&self) -> F {
+        self.0
+    }
+
+    fn change(self, values: &mut F::Values) -> Result<(), OutOfRange> {
+        (self.1)(values);
+        Ok(())
+    }
+
+    fn of_row(self) -> impl CommitTimeChange<R> {
+        let Self(fields, change) = self;
+        // SAFETY: it is a row.
+        Applied(move |row: &mut R| unsafe { fields.change(row, &change) })
+    }
+
+    fn of_part(self, group: usize) -> impl CommitTimeChange<Part<WordsOf<R>>> {
+        let Self(fields, change) = self;
+        Applied(move |part: &mut Part<WordsOf<R>>| {
+            let mut row = MaybeUninit::uninit();
+            // SAFETY: there is room for the fields, which are all in the part.
+            unsafe {
+                part.put::<R, GroupsOf<R>, F>(fields, row.as_mut_ptr(), group);
+                fields.change(row.as_mut_ptr(), &change);
+                part.take::<R, GroupsOf<R>, F>(fields, row.as_ptr(), group);
+            }
+        })
+    }
+}
+
+impl<R: Value, F: Addend> FieldsChange<R> for Addition<R, F> {
+    type Fields = Column<R, F>;
+    const MAY_COPY: bool = false;
+
+    fn fields(&self) -> Column<R, F> {
+        self.column()
+    }
+
+    fn change(self, value: &mut F) -> Result<(), OutOfRange> {
+        CommitTimeChange::change(&self.to(Column::whole()), value)
+    }
+
+    fn of_row(self) -> impl CommitTimeChange<R> {
+        self
+    }
+
+    fn of_part(self, group: usize) -> impl CommitTimeChange<Part<WordsOf<R>>> {
+        let column = self.column().in_part::<GroupsOf<R>>(group);
+        self.to(column)
+    }
+}
+
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// True if changes of these fields that commute are changes at the commit: all are in one segment.
+    pub(crate) fn commutes_on(&self, fields: impl Fields<R>) -> bool {
+        match self.segments_of(fields) {
+            MAIN => !self.changes_at_once(),
+            segments => segments.is_power_of_two(),
+        }
+    }
+
+    /// Changes fields of a row at the commit. False if there is no row with this key.
+    #[inline]
+    pub(crate) fn change_at_commit<C: FieldsChange<R>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: C,
+    ) -> Result<bool, Abort> {
+        let fields = change.fields();
+        let segments = self.segments_of(fields);
+        if const { Self::HAS_GROUPS } && segments != MAIN && segments.is_power_of_two() {
+            return self.change_part_at_commit(tx, key, segments, change);
+        }
+        if const { R::Cell::COPIES || C::MAY_COPY } && segments == MAIN {
+            return self.change_main_at_commit(tx, key, change.of_row());
+        }
+        let changed = self.update(tx, key, fields, |values| change.change(values))?;
+        self.unless_out_of_range(key, changed)
+    }
+
+    /// As [`change_at_commit`](Self::change_at_commit), for the fields of one part.
+    #[inline]
+    fn change_part_at_commit(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        segments: u32,
+        change: impl FieldsChange<R>,
+    ) -> Result<bool, Abort> {
+        let tx = self.enter_to_write(tx)?;
+        let mut change = Some(change.of_part(segments.trailing_zeros() as usize - 1));
+        let changed = self.on_part(tx, key, segments, |tx, record, split, part| {
+            // A record's state says whether its row is there, and is not in the part's cache line.
+            let seems_present = self.seems_present(tx, record);
+            // SAFETY: the part is `split`'s, found under the attempt's pinned epoch; `tx` is of the table's operation.
+            unsafe { part.change_at_commit_if_present(tx, split, seems_present, &mut change) }
+        })?;
+        Ok(changed.is_some())
+    }
+
+    /// Does something to the part of a key's row; `None` if there is no such row.
+    #[inline]
+    fn on_part<V>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        segments: u32,
+        mut operate: impl FnMut(
+            &mut ObjectAccess<'_, P>,
+            NonNull<Record<K, R, P>>,
+            &SplitRows<K, R, P>,
+            &PartOf<R, P>,
+        ) -> Result<Presence<V>, Abort>,
+    ) -> Result<Option<V>, Abort> {
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            let (split, part, _) = self.part_at(record, segments.trailing_zeros());
+            match operate(tx, record, split, part)? {
+                Presence::Present(value) => return Ok(Some(value)),
+                Presence::Deleted => return Ok(None),
+                Presence::Absent => self.leave_dead(tx, record, segments)?,
+            }
+        }
+    }
+
     /// True if rows are changed at once, whatever the change.
     pub(crate) fn changes_at_once(&self) -> bool {
         self.guards_changes || !self.companions.indexes.is_empty()
@@ -37,8 +196,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Overflow::new(self.meta.name(), format!("{key:?}")).into()
     }
 
-    /// Changes a row at the commit, of a split one the main columns. False if there is none with this key.
-    pub(crate) fn change_main_at_commit(
+    /// As [`change_at_commit`](Self::change_at_commit), of the row in the record.
+    fn change_main_at_commit(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -85,15 +244,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Subtracts an amount from a main column at the commit if there is enough. `None` if there is no row with this key.
-    pub(crate) fn subtract_main_if_enough<F: Addend>(
+    /// Subtracts an amount from a column at the commit if there is enough. `None` if there is no row with this key.
+    pub(crate) fn subtract_if_enough<F: Addend>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         column: Column<R, F>,
         amount: F,
     ) -> Result<Option<bool>, Abort> {
-        if R::Cell::COPIES && !self.changes_at_once() {
+        let segments = self.segments_of(column);
+        if const { Self::HAS_GROUPS } && segments != MAIN {
+            let access = self.enter_to_write(tx)?;
+            let column = column.in_part::<GroupsOf<R>>(segments.trailing_zeros() as usize - 1);
+            let is_enough = self.on_part(access, key, segments, |tx, _, split, part| {
+                // SAFETY: as in `change_part_at_commit`.
+                unsafe { part.subtract_at_commit(tx, split, column, amount) }
+            })?;
+            if is_enough != Some(false) {
+                return Ok(is_enough);
+            }
+        } else if R::Cell::COPIES && !self.changes_at_once() {
             let access = self.enter_to_write(tx)?;
             while !access.is_in_part() {
                 let Some(record) = self.find(access, key)? else { return Ok(None) };
@@ -109,7 +279,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let mut row = MaybeUninit::uninit();
                 // SAFETY: there is room for a snapshot, and `load` looks at the item's record.
                 let state = unsafe {
-                    let load = || record.as_ref().load_columns(column, row.as_mut_ptr());
+                    let load = || record.as_ref().load_fields(column, row.as_mut_ptr());
                     if access.has_read(id) {
                         access.read_beside_write(id, load)
                     } else {
@@ -134,9 +304,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
-        let Some(seen) = self.read_main_columns(tx, key, column)? else { return Ok(None) };
+        let Some(seen) = self.read(tx, key, column, |value| *value)? else { return Ok(None) };
         if seen >= amount {
-            self.change_main_at_commit(tx, key, Addition::negative(column, amount))?;
+            self.change_at_commit(tx, key, Addition::negative(column, amount))?;
         }
         Ok(Some(seen >= amount))
     }
@@ -384,33 +554,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The attempt's own pending write, as a row: changes become an update, unless the read is not kept.
     #[inline(always)]
-    pub(crate) fn own_row<S>(
+    pub(crate) fn own_row(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
-    ) -> Result<RowView<S, R>, Abort> {
+    ) -> Result<RecordView<R>, Abort> {
         if tx.tag(id) == tag::CHANGES {
             if !tx.keeps_reads() {
-                return self.changed_row(tx, record, id).map(RowView::Changed);
+                return self.changed_row(tx, record, id).map(RecordView::Changed);
             }
             self.settle_changes(tx, record, id)?;
         }
-        Ok(RowView::Own(id))
-    }
-
-    /// Adds to a main column.
-    pub(crate) fn add_to_main<F: Addend>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        addition: Addition<R, F>,
-    ) -> Result<bool, Abort> {
-        if R::Cell::COPIES {
-            return self.change_main_at_commit(tx, key, addition);
-        }
-        let changed = self.update(tx, key, |row| addition.change(row))?;
-        self.unless_out_of_range(key, changed)
+        Ok(RecordView::Own(id))
     }
 }
 
@@ -434,7 +590,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         amount: F,
     ) -> Result<(), Abort> {
-        self.changed(key, self.shared.add(tx, key, Addition::new(column, amount))?)
+        self.changed(key, self.shared.change_at_commit(tx, key, Addition::new(column, amount))?)
     }
 
     /// As [`add`](Self::add), but the sum wraps around at the ends of the column's range.
@@ -450,7 +606,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         amount: F,
     ) -> Result<(), Abort> {
-        self.changed(key, self.shared.add(tx, key, Addition::new(column, amount).wrapping())?)
+        self.changed(key, self.shared.change_at_commit(tx, key, Addition::new(column, amount).wrapping())?)
     }
 
     /// As [`add`](Self::add), but a missing row is no error: false, and nothing changed, if there is none with this key.
@@ -466,7 +622,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         amount: F,
     ) -> Result<bool, Abort> {
-        self.shared.add(tx, key, Addition::new(column, amount))
+        self.shared.change_at_commit(tx, key, Addition::new(column, amount))
     }
 
     /// Subtracts an amount from a column of a row if that is at least the amount, and tells whether it was.
@@ -522,7 +678,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl Fn(&mut R) + Send + 'static,
     ) -> Result<(), Abort> {
-        if self.apply_if_present(tx, key, change)? { Ok(()) } else { Err(self.shared.missing(key)) }
+        self.changed(key, self.apply_if_present(tx, key, change)?)
     }
 
     /// As [`apply`](Self::apply), but a missing row is no error: false, and nothing changed, if there is none with this key.
@@ -537,7 +693,40 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl Fn(&mut R) + Send + 'static,
     ) -> Result<bool, Abort> {
-        self.shared.change_at_commit(tx, key, Applied(change))
+        self.shared.change_at_commit(tx, key, Apply(Whole, change))
+    }
+
+    /// As [`apply`](Self::apply), for some columns of a row.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn apply_columns<C: Columns<R> + Send + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+        change: impl Fn(&mut C::Values) + Send + 'static,
+    ) -> Result<(), Abort> {
+        self.changed(key, self.apply_columns_if_present(tx, key, columns, change)?)
+    }
+
+    /// As [`apply_columns`](Self::apply_columns), but a missing row is no error: false, and nothing changed, if there is none with
+    /// this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn apply_columns_if_present<C: Columns<R> + Send + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+        change: impl Fn(&mut C::Values) + Send + 'static,
+    ) -> Result<bool, Abort> {
+        self.shared.change_at_commit(tx, key, Apply(columns, change))
     }
 
     /// Sets a column of a row [at the commit](Self::apply), without reading the row.
@@ -553,7 +742,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.changed(key, self.shared.change_column(tx, key, column, move |column| *column = value)?)
+        self.apply_columns(tx, key, column, move |column| *column = value)
     }
 
     /// Raises a column of a row to a value [at the commit](Self::apply), if it is less than that, without reading the row.
@@ -569,10 +758,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.changed(
-            key,
-            self.shared.change_column(tx, key, column, move |column| *column = value.max(*column))?,
-        )
+        self.apply_columns(tx, key, column, move |column| *column = value.max(*column))
     }
 
     /// Lowers a column of a row to a value [at the commit](Self::apply), if it is greater than that, without reading the row.
@@ -588,10 +774,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         column: Column<R, F>,
         value: F,
     ) -> Result<(), Abort> {
-        self.changed(
-            key,
-            self.shared.change_column(tx, key, column, move |column| *column = value.min(*column))?,
-        )
+        self.apply_columns(tx, key, column, move |column| *column = value.min(*column))
     }
 
     /// The result of a change that needs a row.

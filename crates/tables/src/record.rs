@@ -19,7 +19,7 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
 use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
-use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
+use hotrow_core::{Cell, Columns, Fields, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::charge_block;
@@ -51,7 +51,7 @@ pub(crate) fn all_groups<R: Value>() -> u32 {
 #[inline(always)]
 pub(crate) fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
     let mut last = 0;
-    columns.for_each(|bytes| last = last.max(bytes.end));
+    columns.each_place(|bytes| last = last.max(bytes.end));
     last
 }
 
@@ -243,20 +243,20 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         Snapshot { state: self.state(), row: self.body.cell.load() }
     }
 
-    /// Loads the state and some columns, which are at their places in `row` then.
+    /// Loads the state and some fields, which are at their places in `row` then.
     ///
     /// # Safety
     ///
     /// `row` has room for a snapshot.
     #[inline(always)]
-    pub(crate) unsafe fn load_columns(
+    pub(crate) unsafe fn load_fields(
         &self,
-        columns: impl Columns<R>,
+        fields: impl Fields<R>,
         row: *mut <R::Cell as Cell<R>>::Snapshot,
     ) -> State {
         let state = self.state();
-        // SAFETY: the caller's promise; columns lie within the row.
-        columns.for_each(|bytes| unsafe { self.body.cell.load_bytes(bytes, row) });
+        // SAFETY: the caller's promise.
+        unsafe { fields.load(&self.body.cell, row) };
         state
     }
 

@@ -4,59 +4,83 @@ use crate::errors::MissingRow;
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, Key};
 use crate::misuse::TableMisuse;
-use crate::record::{Pending, Record, Snapshot, State};
+use crate::record::{Pending, Record, State};
+use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Columns, CommitTimeChanges, ItemId, ObjectAccess, Observed, Protocol, ReadValue,
-    StructureChange, Transaction, Value,
+    Abort, Cell, CommitTimeChanges, Fields, ItemId, ObjectAccess, Observed, Presence, Protocol, ReadValue,
+    StructureChange, Transaction, Value, Whole,
 };
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
-/// A row as an attempt sees it.
-pub(crate) enum RowView<S, R> {
+/// A record as an attempt sees it.
+pub(crate) enum RecordView<R> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
     /// A present row with the attempt's own pending changes, for a read that is not kept.
     Changed(R),
-    /// The part of a present row that was loaded.
-    Present(S),
+    /// A present row, of which was loaded what was to be.
+    Present,
     /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
     Dead,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    #[inline]
-    pub(crate) fn read_record(
+    /// Reads whether there is a row in a record, and nothing of it.
+    pub(crate) fn read_presence(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<RowView<Snapshot<R>, R>, Abort> {
-        self.read_record_by(tx, record, Record::load, |snapshot| snapshot.state)
+    ) -> Result<RecordView<R>, Abort> {
+        self.read_record(tx, record, Record::state)
     }
 
-    /// Reads of a record what `load` loads, its `state` included.
+    /// Reads of a record what `load` loads, and its state.
     #[inline]
-    fn read_record_by<S>(
+    fn read_record(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-        mut load: impl FnMut(&Record<K, R, P>) -> S,
-        state: impl Fn(&S) -> State,
-    ) -> Result<RowView<S, R>, Abort> {
+        mut load: impl FnMut(&Record<K, R, P>) -> State,
+    ) -> Result<RecordView<R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; `tx` is of this table's operation.
         let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
         Ok(match found {
             ReadValue::Own(id) => self.own_row(tx, record, id)?,
-            ReadValue::Shared(loaded) if state(&loaded) == State::Present => RowView::Present(loaded),
+            ReadValue::Shared(State::Present) => RecordView::Present,
             ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
                 tx.forget_read();
-                RowView::Dead
+                RecordView::Dead
             }
+        })
+    }
+
+    /// Reads fields of the row in a record, which are at their places behind the pointer that `look` gets.
+    #[inline(always)]
+    pub(crate) fn read_main<O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        fields: impl Fields<R>,
+        look: impl FnOnce(*const R) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        let mut room = MaybeUninit::uninit();
+        // SAFETY: there is room for a snapshot.
+        let load = |record: &Record<K, R, P>| unsafe { record.load_fields(fields, room.as_mut_ptr()) };
+        Ok(match self.read_record(tx, record, load)? {
+            // SAFETY: stable and present, loaded while the attempt was pinned.
+            RecordView::Present => Presence::Present(look(unsafe { R::Cell::value_in(room.as_ptr()) })),
+            RecordView::Changed(row) => Presence::Present(look(&row)),
+            RecordView::Own(id) => match self.own(tx, record, id) {
+                Some(row) => Presence::Present(look(row)),
+                None => Presence::Deleted,
+            },
+            RecordView::Dead => Presence::Absent,
         })
     }
 
@@ -165,76 +189,63 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// Reads fields of a row; `None` if there is none with this key.
     #[inline]
-    pub(crate) fn read_main<O>(
+    pub(crate) fn read<F: Fields<R>, O>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
     ) -> Result<Option<O>, Abort> {
         let tx = tx.enter(&self.meta)?;
         if self.immutable {
-            return Ok(self.read_immutable(tx, key, look));
+            return Ok(self.read_immutable(tx, key, fields, look));
         }
         if tx.is_on_snapshot() {
-            return Ok(self.read_on_snapshot(tx, key, look));
+            return Ok(self.read_on_snapshot(tx, key, fields, look));
         }
         tx.settle_object(&self.meta)?;
+        let (segments, mut look) = (self.segments_of(fields), Some(look));
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.read_record(tx, record)? {
-                // SAFETY: stable and present, loaded while the attempt was pinned.
-                RowView::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                RowView::Changed(row) => return Ok(Some(look(&row))),
-                RowView::Own(id) => return Ok(self.own(tx, record, id).map(look)),
-                RowView::Dead => self.unlink_dead(tx, record),
+            let look_once = |values: &F::Values| look.take().map(|look| look(values));
+            match self.read_at(tx, record, segments, fields, look_once)? {
+                Presence::Present(output) => return Ok(output),
+                Presence::Deleted => return Ok(None),
+                Presence::Absent => self.leave_dead(tx, record, segments)?,
             }
         }
     }
 
-    /// As [`read_main`](Self::read_main), of some columns only.
-    #[inline]
-    pub(crate) fn read_main_columns<C: Columns<R>>(
+    /// Reads fields of the row of a record, which are in these segments.
+    #[inline(always)]
+    pub(crate) fn read_at<F: Fields<R>, O>(
         &self,
-        tx: &mut Transaction<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-    ) -> Result<Option<C::Values>, Abort> {
-        let tx = tx.enter(&self.meta)?;
-        if self.immutable {
-            return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        if const { Self::HAS_GROUPS } && segments != MAIN {
+            return self.read_segments(tx, record, segments, fields, look);
         }
-        if tx.is_on_snapshot() {
-            return Ok(self.read_columns_on_snapshot(tx, key, columns));
-        }
-        tx.settle_object(&self.meta)?;
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            let mut row = MaybeUninit::uninit();
-            // SAFETY: there is room for a snapshot.
-            let load = |record: &Record<K, R, P>| unsafe { record.load_columns(columns, row.as_mut_ptr()) };
-            match self.read_record_by(tx, record, load, |state| *state)? {
-                RowView::Present(_) => {
-                    // SAFETY: stable and present, loaded while the attempt was pinned.
-                    return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
-                }
-                RowView::Changed(row) => return Ok(Some(columns.of(&row))),
-                RowView::Own(id) => return Ok(self.own(tx, record, id).map(|row| columns.of(row))),
-                RowView::Dead => self.unlink_dead(tx, record),
-            }
-        }
+        // SAFETY: the fields were loaded, or all of the row.
+        self.read_main(tx, record, fields, |row| unsafe { fields.look(row, look) })
     }
 
     #[inline]
-    fn read_immutable<O>(
+    fn read_immutable<F: Fields<R>, O>(
         &self,
         tx: &ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
     ) -> Option<O> {
         match self.index.get(key, tx.pin()) {
             // SAFETY: rows of an immutable table are never installed again; the record lives as long as the table.
-            Lookup::Found(record) => Some(look(unsafe { record.as_ref().row() })),
+            Lookup::Found(record) => Some(unsafe { fields.look(record.as_ref().row(), look) }),
             Lookup::Absent(_) => None,
         }
     }
@@ -290,7 +301,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ///
     /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
     /// record. So other writers of the row are no conflict, but its deletion is one.
-    pub(crate) fn replace_main(
+    pub(crate) fn replace(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -298,28 +309,37 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         if !self.companions.indexes.is_empty() {
             // Only the old row tells which entries must move.
-            return Ok(self.update_main(tx, key, |old| *old = row)?.is_some());
+            return Ok(self.update(tx, key, Whole, |old| *old = row)?.is_some());
         }
         let tx = self.enter_to_write(tx)?;
+        let whole = self.split().is_some().then(|| row.clone());
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             // SAFETY: as in `read_record`.
             let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
             if pending {
-                return self.replace_own(tx, record, id, row);
-            }
-            if !self.is_present(tx, record, id)? {
+                if !self.replace_own(tx, record, id, row)? {
+                    return Ok(false);
+                }
+            } else if self.is_present(tx, record, id)? {
+                // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
+                // none of its own.
+                unsafe {
+                    tx.set_tag(id, tag::UPDATE);
+                    tx.set_write(id, R::Cell::pend(row));
+                    tx.set_predicate::<()>(id, None);
+                }
+                if tx.is_recorded() && self.index.is_ordered() {
+                    tx.record_intent(id);
+                }
+            } else {
                 continue;
             }
-            // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
-            // none of its own.
-            unsafe {
-                tx.set_tag(id, tag::UPDATE);
-                tx.set_write(id, R::Cell::pend(row));
-                tx.set_predicate::<()>(id, None);
-            }
-            if tx.is_recorded() && self.index.is_ordered() {
-                tx.record_intent(id);
+            if let Some(row) = whole {
+                self.each_part(tx, record, |tx, split, part, group| {
+                    // SAFETY: as `each_part` says.
+                    unsafe { part.write_part(tx, split, Record::<K, R, P>::part_of(&row, group)) }
+                })?;
             }
             return Ok(true);
         }
@@ -410,12 +430,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Option<bool>, Abort> {
         let deleted = self.delete_main_at(tx, record)?;
         // At a turn, the deletions of the parts are operations of their own.
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-            && deleted == Some(true)
-            && !tx.is_at_turn()
-        {
-            self.delete_parts(tx, split, record)?;
+        if deleted == Some(true) && !tx.is_at_turn() {
+            // SAFETY: as `each_part` says.
+            self.each_part(tx, record, |tx, split, part, _| unsafe { part.delete_part(tx, split) })?;
         }
         Ok(deleted)
     }

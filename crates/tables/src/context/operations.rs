@@ -4,13 +4,12 @@ use crate::data::{Data, KeyRange};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::operations::{
-    Add, Change, Commute, CommuteColumns, Delete, Fold, Insert, Read, ReadColumns, Replace, ScanIndex,
-    ScanTable, TakeFirst, Update, UpdateColumns,
+    Add, Change, Commute, Delete, Fold, Insert, Read, Replace, ScanIndex, ScanTable, TakeFirst, Update,
 };
 use crate::procedure::Context;
 use crate::record::last_byte_of;
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Abort, Addend, Column, Columns, Value};
+use hotrow_core::{Abort, Addend, Column, Columns, Value, Whole};
 use std::ops::ControlFlow;
 
 /// The operations of procedures, as methods of every [`Context`].
@@ -60,7 +59,7 @@ pub trait Operations: Context {
         key: Self::Val<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop> {
-        self.apply(table, Read(look), key, ().into())
+        self.apply(table, Read(Whole, look), key, ().into())
     }
 
     /// Reads some columns of a row; `None` if it is missing.
@@ -74,7 +73,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, ReadColumns(columns), key, ().into())
+        self.apply(table, Read(columns, |values: &C::Values| *values), key, ().into())
     }
 
     /// Changes a row, given an input that may come from earlier operations; `None` if it is missing.
@@ -86,7 +85,7 @@ pub trait Operations: Context {
         input: Self::Val<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop> {
-        self.apply(table, Change(Update(change)), key, input)
+        self.apply(table, Change(Update(Whole, change)), key, input)
     }
 
     /// Changes some columns of a row; `None` if it is missing. If they are of one [group](crate::Table::update_columns), the
@@ -103,7 +102,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, Change(UpdateColumns(columns, change)), key, input)
+        self.apply(table, Change(Update(columns, change)), key, input)
     }
 
     /// Adds an amount to a column of a row, which [commutes](Self::commute). Nothing happens if the row is missing.
@@ -134,7 +133,7 @@ pub trait Operations: Context {
         input: Self::Val<I>,
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Self::Stop> {
-        self.apply(table, Change(Commute(change)), key, input).map(drop)
+        self.apply(table, Change(Commute(Whole, change)), key, input).map(drop)
     }
 
     /// As [`commute`](Self::commute), for some columns of a row.
@@ -150,7 +149,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, Change(CommuteColumns(columns, change)), key, input).map(drop)
+        self.apply(table, Change(Commute(columns, change)), key, input).map(drop)
     }
 
     /// Replaces a row without reading it; false if it is missing.
@@ -239,7 +238,7 @@ pub trait Operations: Context {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        self.each(table, Change(Commute(change)), keys, input, ()).map(drop)
+        self.each(table, Change(Commute(Whole, change)), keys, input, ()).map(drop)
     }
 
     /// As [`commute_each`](Self::commute_each), for some columns of the rows.
@@ -256,7 +255,7 @@ pub trait Operations: Context {
         Keys: Data + IntoIterator<Item = K>,
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.each(table, Change(CommuteColumns(columns, change)), keys, input, ()).map(drop)
+        self.each(table, Change(Commute(columns, change)), keys, input, ()).map(drop)
     }
 
     /// Folds the rows of a range into an accumulator, until the fold breaks.

@@ -6,7 +6,7 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::record::all_groups;
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Protocol, Transaction, Value, Whole};
 use std::ops::ControlFlow;
 
 /// A look at a range, which folds what it finds into a value of type `A`. It runs at once, and sees all changes that the transaction
@@ -74,7 +74,7 @@ where
     }
 
     fn groups<P: Protocol>(&self, database: &Database<P>) -> u32 {
-        database.table_of(self.table).shared.groups_apart()
+        database.table_of(self.table).shared.segments_of(Whole)
     }
 
     fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {
