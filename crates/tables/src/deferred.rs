@@ -16,8 +16,8 @@ use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::operations::Results;
 use hotrow_core::{
-    Abort, Access, Columns, Deferred, Fields, Input, ObjectAccess, Protocol, Reason, Transaction, Value,
-    Whole,
+    Abort, Access, Columns, Deferred, Fields, Input, ObjectAccess, Presence, Protocol, Reason, Transaction,
+    Value, Whole,
 };
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
@@ -231,7 +231,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let Some(record) = self.find_to_line_up(tx, key, segments)? else { return Ok(tx.known(false)) };
         self.defer_deletions_of_parts(tx, record)?;
         let deferred = self.defer_at(tx, record, 0, Access::Write, (), |table, tx, record, ()| {
-            table.delete_at(tx, record)
+            Ok(table.delete_at(tx, record)?.unless_absent().map(|deleted| deleted.is_some()))
         })?;
         self.will_change_structure(tx);
         tx.will_remove();
@@ -259,9 +259,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.defer_deletions_of_parts(tx, record)?;
         self.defer_at(tx, record, 0, Access::Write, (), move |table, tx, record, ()| {
             match table.delete_at(tx, record)? {
-                Some(true) => Ok(Some(Some(key))),
-                Some(false) => Err(gone(table, tx)),
-                None => Ok(None),
+                Presence::Present(()) => Ok(Some(Some(key))),
+                Presence::Deleted => Err(gone(table, tx)),
+                Presence::Absent => Ok(None),
             }
         })
     }

@@ -6,6 +6,7 @@
 mod builder;
 mod caching;
 mod catalog;
+mod changing;
 pub mod chopping;
 mod commit_time;
 mod companions;

@@ -25,7 +25,6 @@ use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::charge_block;
 use std::hash::BuildHasher;
 use std::mem::offset_of;
-use std::ops::Range;
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -258,16 +257,6 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // SAFETY: the caller's promise.
         unsafe { fields.load(&self.body.cell, row) };
         state
-    }
-
-    /// Loads some bytes of the row, which are at their places in `row` then.
-    ///
-    /// # Safety
-    ///
-    /// `row` has room for a snapshot. The bytes lie within the row.
-    pub(crate) unsafe fn load_bytes(&self, bytes: Range<usize>, row: *mut <R::Cell as Cell<R>>::Snapshot) {
-        // SAFETY: the caller's promise.
-        unsafe { self.body.cell.load_bytes(bytes, row) };
     }
 
     /// Returns the number of a record's bytes up to this byte of the row. Those of a row that is not in the record count as if it were.

@@ -15,6 +15,9 @@ use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
+/// Message of a panic that cannot happen.
+pub(crate) const ONCE: &str = "an operation that finds no row has not used its closure";
+
 /// A record as an attempt sees it.
 pub(crate) enum RecordView<R> {
     /// The attempt's own pending write, or a record that it made.
@@ -207,11 +210,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         tx.settle_object(&self.meta)?;
         let (segments, mut look) = (self.segments_of(fields), Some(look));
+        self.on_row(tx, key, segments, |tx, record| {
+            let look_once = |values: &F::Values| look.take().expect(ONCE)(values);
+            self.read_at(tx, record, segments, fields, look_once)
+        })
+    }
+
+    /// Does something to segments of the row of a key, of which it gets the record; `None` if there is no such row. Where they are found
+    /// absent, the key may have another record.
+    #[inline(always)]
+    pub(crate) fn on_row<V>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        segments: u32,
+        mut operate: impl FnMut(&mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>) -> Result<Presence<V>, Abort>,
+    ) -> Result<Option<V>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            let look_once = |values: &F::Values| look.take().map(|look| look(values));
-            match self.read_at(tx, record, segments, fields, look_once)? {
-                Presence::Present(output) => return Ok(output),
+            match operate(tx, record)? {
+                Presence::Present(value) => return Ok(Some(value)),
                 Presence::Deleted => return Ok(None),
                 Presence::Absent => self.leave_dead(tx, record, segments)?,
             }
@@ -333,6 +351,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     tx.record_intent(id);
                 }
             } else {
+                self.unlink_dead(tx, record);
                 continue;
             }
             if let Some(row) = whole {
@@ -354,7 +373,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         !self.is_opaque && !tx.is_watching() && unsafe { record.as_ref() }.state() == State::Present
     }
 
-    /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
+    /// True if a record, a write of which was announced, is present.
     ///
     /// Called after the announcement: a protocol that locks writes then holds the lock already.
     pub(crate) fn is_present(
@@ -364,11 +383,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
     ) -> Result<bool, Abort> {
         // SAFETY: the state looked at is the item's record's.
-        let is_present = unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present;
-        if !is_present {
-            self.unlink_dead(tx, record);
-        }
-        Ok(is_present)
+        Ok(unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present)
     }
 
     /// Replaces a row that has a pending write of this attempt. False if that is a delete.
@@ -409,32 +424,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<bool, Abort> {
         let tx = self.enter_to_write(tx)?;
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(false) };
-            if let Some(deleted) = self.delete_at(tx, record)? {
-                if deleted {
-                    // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-                    self.leave_queue(tx, unsafe { record.as_ref() }.key())?;
-                }
-                return Ok(deleted);
-            }
-            self.unlink_dead(tx, record);
-        }
+        let deleted = self.on_row(tx, key, MAIN, |tx, record| {
+            self.delete_at(tx, record)?.try_map(|()| {
+                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+                self.leave_queue(tx, unsafe { record.as_ref() }.key())
+            })
+        })?;
+        Ok(deleted.is_some())
     }
 
-    /// Deletes the row of a record. False if the attempt has deleted it already; `None` if the record is dead.
+    /// Deletes the row of a record.
     pub(crate) fn delete_at(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<Option<bool>, Abort> {
-        let deleted = self.delete_main_at(tx, record)?;
-        // At a turn, the deletions of the parts are operations of their own.
-        if deleted == Some(true) && !tx.is_at_turn() {
+    ) -> Result<Presence<()>, Abort> {
+        self.delete_main_at(tx, record)?.try_map(|()| {
+            // At a turn, the deletions of the parts are operations of their own.
+            if tx.is_at_turn() {
+                return Ok(());
+            }
             // SAFETY: as `each_part` says.
-            self.each_part(tx, record, |tx, split, part, _| unsafe { part.delete_part(tx, split) })?;
-        }
-        Ok(deleted)
+            self.each_part(tx, record, |tx, split, part, _| unsafe { part.delete_part(tx, split) })
+        })
     }
 
     /// As [`delete_at`](Self::delete_at), without the row's parts.
@@ -442,7 +454,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<Option<bool>, Abort> {
+    ) -> Result<Presence<()>, Abort> {
         // Lock the range before the row. A scanner of the range may be waiting for the row, and must not wait for
         // this attempt.
         self.lock_to_remove(tx, record)?;
@@ -460,7 +472,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
                 let Some(row) = self.own(tx, record, id).map(|row| keep.then(|| row.clone())) else {
                     end_joint_changes(tx, around);
-                    return Ok(Some(false));
+                    return Ok(Presence::Deleted);
                 };
                 let inserted = tx.tag(id) == tag::INSERTED;
                 // SAFETY: the item is this table's. A deletion has a payload or none, of the rows' type.
@@ -474,7 +486,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // As in `read_record`.
                 tx.forget_read();
                 end_joint_changes(tx, around);
-                return Ok(None);
+                return Ok(Presence::Absent);
             }
             Some(snapshot) => {
                 // SAFETY: stable and present.
@@ -493,7 +505,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.companions.indexes.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
         }
         end_joint_changes(tx, around);
-        Ok(Some(true))
+        Ok(Presence::Present(()))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::record::{Record, State};
 use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Fields, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Value, Whole,
+    Abort, Cell, Fields, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Redo, Value, Whole,
 };
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow};
@@ -58,6 +58,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::INSERTED => keeper.keep(Version::<R>::Absent, 0),
             tag::DELETE => keeper.keep(Version::<R>::InPlace, 0),
             _ => {}
+        }
+    }
+
+    /// Makes the pending changes of a row to a version that snapshots have of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::redo`](hotrow_core::Object::redo).
+    pub(crate) unsafe fn redo_version(item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: the table keeps versions of this type.
+        let version = unsafe { redo.version::<Version<R>>() };
+        if let (tag::CHANGES, Version::Replaced(kept)) = (item.tag(), version) {
+            // SAFETY: the tag says what the payload is.
+            unsafe { Self::changes_of(item).redo_in(kept, redo, Version::<R>::Replaced) };
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, Key};
 use crate::record::{Pending, Record, State};
-use crate::rows::end_joint_changes;
+use crate::rows::{ONCE, end_joint_changes};
 use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use hotrow_core::{Abort, Cell, Fields, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value};
@@ -35,9 +35,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Option<O>, Abort> {
         let segments = self.segments_of(fields);
         if const { Self::HAS_GROUPS } && segments != MAIN {
-            let tx = self.enter_to_write(tx)?;
-            let found = self.find_segments_to_change(tx, key, segments)?;
-            return found.map(|found| self.change_segments(tx, found, fields, change)).transpose();
+            let (tx, mut change) = (self.enter_to_write(tx)?, Some(change));
+            return self.on_row(tx, key, segments, |tx, record| {
+                let change_once = |values: &mut F::Values| change.take().expect(ONCE)(values);
+                self.update_segments(tx, record, segments, fields, change_once)
+            });
         }
         // SAFETY: it is a row.
         self.update_main(tx, key, |row| unsafe { fields.change(row, change) })
@@ -52,10 +54,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         let tx = self.enter_to_write(tx)?;
-        match self.find_to_change(tx, key)? {
-            Some(row) => self.change_row(tx, row, change).map(Some),
-            None => Ok(None),
-        }
+        let found = self.find_to_change(tx, key)?;
+        found.map(|row| self.change_row(tx, row, change)).transpose()
     }
 
     /// Changes fields of the row of a record, which are in these segments.
@@ -69,8 +69,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut F::Values) -> O,
     ) -> Result<Presence<O>, Abort> {
         if const { Self::HAS_GROUPS } && segments != MAIN {
-            let found = self.segments_to_change(tx, record, segments)?;
-            return found.try_map(|found| self.change_segments(tx, found, fields, change));
+            return self.update_segments(tx, record, segments, fields, change);
         }
         let row = self.row_to_change(tx, record)?;
         // SAFETY: it is a row.
@@ -84,14 +83,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<RowToChange<K, R, P>>, Abort> {
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.row_to_change(tx, record)? {
-                Presence::Present(row) => return Ok(Some(row)),
-                Presence::Deleted => return Ok(None),
-                Presence::Absent => self.unlink_dead(tx, record),
-            }
-        }
+        self.on_row(tx, key, MAIN, |tx, record| self.row_to_change(tx, record))
     }
 
     /// Announces the write of a record's row, which is to be changed, and gives it a pending row.

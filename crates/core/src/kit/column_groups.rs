@@ -18,6 +18,7 @@ use crate::memory::column::{Column, Fields, Whole};
 pub use crate::memory::column_groups::{ColumnGroups, Each, GROUPS_MAX, GroupColumn, Words};
 use hotrow_sync::atomic::AtomicU64;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// The columns of a group of one row, and a word that tells if the row is there.
@@ -56,11 +57,11 @@ impl<W: Words> Part<W> {
     pub fn of<R, G: ColumnGroups<R, Words = W>>(row: &R, group: usize) -> Self {
         let mut part = Self { present: 1, words: W::ZERO };
         // SAFETY: it is a row.
-        unsafe { part.take::<R, G, Whole>(Whole, row, group) };
+        unsafe { part.take::<R, G, Whole>(Whole, row, Some(group)) };
         part
     }
 
-    /// Copies those of some fields that are the group's from a row.
+    /// Copies those of some fields that are a group's, whose part it is, from a row. `None`: the group has them all.
     ///
     /// # Safety
     ///
@@ -70,7 +71,7 @@ impl<W: Words> Part<W> {
         &mut self,
         fields: F,
         row: *const R,
-        group: usize,
+        group: Option<usize>,
     ) {
         let (row, words) = (row.cast::<u8>(), (&raw mut self.words).cast::<u8>());
         each_shared::<R, G>(fields, group, |in_row, in_part, bytes| {
@@ -79,7 +80,7 @@ impl<W: Words> Part<W> {
         });
     }
 
-    /// Copies those of some fields that are the group's to a row.
+    /// Copies those of some fields that are a group's, whose part it is, to a row. `None`: the group has them all.
     ///
     /// # Safety
     ///
@@ -89,7 +90,7 @@ impl<W: Words> Part<W> {
         &self,
         fields: F,
         row: *mut R,
-        group: usize,
+        group: Option<usize>,
     ) {
         let (row, words) = (row.cast::<u8>(), (&raw const self.words).cast::<u8>());
         each_shared::<R, G>(fields, group, |in_row, in_part, bytes| {
@@ -118,21 +119,37 @@ pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// Visits the bytes of fields that are in a group: the first one's place in the row, that in the group's part, and their number.
+/// Visits the bytes of fields that are in a group, or all of them: the first one's place in the row, that in the group's part, and their
+/// number.
 #[inline(always)]
 fn each_shared<R, G: ColumnGroups<R>>(
     fields: impl Fields<R>,
-    group: usize,
+    group: Option<usize>,
     mut visit: impl FnMut(usize, usize, usize),
 ) {
     fields.each_place(|bytes| {
-        for column in G::COLUMNS {
+        let Some(group) = group else {
+            // So the compiler knows the number of bytes, where it does not know the place.
+            return visit(bytes.start, place_in_part::<R, G>(&bytes), bytes.end - bytes.start);
+        };
+        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
             let (first, past) = (bytes.start.max(column.row), bytes.end.min(column.row + column.bytes));
-            if column.group == group && first < past {
+            if first < past {
                 visit(first, column.part + (first - column.row), past - first);
             }
         }
     });
+}
+
+/// The place of a column's bytes in the words of its group's part.
+#[inline(always)]
+fn place_in_part<R, G: ColumnGroups<R>>(bytes: &Range<usize>) -> usize {
+    for column in G::COLUMNS {
+        if column.row <= bytes.start && bytes.end <= column.row + column.bytes {
+            return column.part + (bytes.start - column.row);
+        }
+    }
+    unreachable!("the caller has looked in which group the column is")
 }
 
 impl<R, F: Plain> Column<R, F> {
@@ -140,14 +157,11 @@ impl<R, F: Plain> Column<R, F> {
     ///
     /// # Panics
     ///
-    /// If the column is not in this group.
+    /// If the column is in no group.
     #[inline(always)]
-    pub fn in_part<G: ColumnGroups<R>>(self, group: usize) -> Column<Part<G::Words>, F> {
-        let mut place = None;
-        each_shared::<R, G>(self, group, |_, in_part, bytes| {
-            place = (bytes == size_of::<F>()).then_some(in_part);
-        });
-        let place = place.expect("the caller has looked in which group the column is");
+    pub fn in_part<G: ColumnGroups<R>>(self) -> Column<Part<G::Words>, F> {
+        let mut place = 0;
+        self.each_place(|bytes| place = place_in_part::<R, G>(&bytes));
         // SAFETY: the part has the column there, as the trait promises.
         unsafe { Column::at(offset_of!(Part<G::Words>, words) + place) }
     }

@@ -15,11 +15,11 @@ use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChan
 use crate::memory::cell::{Cell, Value};
 use crate::memory::column::Column;
 use crate::memory::pin::Pin;
-use crate::memory::users_code::contained;
 use crate::memory::versions::{Keeper, Redo};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
+mod changes;
 mod part;
 
 pub use part::Presence;
@@ -269,6 +269,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
+    #[inline]
     pub unsafe fn change_at_commit_if_present<O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -574,39 +575,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 let pending = item.payload::<Pending<T>>().read();
                 item.install_in(&segment.cell, pending, pin);
             } else {
-                segment.install_changes(item, pin);
+                let changes = *item.payload::<CommitTimeChanges<T>>();
+                changes.install_in(item, &segment.cell, pin);
             }
-        }
-    }
-
-    /// Makes the pending changes.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install`](Self::install); the item has pending changes of this segment.
-    #[cold]
-    unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise; the result is taken here and nowhere else.
-        unsafe {
-            let result = (*item.payload::<CommitTimeChanges<T>>()).take_result();
-            let changed = result.unwrap_or_else(|| self.added(item, pin));
-            item.install_in(&self.cell, T::Cell::pend(changed), pin);
-        }
-    }
-
-    /// The value with the pending changes, which [need no copy](CommitTimeChanges::need_copy), and which fit.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install_changes`](Self::install_changes).
-    unsafe fn added(&self, item: &Item<P>, pin: &Pin) -> T {
-        let snapshot = self.cell.load();
-        // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
-        // are of values of this type.
-        unsafe {
-            let mut value = T::Cell::view(&snapshot, pin).clone();
-            (*item.payload::<CommitTimeChanges<T>>()).add_all(&mut value);
-            value
         }
     }
 
@@ -623,19 +594,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         if tx.tag(id) == tag::VALUE {
             return Ok(());
         }
-        // SAFETY: the caller's promise; nothing is installed meanwhile; the changes are of values of this type.
+        // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
-            let segment = Self::from_address(tx.attempt.items.get(id).segment());
-            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
-            let snapshot = segment.cell.load();
-            if !changes.need_copy() {
-                let fit = changes.fit_to(T::Cell::view(&snapshot, tx.pin()));
-                return if fit { Ok(()) } else { Err(OutOfRange) };
-            }
-            let settled = changes.settled(|pin| T::Cell::view(&snapshot, pin).clone(), tx)?;
-            *tx.payload(id) = settled;
+            let segment = Self::from_address(tx.segment_of(id));
+            CommitTimeChanges::<T>::settle_in(id, &segment.cell, tx)
         }
-        Ok(())
     }
 
     /// True if the pending changes can be made to the present value, for the object's [`Object::changes_fit`].
@@ -643,13 +606,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`Object::changes_fit`].
-    pub unsafe fn changes_fit(item: &Item<P>, pin: &Pin) -> bool {
+    pub unsafe fn changes_fit(item: &Item<P>) -> bool {
         // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
-            item.tag() == tag::VALUE || {
-                let snapshot = Self::from_address(item.segment()).cell.load();
-                (*item.payload::<CommitTimeChanges<T>>()).fit_to(T::Cell::view(&snapshot, pin))
-            }
+            item.tag() == tag::VALUE
+                || (*item.payload::<CommitTimeChanges<T>>()).fit_in(&Self::from_address(item.segment()).cell)
         }
     }
 
@@ -664,10 +625,8 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             if item.tag() == tag::VALUE {
                 return T::Cell::pending(&*item.payload::<Pending<T>>()).clone();
             }
-            match (*item.payload::<CommitTimeChanges<T>>()).result() {
-                Some(result) => result.clone(),
-                None => Self::from_address(item.segment()).added(item, pin),
-            }
+            let cell = &Self::from_address(item.segment()).cell;
+            (*item.payload::<CommitTimeChanges<T>>()).look_in(cell, pin, T::clone)
         }
     }
 
@@ -716,14 +675,8 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
         // SAFETY: the caller's promise; `keep` keeps cells, in which nothing is installed any more.
         unsafe {
-            let changes = *item.payload::<CommitTimeChanges<T>>();
             let kept = redo.version::<T::Cell>();
-            // Another value than the one that was installed. If users' code panics, it stays as it is.
-            let changed = contained(|| changes.applied(|| kept.in_place().clone(), redo.pin()));
-            if let Some(Ok(changed)) = changed {
-                let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
-                redo.keep(T::Cell::new(changed), heap_bytes);
-            }
+            (*item.payload::<CommitTimeChanges<T>>()).redo_in(kept, redo, |cell| cell);
         }
     }
 

@@ -91,7 +91,7 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         }
         // SAFETY: it is a row.
         log.put_group(entries, key, part.group(), &|row| unsafe {
-            value.put::<R, GroupsOf<R>, _>(Whole, row, part.group());
+            value.put::<R, GroupsOf<R>, _>(Whole, row, Some(part.group()));
         })
     }
 }
@@ -148,9 +148,9 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
         unsafe { PartOf::<R, P>::settle(item, tx) }
     }
 
-    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+    unsafe fn changes_fit(&self, item: &Item<P>, _: &Pin) -> bool {
         // SAFETY: see above.
-        unsafe { PartOf::<R, P>::changes_fit(item, pin) }
+        unsafe { PartOf::<R, P>::changes_fit(item) }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {

@@ -10,7 +10,7 @@ use crate::record::{GroupsOf, Record, WordsOf};
 use crate::split::each;
 use crate::storage::Shared;
 use hotrow_core::column_groups::Part;
-use hotrow_core::{Abort, Access, Deferred, Fields, Input, ObjectAccess, Presence, Protocol, Value};
+use hotrow_core::{Abort, Access, Deferred, Fields, Input, ObjectAccess, Protocol, Value};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -27,17 +27,8 @@ impl<R: Value> Clone for Loaded<R> {
     }
 }
 
-/// Fields before and after a change, and the operation's output.
-struct Changed<R, O> {
-    rows: Option<(Loaded<R>, Loaded<R>)>,
-    output: Rc<Cell<Option<O>>>,
-}
-
-impl<R: Value, O> Clone for Changed<R, O> {
-    fn clone(&self) -> Self {
-        Self { rows: self.rows.clone(), output: self.output.clone() }
-    }
-}
+/// Fields before and after a change, if the row is there, and the operation's output.
+type Changed<R, O> = (Option<(Loaded<R>, Loaded<R>)>, Rc<Cell<Option<O>>>);
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Defers a look at fields of a row.
@@ -101,18 +92,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 });
                 (before, after)
             });
-            Changed { rows, output: Rc::new(Cell::new(Some(C::output(passed, changed)))) }
+            (rows, Rc::new(Cell::new(Some(C::output(passed, changed)))))
         })?;
         for segment in each(segments) {
             let write = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, changed| {
-                let Changed::<R, C::Output> { rows: Some((before, after)), .. } = changed else {
-                    return Ok(Some(()));
-                };
+                let (Some((before, after)), _): Changed<R, C::Output> = changed else { return Ok(Some(())) };
                 table.write_segment_at_turn(tx, record, segment, fields, (&before.0, &after.0))
             };
             self.defer_at(tx, record, segment, Access::Write, changed, write)?;
         }
-        tx.compute(changed, |changed| changed.output.take().expect("taken once"))
+        tx.compute(changed, |(_, output)| output.take().expect("taken once"))
     }
 
     /// Writes fields to a segment if they have changed. `None` if the row is not there.
@@ -127,18 +116,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let part_of = |row: &MaybeUninit<R>| {
             let mut part = Part::<WordsOf<R>>::ABSENT;
             // SAFETY: the fields are there.
-            unsafe { part.take::<R, GroupsOf<R>, _>(fields, row.as_ptr(), segment as usize - 1) };
+            unsafe { part.take::<R, GroupsOf<R>, _>(fields, row.as_ptr(), Some(segment as usize - 1)) };
             part
         };
         if segment != 0 && part_of(before).is_same(&part_of(after)) {
             return Ok(Some(()));
         }
-        match self.segments_to_change(tx, record, 1 << segment)? {
-            Presence::Present(found) => {
-                self.write_segments(tx, found, fields, after.as_ptr(), true)?;
-                Ok(Some(()))
-            }
-            Presence::Deleted | Presence::Absent => Ok(None),
-        }
+        let found = self.segments_to_change(tx, record, 1 << segment)?;
+        let written = found.try_map(|found| self.write_segments(tx, found, fields, after.as_ptr()))?;
+        Ok(written.unless_absent().flatten())
     }
 }

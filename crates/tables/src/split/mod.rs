@@ -6,13 +6,13 @@
 //!
 //! An operation names what it uses of a row: [all of it](hotrow_core::Whole), or some columns ([`Fields`]). That gives the segments that it
 //! touches, a set of bits ([`Shared::segments_of`]): the lowest stands for the record, the next for the part of the first group. Mostly it is
-//! the record alone, always for types without groups: then the operation is one on the record (`rows.rs`, `updating.rs`). Otherwise
-//! it is one loop over the segments (`segments.rs`, `deferred.rs`):
+//! the record alone, always for types without groups: then the operation is one on the record (`rows.rs`, `updating.rs`). If it is
+//! a part alone, it is one on that. Otherwise it is one loop over the segments (`segments.rs`, `deferred.rs`):
 //!
 //! - The segments are read, the record first, so that two operations wait for each other in one order, and the fields of each are put
 //!   to their places in a row, of which nothing else is initialised. If there are several segments, they must be of one moment.
 //! - The operation looks at the fields there, or changes them.
-//! - A change is written to those segments whose fields it has changed. (If there is one only, it is written anyway.)
+//! - A change is written to those segments whose fields it has changed.
 //!
 //! Changes at the commit are made to the record or to a part, without such a row; if they need several segments, they are made at once
 //! (`commit_time.rs`).
@@ -60,6 +60,8 @@
 
 mod deferred;
 mod segments;
+
+pub(crate) use segments::change_part;
 
 use crate::companions::{PartOf, SplitRows};
 use crate::key::Key;

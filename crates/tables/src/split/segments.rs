@@ -1,7 +1,7 @@
-//! Operations on segments of a row that are not its record alone: each is one loop over the segments.
+//! Operations on segments of a row that are not its record alone: on one part, or a loop over several segments.
 
 use crate::companions::{PartOf, SplitRows};
-use crate::key::{AsKey, Key};
+use crate::key::Key;
 use crate::record::{GroupsOf, Record, State, WordsOf};
 use crate::split::{MAIN, each};
 use crate::storage::{Shared, tag};
@@ -15,7 +15,6 @@ use std::ptr::NonNull;
 struct MainToChange<R> {
     row: R,
     id: ItemId,
-    is_own: bool,
 }
 
 /// A part that is going to be changed, as it was read, and its item.
@@ -24,14 +23,13 @@ type PartToChange<R> = Option<(ItemId, Part<WordsOf<R>>)>;
 /// Segments of a row that are going to be changed. All of them were read, and waited for, before any is written.
 pub(crate) struct SegmentsToChange<K: Key, R: Value, P: Protocol> {
     record: NonNull<Record<K, R, P>>,
-    segments: u32,
     main: Option<MainToChange<R>>,
     parts: <GroupsOf<R> as ColumnGroups<R>>::Each<PartToChange<R>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Reads fields of the row of a record.
-    #[inline]
+    /// Reads fields of the row of a record, which are not in the record alone.
+    #[inline(always)]
     pub(crate) fn read_segments<F: Fields<R>, O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -41,15 +39,38 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(&F::Values) -> O,
     ) -> Result<Presence<O>, Abort> {
         let mut row = MaybeUninit::uninit();
+        let loaded = if segments.is_power_of_two() {
+            let (split, part, _) = self.part_at(record, segments.trailing_zeros());
+            let row = row.as_mut_ptr();
+            // SAFETY: as in `load_segment`; the part has all fields.
+            unsafe {
+                part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, F>(fields, row, None))
+            }
+        } else {
+            self.load_segments(tx, record, segments, fields, row.as_mut_ptr())
+        }?;
+        // SAFETY: the fields of all segments were loaded.
+        Ok(loaded.map(|()| unsafe { fields.look(row.as_ptr(), look) }))
+    }
+
+    /// Reads fields to their places in a row, for which there is room.
+    #[inline(never)]
+    fn load_segments(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: impl Fields<R>,
+        row: *mut R,
+    ) -> Result<Presence<()>, Abort> {
         for segment in each(segments) {
-            match self.load_segment(tx, record, segment, fields, row.as_mut_ptr())? {
+            match self.load_segment(tx, record, segment, fields, row)? {
                 Presence::Present(()) => {}
                 absent => return self.without_segment(tx, record, (segments, segment), &absent),
             }
         }
         self.check_unchanged(tx, record, segments)?;
-        // SAFETY: the fields of all segments were loaded.
-        Ok(Presence::Present(unsafe { fields.look(row.as_ptr(), look) }))
+        Ok(Presence::Present(()))
     }
 
     /// Reads those of some fields that are a segment's, to their places in a row, for which there is room.
@@ -68,7 +89,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         let (split, part, group) = self.part_at(record, segment);
         // SAFETY: the part is `split`'s, found under the attempt's pinned epoch; `tx` is of the table's operation; there is room.
-        unsafe { part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, _>(fields, row, group)) }
+        unsafe {
+            part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, _>(fields, row, Some(group)))
+        }
     }
 
     /// The result of an operation that finds no row in a segment, though it may have found one in those before.
@@ -139,20 +162,28 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe { fields.look(row.as_ptr(), look) }
     }
 
-    /// Finds segments of a row to change; `None` if there is none with this key.
-    pub(crate) fn find_segments_to_change(
+    /// Changes fields of the row of a record, which are not in the record alone.
+    #[inline(always)]
+    pub(crate) fn update_segments<F: Fields<R>, O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
+        record: NonNull<Record<K, R, P>>,
         segments: u32,
-    ) -> Result<Option<SegmentsToChange<K, R, P>>, Abort> {
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.segments_to_change(tx, record, segments)? {
-                Presence::Present(found) => return Ok(Some(found)),
-                Presence::Deleted => return Ok(None),
-                Presence::Absent => self.leave_dead(tx, record, segments)?,
-            }
+        fields: F,
+        change: impl FnOnce(&mut F::Values) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        if !segments.is_power_of_two() {
+            let found = self.segments_to_change(tx, record, segments)?;
+            return found.try_map(|found| self.change_segments(tx, found, fields, change));
+        }
+        let (split, part, _) = self.part_at(record, segments.trailing_zeros());
+        // SAFETY: as in `load_segment`; read for update just now.
+        unsafe {
+            Ok(part.read_part_for_update(tx, split)?.map(|(id, mut part)| {
+                let output = change_part(&mut part, fields, change);
+                PartOf::<R, P>::store_part(tx, id, part);
+                output
+            }))
         }
     }
 
@@ -164,7 +195,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         segments: u32,
     ) -> Result<Presence<SegmentsToChange<K, R, P>>, Abort> {
         let parts = Each::<PartToChange<R>>::from_fn(|_| None);
-        let mut found = SegmentsToChange { record, segments, main: None, parts };
+        let mut found = SegmentsToChange { record, main: None, parts };
         for segment in each(segments) {
             let read = if segment == 0 {
                 self.main_to_change(tx, record)?.map(|main| found.main = Some(main))
@@ -183,6 +214,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Changes fields of a row, and returns what the change returns. Of several segments those are written that have changed.
+    #[inline(never)]
     pub(crate) fn change_segments<F: Fields<R>, O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -197,49 +229,47 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         for (group, part) in found.parts.values().iter().enumerate() {
             // SAFETY: there is room for a row.
             part.iter().for_each(|(_, part)| unsafe {
-                part.put::<R, GroupsOf<R>, _>(fields, row.as_mut_ptr(), group);
+                part.put::<R, GroupsOf<R>, _>(fields, row.as_mut_ptr(), Some(group));
             });
         }
         // SAFETY: the fields of all segments are there.
         let output = unsafe { fields.change(row.as_mut_ptr(), change) };
-        let is_only = found.segments.is_power_of_two();
-        self.write_segments(tx, found, fields, row.as_ptr(), is_only)?;
+        self.write_segments(tx, found, fields, row.as_ptr())?;
         Ok(output)
     }
 
-    /// Writes the fields behind `row` to a row's segments, unless those have them already. `anyway`: to parts even then.
+    /// Writes the fields behind `row` to a row's segments, unless those have them already.
     pub(super) fn write_segments(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         found: SegmentsToChange<K, R, P>,
         fields: impl Fields<R>,
         row: *const R,
-        anyway: bool,
     ) -> Result<(), Abort> {
         for (group, part) in found.parts.values().iter().enumerate() {
             let Some((id, before)) = part else { continue };
             let mut after = *before;
             // SAFETY: the caller has the fields there; the part was read for update just now.
             unsafe {
-                after.take::<R, GroupsOf<R>, _>(fields, row, group);
-                if anyway || !after.is_same(before) {
+                after.take::<R, GroupsOf<R>, _>(fields, row, Some(group));
+                if !after.is_same(before) {
                     PartOf::<R, P>::store_part(tx, *id, after);
                 }
             }
         }
-        let Some(MainToChange { row: before, id, is_own }) = found.main else { return Ok(()) };
+        let Some(MainToChange { row: before, id }) = found.main else { return Ok(()) };
         let mut after = before.clone();
         copy(fields, row, &mut after);
         // The record's other columns do not matter.
         for group in each(self.segments_of(Whole) & !MAIN).map(|segment| segment as usize - 1) {
             let part = Record::<K, R, P>::part_of(&before, group);
             // SAFETY: it is a row.
-            unsafe { part.put::<R, GroupsOf<R>, _>(Whole, &mut after, group) };
+            unsafe { part.put::<R, GroupsOf<R>, _>(Whole, &mut after, Some(group)) };
         }
         if bytes_of::<K, R, P>(&after) == bytes_of::<K, R, P>(&before) {
             return Ok(());
         }
-        if !is_own {
+        if !tx.has_write(id) {
             // SAFETY: announced when it was read; the tag says what the payload is.
             unsafe {
                 tx.set_tag(id, tag::UPDATE);
@@ -258,21 +288,22 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: as in `read_record`.
         let (id, snapshot) =
             unsafe { tx.read_for_update(self, Record::address(record), || record.as_ref().load())? };
-        let Some(snapshot) = snapshot else {
-            if tx.tag(id) == tag::CHANGES {
-                self.settle_changes(tx, record, id)?;
+        let row = match snapshot {
+            // SAFETY: stable and present.
+            Some(snapshot) if snapshot.state == State::Present => unsafe { snapshot.row(tx.pin()) }.clone(),
+            Some(_) => {
+                tx.forget_read();
+                return Ok(Presence::Absent);
             }
-            let own = self.own(tx, record, id).cloned();
-            return Ok(own
-                .map_or(Presence::Deleted, |row| Presence::Present(MainToChange { row, id, is_own: true })));
+            None => {
+                if tx.tag(id) == tag::CHANGES {
+                    self.settle_changes(tx, record, id)?;
+                }
+                let Some(row) = self.own(tx, record, id) else { return Ok(Presence::Deleted) };
+                row.clone()
+            }
         };
-        if snapshot.state != State::Present {
-            tx.forget_read();
-            return Ok(Presence::Absent);
-        }
-        // SAFETY: stable and present.
-        let row = unsafe { snapshot.row(tx.pin()) }.clone();
-        Ok(Presence::Present(MainToChange { row, id, is_own: false }))
+        Ok(Presence::Present(MainToChange { row, id }))
     }
 
     /// Does something to each part of a record, with the number of its group, if its rows are split. The record was found under the
@@ -308,8 +339,27 @@ fn copy<R>(fields: impl Fields<R>, from: *const R, to: *mut R) {
     fields.each_place(|bytes| {
         let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
         // SAFETY: fields lie within the row; callers have them in the one, and room in the other, which is another.
-        unsafe { to.add(bytes.start).copy_from_nonoverlapping(from.add(bytes.start), bytes.len()) };
+        unsafe {
+            to.add(bytes.start).copy_from_nonoverlapping(from.add(bytes.start), bytes.end - bytes.start)
+        };
     });
+}
+
+/// Changes fields in the part that has them all.
+#[inline(always)]
+pub(crate) fn change_part<R: Value, F: Fields<R>, O>(
+    part: &mut Part<WordsOf<R>>,
+    fields: F,
+    change: impl FnOnce(&mut F::Values) -> O,
+) -> O {
+    let mut row = MaybeUninit::uninit();
+    // SAFETY: there is room for the fields, which are all in the part.
+    unsafe {
+        part.put::<R, GroupsOf<R>, F>(fields, row.as_mut_ptr(), None);
+        let output = fields.change(row.as_mut_ptr(), change);
+        part.take::<R, GroupsOf<R>, F>(fields, row.as_ptr(), None);
+        output
+    }
 }
 
 /// The bytes of a row.

@@ -13,6 +13,7 @@ use crate::kernel::transaction::ObjectAccess;
 use crate::kit::column_groups::{Part, Words};
 use crate::memory::cell::{Cell, Value};
 use crate::memory::pin::Pin;
+use std::convert::Infallible;
 use std::ptr::NonNull;
 
 /// The result of an operation on a part.
@@ -30,11 +31,8 @@ impl<V> Presence<V> {
     /// Applies a function to the value.
     #[inline]
     pub fn map<O>(self, f: impl FnOnce(V) -> O) -> Presence<O> {
-        match self {
-            Self::Present(value) => Presence::Present(f(value)),
-            Self::Deleted => Presence::Deleted,
-            Self::Absent => Presence::Absent,
-        }
+        let Ok(mapped) = self.try_map(|value| Ok::<_, Infallible>(f(value)));
+        mapped
     }
 
     /// As [`map`](Self::map), with a function that may fail.
@@ -127,10 +125,8 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             if pending {
-                if tx.tag(id) == tag::CHANGES {
-                    // The body goes on as it does because of conditions among them.
-                    self.settle_changes(tx, id)?;
-                }
+                // The body goes on as it does because of conditions among changes.
+                self.settle_changes(tx, id)?;
                 let own = CellOf::<W>::pending_mut(tx.payload::<Pending<Part<W>>>(id));
                 if !own.is_present() {
                     return Ok(Presence::Deleted);
