@@ -76,7 +76,7 @@ pub use kit::segment_object::{
 pub use kit::slots::{SegmentSlots, Slots};
 pub use memory::cell;
 pub use memory::cell::{Boxed, Cell, Inline, Plain, Value, ValueField};
-pub use memory::column::{Column, Columns};
+pub use memory::column::{Column, Columns, Fields, Whole};
 pub use memory::course::WaitLimit;
 pub use memory::identity::EngineId;
 pub use memory::identity::ObjectMeta;

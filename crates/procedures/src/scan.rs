@@ -1,7 +1,7 @@
 //! Scans as values.
 
-use hotrow_core::column_groups::ColumnGroups;
-use hotrow_core::{Abort, Cell, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Protocol, Transaction, Value, Whole};
+use hotrow_tables::inside::all_groups;
 use hotrow_tables::{Database, Direction, IndexRef, Key, KeyRange, TableRef, inside};
 use std::ops::ControlFlow;
 
@@ -70,7 +70,7 @@ where
     }
 
     fn groups<P: Protocol>(&self, database: &Database<P>) -> u32 {
-        inside::shared(database.table_of(self.table)).groups_apart()
+        inside::shared(database.table_of(self.table)).segments_of(Whole)
     }
 
     fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {
@@ -122,7 +122,7 @@ where
 
     fn groups<P: Protocol>(&self, _database: &Database<P>) -> u32 {
         // All.
-        u32::MAX >> (31 - <<R::Cell as Cell<R>>::Groups as ColumnGroups<R>>::NAMES.len())
+        all_groups::<R>()
     }
 
     fn place<P: Protocol>(&self, database: &Database<P>) -> ScannedPlace {

@@ -4,50 +4,56 @@
 //! record is dead when its turn comes, the attempt ends, because the key may have another record by then. (This
 //! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
-use crate::companions::Place;
 use crate::data::KeyRange;
 use crate::key::{AsKey, Key, key_hash};
 use crate::operations::{
-    Change, Delete, Fold, Insert, Later, Operation, Read, ReadColumns, Replace, RowChange, TakeFirst, Update,
-    UpdateColumns, are_empty,
+    Change, Delete, Fold, Insert, Later, Operation, Read, Replace, RowChange, TakeFirst, Update, are_empty,
 };
-use crate::record::{Record, State, WordsOf};
-use crate::rows::RowView;
+use crate::record::{Record, State};
+use crate::rows::RecordView;
+use crate::split::{MAIN, each};
 use crate::storage::Shared;
 use crate::table::Table;
-use crate::updating::ToChange;
-use hotrow_core::column_groups::Part;
 use hotrow_core::operations::Results;
 use hotrow_core::{
-    Abort, Access, Columns, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value,
+    Abort, Access, Columns, Deferred, Fields, Input, ObjectAccess, Presence, Protocol, Reason, Transaction,
+    Value, Whole,
 };
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Finds the record of a key to line up for; `None` after the key's absence was observed.
+    /// Finds the record of a key to line up for these segments of it; `None` after the key's absence was observed.
+    ///
+    /// Nobody lines up for a row that the attempt has made itself, so nothing keeps operations on its parts behind earlier ones whose keys
+    /// are not known yet. Those run now.
     pub(crate) fn find_to_line_up(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
+        segments: u32,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            let is_own = tx.has_made(Record::address(record));
+            if is_own && segments != MAIN {
+                tx.settle()?;
+            }
             // SAFETY: found in the index under the attempt's pinned epoch.
             // No attempt may line up for a record that another attempt has made and still holds: the maker has yet to
             // line up itself, perhaps for segments of a lower rank. A present record has been released by its maker,
             // or is being released.
-            if unsafe { record.as_ref() }.state() == State::Present || tx.has_made(Record::address(record)) {
+            if is_own || unsafe { record.as_ref() }.state() == State::Present {
                 return Ok(Some(record));
             }
-            match self.read_record(tx, record)? {
-                RowView::Dead => self.unlink_dead(tx, record),
-                RowView::Present(_) | RowView::Changed(_) => {
+            match self.read_presence(tx, record)? {
+                RecordView::Dead => self.unlink_dead(tx, record),
+                RecordView::Present | RecordView::Changed(_) => {
                     // The operation reads the row when it runs, in its place in program order.
                     tx.read_as_condition();
                     return Ok(Some(record));
                 }
-                RowView::Own(_) => return Ok(Some(record)),
+                RecordView::Own(_) => return Ok(Some(record)),
             }
         }
     }
@@ -112,40 +118,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(self.immutable || tx.enter(&self.meta)?.is_on_snapshot())
     }
 
-    /// Lines up to read the row of a key: all of it, or columns that are in this place.
-    pub(crate) fn line_up_to_read<C: 'static, O: 'static>(
+    /// Lines up to read fields of the row of a key.
+    pub(crate) fn line_up_to_read<F: Fields<R> + 'static, O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &K,
-        place: Place<'_, K, R, P, C>,
-        look: impl FnOnce(&R) -> O + 'static,
-        look_at_part: impl FnOnce(&Part<WordsOf<R>>, C) -> O + 'static,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        let access = tx.enter(&self.meta)?;
-        access.settle_structure(&self.meta)?;
-        if const { Self::HAS_GROUPS } {
-            return self.line_up_to_read_place(access, key, place, look, look_at_part);
+        let tx = tx.enter(&self.meta)?;
+        tx.settle_structure(&self.meta)?;
+        let segments = self.segments_of(fields);
+        let Some(record) = self.find_to_line_up(tx, key, segments)? else { return Ok(tx.known(None)) };
+        if const { Self::HAS_GROUPS } && !segments.is_power_of_two() {
+            return self.defer_read_of_several(tx, record, segments, fields, look);
         }
-        let Some(record) = self.find_to_line_up(access, key)? else { return Ok(tx.known(None)) };
-        self.defer_read(access, record, look)
-    }
-
-    /// Defers a look at the row of a record.
-    pub(crate) fn defer_read<O: 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        look: impl FnOnce(&R) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        self.defer_at(tx, record, Access::Read, (), move |table, tx, record, ()| {
-            match table.read_record(tx, record)? {
-                // SAFETY: stable and present, loaded while the attempt was pinned.
-                RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                RowView::Changed(row) => Ok(Some(look(&row))),
-                RowView::Own(id) => Ok(table.own(tx, record, id).map(look)),
-                RowView::Dead => Err(table.died(tx, record)),
-            }
-        })
+        let read = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, ()| {
+            Ok(table.read_at(tx, record, segments, fields, look)?.unless_absent())
+        };
+        self.defer_at(tx, record, segments.trailing_zeros(), Access::Read, (), read)
     }
 
     /// Lines up to change the row of a key.
@@ -157,71 +148,69 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         passed: Later<A>,
         input: impl Input<Value = I>,
     ) -> Result<Deferred<C::Output>, Abort> {
-        let access = self.enter_to_change(tx)?;
-        access.settle_structure(&self.meta)?;
-        if const { Self::HAS_GROUPS } {
-            return self.line_up_to_change_place(access, key, change, passed, input);
-        }
-        match self.find_to_line_up(access, key)? {
-            Some(record) => self.defer_change(access, record, change, passed, input),
-            None => missing::<_, R, I, A, C>(access, passed),
-        }
-    }
-
-    /// Defers a change of the row of a record.
-    pub(crate) fn defer_change<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        change: C,
-        passed: Later<A>,
-        input: impl Input<Value = I>,
-    ) -> Result<Deferred<C::Output>, Abort> {
-        let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| {
-            let changed = match table.row_to_change(tx, record)? {
-                ToChange::Row(row) => {
-                    Some(table.change_row(tx, row, |row| change.change(row, &mut passed, input))?)
-                }
-                ToChange::Deleted => None,
-                ToChange::Dead => return Err(table.died(tx, record)),
+        let tx = self.enter_to_change(tx)?;
+        tx.settle_structure(&self.meta)?;
+        let fields = change.fields();
+        let segments = self.segments_of(fields);
+        let Some(record) = self.find_to_line_up(tx, key, segments)? else {
+            return match passed {
+                Later::Known(passed) => Ok(tx.known(C::output(passed, None))),
+                Later::Deferred(passed) => tx.compute(passed, |passed| C::output(passed, None)),
             };
-            Ok(C::output(passed, changed))
         };
-        let deferred = self.defer_at(tx, record, Access::Write, (passed, input), work)?;
-        self.will_move_entries(tx);
-        if self.companions.indexes.any_moves() {
-            // The entry of the old row.
-            tx.will_remove();
+        let inputs = (passed, input);
+        let deferred = if const { Self::HAS_GROUPS } && !segments.is_power_of_two() {
+            self.defer_change_of_several(tx, record, segments, change, inputs)
+        } else {
+            let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut passed, input)| {
+                let change =
+                    |values: &mut <C::Fields as Fields<R>>::Values| change.change(values, &mut passed, input);
+                let changed = table.update_at(tx, record, segments, fields, change)?;
+                Ok(changed.unless_absent().map(|changed| C::output(passed, changed)))
+            };
+            self.defer_at(tx, record, segments.trailing_zeros(), Access::Write, inputs, work)
+        }?;
+        if segments & MAIN != 0 {
+            self.will_move_entries(tx);
+            if self.companions.indexes.any_moves() {
+                // The entry of the old row.
+                tx.will_remove();
+            }
         }
         Ok(deferred)
     }
 
-    /// Defers work on the row of a record.
+    /// Defers work on a segment of a record, which returns `None` if the row is not there.
     pub(crate) fn defer_at<I: Input, O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
+        segment: u32,
         access: Access,
         inputs: I,
-        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort>
+        work: impl FnOnce(
+            &Self,
+            &mut ObjectAccess<'_, P>,
+            NonNull<Record<K, R, P>>,
+            I::Value,
+        ) -> Result<Option<O>, Abort>
         + 'static,
     ) -> Result<Deferred<O>, Abort> {
         let table = NonNull::from(self);
-        // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
+        let work = move |tx: &mut ObjectAccess<'_, P>, inputs| {
+            // SAFETY: the table is freed through the epoch.
+            let table = unsafe { table.as_ref() };
+            work(table, tx, record, inputs)?.ok_or_else(|| table.vanished(tx, record, segment))
+        };
+        // SAFETY: the segment is this table's, found under the attempt's pinned epoch; the table is freed through the
         // epoch; `tx` is of the table's operation.
         unsafe {
-            tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
-                work(table.as_ref(), tx, record, inputs)
-            })
+            if const { Self::HAS_GROUPS } && segment != 0 {
+                let (split, part, _) = self.part_at(record, segment);
+                return tx.defer(split, part.address(), access, inputs, work);
+            }
+            tx.defer(self, Record::address(record), access, inputs, work)
         }
-    }
-
-    /// Ends an attempt whose record died before its turn.
-    #[cold]
-    pub(crate) fn died(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
-        // SAFETY: found by this table under the attempt's pinned epoch.
-        let id = unsafe { tx.item(self, Record::address(record)) };
-        tx.conflict(Reason::ReadChanged, id)
     }
 
     /// Lines up to delete the row of a key.
@@ -238,15 +227,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             unsafe { tx.defer(&self.companions.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-            && let Some(record) = self.find_parts_to_line_up(tx, key)?
-        {
-            self.defer_deletions_of_parts(tx, split, record)?;
-        }
-        let Some(record) = self.find_to_line_up(tx, key)? else { return Ok(tx.known(false)) };
-        let deferred = self.defer_at(tx, record, Access::Write, (), |table, tx, record, ()| {
-            table.delete_at_turn(tx, record)
+        let segments = self.segments_of(Whole);
+        let Some(record) = self.find_to_line_up(tx, key, segments)? else { return Ok(tx.known(false)) };
+        self.defer_deletions_of_parts(tx, record)?;
+        let deferred = self.defer_at(tx, record, 0, Access::Write, (), |table, tx, record, ()| {
+            Ok(table.delete_at(tx, record)?.unless_absent().map(|deleted| deleted.is_some()))
         })?;
         self.will_change_structure(tx);
         tx.will_remove();
@@ -270,26 +255,33 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tx.conflict(Reason::Undeclared, id)
         };
         tx.settle_structure(&self.meta)?;
-        let Some(record) = self.find_to_line_up(tx, &key)? else { return Err(gone(self, tx)) };
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-        {
-            self.defer_deletions_of_parts(tx, split, record)?;
-        }
-        self.defer_at(tx, record, Access::Write, (), move |table, tx, record, ()| {
-            if table.delete_at_turn(tx, record)? { Ok(Some(key)) } else { Err(gone(table, tx)) }
+        let Some(record) = self.find_to_line_up(tx, &key, MAIN)? else { return Err(gone(self, tx)) };
+        self.defer_deletions_of_parts(tx, record)?;
+        self.defer_at(tx, record, 0, Access::Write, (), move |table, tx, record, ()| {
+            match table.delete_at(tx, record)? {
+                Presence::Present(()) => Ok(Some(Some(key))),
+                Presence::Deleted => Err(gone(table, tx)),
+                Presence::Absent => Ok(None),
+            }
         })
     }
 
-    fn delete_at_turn(
+    /// Defers the deletions of a row's parts.
+    fn defer_deletions_of_parts(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<bool, Abort> {
-        match self.delete_at(tx, record)? {
-            Some(deleted) => Ok(deleted),
-            None => Err(self.died(tx, record)),
+    ) -> Result<(), Abort> {
+        if const { Self::HAS_GROUPS } {
+            for segment in each(self.segments_of(Whole) & !MAIN) {
+                self.defer_at(tx, record, segment, Access::Write, (), move |table, tx, record, ()| {
+                    let (split, part, _) = table.part_at(record, segment);
+                    // SAFETY: as in `load_segment`.
+                    Ok(unsafe { part.delete_part(tx, split)? }.unless_absent())
+                })?;
+            }
         }
+        Ok(())
     }
 
     /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
@@ -372,17 +364,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 }
 
-/// The output of a change of a row that is missing.
-pub(crate) fn missing<P: Protocol, R: Value, I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
-    tx: &mut Transaction<'_, P>,
-    passed: Later<A>,
-) -> Result<Deferred<C::Output>, Abort> {
-    match passed {
-        Later::Known(passed) => Ok(tx.known(C::output(passed, None))),
-        Later::Deferred(passed) => tx.compute(passed, |passed| C::output(passed, None)),
-    }
-}
-
 /// The key and row of an insertion.
 struct NewRow<A, B> {
     key: A,
@@ -437,7 +418,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_to_key(tx, Read(look), key, ())
+        self.shared.defer_to_key(tx, Read(Whole, look), key, ())
     }
 
     /// Reads some columns of a row when the transaction commits: of one [group](trait@hotrow_core::Value), beside those that change
@@ -448,7 +429,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         columns: C,
     ) -> Result<Deferred<Option<C::Values>>, Abort> {
-        self.shared.defer_to_key(tx, ReadColumns(columns), key, ())
+        self.shared.defer_to_key(tx, Read(columns, |values: &C::Values| *values), key, ())
     }
 
     /// Changes a row when the transaction commits.
@@ -459,7 +440,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         inputs: I,
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_to_key(tx, Change(Update(change)), key, inputs)
+        self.shared.defer_to_key(tx, Change(Update(Whole, change)), key, inputs)
     }
 
     /// Changes some columns of a row when the transaction commits: of one group, beside those that touch others.
@@ -471,7 +452,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         inputs: I,
         change: impl FnOnce(&mut C::Values, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.shared.defer_to_key(tx, Change(UpdateColumns(columns, change)), key, inputs)
+        self.shared.defer_to_key(tx, Change(Update(columns, change)), key, inputs)
     }
 
     /// Makes the same change to several rows, one after the other, when the transaction commits. The change also

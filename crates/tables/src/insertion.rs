@@ -4,10 +4,12 @@ use crate::errors::{KeyExists, LoadError};
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
 use crate::record::{Record, State};
-use crate::rows::{Changes, RowView, end_joint_changes};
+use crate::rows::{Changes, RecordView, end_joint_changes};
 use crate::storage::{Shared, tag};
 use hotrow_core::region::made_in_region;
-use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value, contained};
+use hotrow_core::{
+    Abort, Cell, ItemId, ObjectAccess, Pin, Presence, Protocol, Transaction, Value, contained,
+};
 use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -59,11 +61,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         });
                         followed?;
                     }
-                    if const { Self::HAS_GROUPS }
-                        && let Some(split) = self.split()
-                    {
-                        self.enter_parts(tx, split, record);
-                    }
+                    self.each_part(tx, record, |tx, split, part, group| {
+                        // SAFETY: as `each_part` says; the attempt has made the parts, whose headers are locked, and holds the
+                        // record's lock, so that nothing is installed.
+                        unsafe {
+                            let value = Record::<K, R, P>::part_of(record.as_ref().row(), group);
+                            part.enter_part(tx, split, value);
+                        }
+                        Ok(Presence::Present(()))
+                    })?;
                     tx.learn_absence(Some(&self.meta))?;
                     self.enter_queue(tx, record)?;
                     // SAFETY: in memory until the attempt ends.
@@ -86,13 +92,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     continue;
                 }
             };
-            match self.read_record(tx, existing)? {
-                RowView::Present(_) | RowView::Changed(_) => return Ok(Some(existing)),
-                RowView::Own(id) => {
+            match self.read_presence(tx, existing)? {
+                RecordView::Present | RecordView::Changed(_) => return Ok(Some(existing)),
+                RecordView::Own(id) => {
                     let inserted = self.insert_again(tx, existing, id, fresh.row())?;
                     return Ok((!inserted).then_some(existing));
                 }
-                RowView::Dead => self.unlink_dead(tx, existing),
+                RecordView::Dead => self.unlink_dead(tx, existing),
             }
         }
     }
@@ -130,11 +136,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-        {
-            self.insert_parts_again(tx, split, record, row)?;
-        }
+        self.each_part(tx, record, |tx, split, part, group| {
+            // SAFETY: as `each_part` says; whoever deletes a record deletes its parts.
+            unsafe { part.insert_part_again(tx, split, Record::<K, R, P>::part_of(row, group)) }
+        })?;
         tx.record_change(id);
         // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
         self.companions.indexes.insert(tx, unsafe { record.as_ref() }.key(), row)?;

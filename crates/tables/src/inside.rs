@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`Shared`], [`shared`] | the hidden methods of [operations](crate::operations), by which they apply them |
 //! | [`table_number`], [`index_number`] | traces of operations, and the classes into which chopping divides them |
+//! | [`all_groups`] | the column groups that a scan looks at |
 //! | [`last_byte_of`] | the part of rows that a procedure has fetched ahead |
 //! | [`extension`] | the state that procedures keep with each database |
 //!
@@ -21,7 +22,7 @@
 pub use crate::codec::Codec;
 pub use crate::database::{builder_extension, engine_options, extension, log, with_log};
 pub use crate::database_log::{DatabaseLog, Entries, LoggedTable, PutBytes, RowsAsBytes};
-pub use crate::record::last_byte_of;
+pub use crate::record::{all_groups, last_byte_of};
 pub use crate::storage::Shared;
 
 use crate::catalog::Part;

@@ -6,6 +6,7 @@
 mod builder;
 mod caching;
 mod catalog;
+mod changing;
 mod codec;
 mod commit_time;
 mod companions;

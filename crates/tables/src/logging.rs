@@ -44,7 +44,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             },
             // SAFETY: the tag says what the payload is; the caller holds the lock.
             tag::CHANGES => unsafe {
-                Self::with_changed(item, record, pin, |row| log.put_changes(entries, key, record.row(), row))
+                let changes = Self::changes_of(item);
+                changes.look_in(record.cell(), pin, |row| log.put_changes(entries, key, record.row(), row))
             },
             // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => log.put(entries, key, unsafe { record.row() }),

@@ -10,7 +10,7 @@ use crate::key::{AsKey, Key, KeyBounds};
 use crate::operations::{Change, Delete, Insert, Later, Operation, Read, Update};
 use crate::record_index::Index;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value, Whole};
 use hotrow_protocols::Occ;
 use hotrow_sync::hashing::KeyHashing;
 use std::collections::HashMap;
@@ -227,7 +227,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&V) -> R,
     ) -> Result<Option<R>, Abort> {
-        self.entries.read(tx, key, look)
+        self.entries.read(tx, key, Whole, look)
     }
 
     /// True if the map has the key.
@@ -252,7 +252,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     pub fn insert(&self, tx: &mut Transaction<'_, P>, key: K, value: V) -> Result<Option<V>, Abort> {
         let mut value = Some(value);
         let replace = |old: &mut V| value.take().map(|value| std::mem::replace(old, value));
-        let replaced = self.entries.update(tx, &key, replace)?.flatten();
+        let replaced = self.entries.update(tx, &key, Whole, replace)?.flatten();
         if let Some(value) = value {
             self.insert_absent(tx, key, value)?;
         }
@@ -280,7 +280,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut V) -> R,
     ) -> Result<Option<R>, Abort> {
-        self.entries.update(tx, key, change)
+        self.entries.update(tx, key, Whole, change)
     }
 
     /// Changes the value of a key, which is `default()` if the map has no such key.
@@ -297,7 +297,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     ) -> Result<R, Abort> {
         let mut change = Some(change);
         let mut changed = |value: &mut V| change.take().map(|change| change(value));
-        if let Some(Some(result)) = self.entries.update(tx, &key, &mut changed)? {
+        if let Some(Some(result)) = self.entries.update(tx, &key, Whole, &mut changed)? {
             return Ok(result);
         }
         let mut value = default();
@@ -340,7 +340,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&V) -> R + 'static,
     ) -> Result<Deferred<Option<R>>, Abort> {
-        self.entries.defer_to_key(tx, Read(look), key, ())
+        self.entries.defer_to_key(tx, Read(Whole, look), key, ())
     }
 
     /// Changes the value of a key when the transaction commits. The inputs may become known only then.
@@ -355,7 +355,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
         inputs: I,
         change: impl FnOnce(&mut V, I::Value) -> R + 'static,
     ) -> Result<Deferred<Option<R>>, Abort> {
-        self.entries.defer_to_key(tx, Change(Update(change)), key, inputs)
+        self.entries.defer_to_key(tx, Change(Update(Whole, change)), key, inputs)
     }
 
     /// Inserts a value when the transaction commits; false if the map has the key. Both may become known only then.

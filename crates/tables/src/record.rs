@@ -19,13 +19,12 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, ImageOf, Key, StartOf};
 use hotrow_core::column_groups::{ColumnGroups, Part, PartSegment, Parts};
-use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
+use hotrow_core::{Cell, Columns, Fields, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::charge_block;
 use std::hash::BuildHasher;
 use std::mem::offset_of;
-use std::ops::Range;
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -43,11 +42,16 @@ pub(crate) type GroupsOf<R> = <<R as Value>::Cell as Cell<R>>::Groups;
 /// The words that hold the columns of one group.
 pub(crate) type WordsOf<R> = <GroupsOf<R> as ColumnGroups<R>>::Words;
 
+/// All column groups of a row, one bit each, as [`groups_of`](hotrow_core::column_groups::groups_of) numbers them.
+pub fn all_groups<R: Value>() -> u32 {
+    u32::MAX >> (31 - <GroupsOf<R> as ColumnGroups<R>>::NAMES.len())
+}
+
 /// The end of the last of these columns in a row.
 #[inline(always)]
 pub fn last_byte_of<R: Value>(columns: impl Columns<R>) -> usize {
     let mut last = 0;
-    columns.for_each(|bytes| last = last.max(bytes.end));
+    columns.each_place(|bytes| last = last.max(bytes.end));
     last
 }
 
@@ -239,31 +243,21 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         Snapshot { state: self.state(), row: self.body.cell.load() }
     }
 
-    /// Loads the state and some columns, which are at their places in `row` then.
+    /// Loads the state and some fields, which are at their places in `row` then.
     ///
     /// # Safety
     ///
     /// `row` has room for a snapshot.
     #[inline(always)]
-    pub(crate) unsafe fn load_columns(
+    pub(crate) unsafe fn load_fields(
         &self,
-        columns: impl Columns<R>,
+        fields: impl Fields<R>,
         row: *mut <R::Cell as Cell<R>>::Snapshot,
     ) -> State {
         let state = self.state();
-        // SAFETY: the caller's promise; columns lie within the row.
-        columns.for_each(|bytes| unsafe { self.body.cell.load_bytes(bytes, row) });
-        state
-    }
-
-    /// Loads some bytes of the row, which are at their places in `row` then.
-    ///
-    /// # Safety
-    ///
-    /// `row` has room for a snapshot. The bytes lie within the row.
-    pub(crate) unsafe fn load_bytes(&self, bytes: Range<usize>, row: *mut <R::Cell as Cell<R>>::Snapshot) {
         // SAFETY: the caller's promise.
-        unsafe { self.body.cell.load_bytes(bytes, row) };
+        unsafe { fields.load(&self.body.cell, row) };
+        state
     }
 
     /// Returns the number of a record's bytes up to this byte of the row. Those of a row that is not in the record count as if it were.

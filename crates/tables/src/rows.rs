@@ -4,59 +4,86 @@ use crate::errors::MissingRow;
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, Key};
 use crate::misuse::TableMisuse;
-use crate::record::{Pending, Record, Snapshot, State};
+use crate::record::{Pending, Record, State};
+use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Columns, CommitTimeChanges, ItemId, ObjectAccess, Observed, Protocol, ReadValue,
-    StructureChange, Transaction, Value,
+    Abort, Cell, CommitTimeChanges, Fields, ItemId, ObjectAccess, Observed, Presence, Protocol, ReadValue,
+    StructureChange, Transaction, Value, Whole,
 };
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
-/// A row as an attempt sees it.
-pub(crate) enum RowView<S, R> {
+/// Message of a panic that cannot happen.
+pub(crate) const ONCE: &str = "an operation that finds no row has not used its closure";
+
+/// A record as an attempt sees it.
+pub(crate) enum RecordView<R> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
     /// A present row with the attempt's own pending changes, for a read that is not kept.
     Changed(R),
-    /// The part of a present row that was loaded.
-    Present(S),
+    /// A present row, of which was loaded what was to be.
+    Present,
     /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
     Dead,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    #[inline]
-    pub(crate) fn read_record(
+    /// Reads whether there is a row in a record, and nothing of it.
+    pub(crate) fn read_presence(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<RowView<Snapshot<R>, R>, Abort> {
-        self.read_record_by(tx, record, Record::load, |snapshot| snapshot.state)
+    ) -> Result<RecordView<R>, Abort> {
+        self.read_record(tx, record, Record::state)
     }
 
-    /// Reads of a record what `load` loads, its `state` included.
+    /// Reads of a record what `load` loads, and its state.
     #[inline]
-    fn read_record_by<S>(
+    fn read_record(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-        mut load: impl FnMut(&Record<K, R, P>) -> S,
-        state: impl Fn(&S) -> State,
-    ) -> Result<RowView<S, R>, Abort> {
+        mut load: impl FnMut(&Record<K, R, P>) -> State,
+    ) -> Result<RecordView<R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; `tx` is of this table's operation.
         let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
         Ok(match found {
             ReadValue::Own(id) => self.own_row(tx, record, id)?,
-            ReadValue::Shared(loaded) if state(&loaded) == State::Present => RowView::Present(loaded),
+            ReadValue::Shared(State::Present) => RecordView::Present,
             ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
                 tx.forget_read();
-                RowView::Dead
+                RecordView::Dead
             }
+        })
+    }
+
+    /// Reads fields of the row in a record, which are at their places behind the pointer that `look` gets.
+    #[inline(always)]
+    pub(crate) fn read_main<O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        fields: impl Fields<R>,
+        look: impl FnOnce(*const R) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        let mut room = MaybeUninit::uninit();
+        // SAFETY: there is room for a snapshot.
+        let load = |record: &Record<K, R, P>| unsafe { record.load_fields(fields, room.as_mut_ptr()) };
+        Ok(match self.read_record(tx, record, load)? {
+            // SAFETY: stable and present, loaded while the attempt was pinned.
+            RecordView::Present => Presence::Present(look(unsafe { R::Cell::value_in(room.as_ptr()) })),
+            RecordView::Changed(row) => Presence::Present(look(&row)),
+            RecordView::Own(id) => match self.own(tx, record, id) {
+                Some(row) => Presence::Present(look(row)),
+                None => Presence::Deleted,
+            },
+            RecordView::Dead => Presence::Absent,
         })
     }
 
@@ -165,76 +192,78 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// Reads fields of a row; `None` if there is none with this key.
     #[inline]
-    pub(crate) fn read_main<O>(
+    pub(crate) fn read<F: Fields<R>, O>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
     ) -> Result<Option<O>, Abort> {
         let tx = tx.enter(&self.meta)?;
         if self.immutable {
-            return Ok(self.read_immutable(tx, key, look));
+            return Ok(self.read_immutable(tx, key, fields, look));
         }
         if tx.is_on_snapshot() {
-            return Ok(self.read_on_snapshot(tx, key, look));
+            return Ok(self.read_on_snapshot(tx, key, fields, look));
         }
         tx.settle_object(&self.meta)?;
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.read_record(tx, record)? {
-                // SAFETY: stable and present, loaded while the attempt was pinned.
-                RowView::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                RowView::Changed(row) => return Ok(Some(look(&row))),
-                RowView::Own(id) => return Ok(self.own(tx, record, id).map(look)),
-                RowView::Dead => self.unlink_dead(tx, record),
-            }
-        }
+        let (segments, mut look) = (self.segments_of(fields), Some(look));
+        self.on_row(tx, key, segments, |tx, record| {
+            let look_once = |values: &F::Values| look.take().expect(ONCE)(values);
+            self.read_at(tx, record, segments, fields, look_once)
+        })
     }
 
-    /// As [`read_main`](Self::read_main), of some columns only.
-    #[inline]
-    pub(crate) fn read_main_columns<C: Columns<R>>(
+    /// Does something to segments of the row of a key, of which it gets the record; `None` if there is no such row. Where they are found
+    /// absent, the key may have another record.
+    #[inline(always)]
+    pub(crate) fn on_row<V>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-    ) -> Result<Option<C::Values>, Abort> {
-        let tx = tx.enter(&self.meta)?;
-        if self.immutable {
-            return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
-        }
-        if tx.is_on_snapshot() {
-            return Ok(self.read_columns_on_snapshot(tx, key, columns));
-        }
-        tx.settle_object(&self.meta)?;
+        segments: u32,
+        mut operate: impl FnMut(&mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>) -> Result<Presence<V>, Abort>,
+    ) -> Result<Option<V>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            let mut row = MaybeUninit::uninit();
-            // SAFETY: there is room for a snapshot.
-            let load = |record: &Record<K, R, P>| unsafe { record.load_columns(columns, row.as_mut_ptr()) };
-            match self.read_record_by(tx, record, load, |state| *state)? {
-                RowView::Present(_) => {
-                    // SAFETY: stable and present, loaded while the attempt was pinned.
-                    return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
-                }
-                RowView::Changed(row) => return Ok(Some(columns.of(&row))),
-                RowView::Own(id) => return Ok(self.own(tx, record, id).map(|row| columns.of(row))),
-                RowView::Dead => self.unlink_dead(tx, record),
+            match operate(tx, record)? {
+                Presence::Present(value) => return Ok(Some(value)),
+                Presence::Deleted => return Ok(None),
+                Presence::Absent => self.leave_dead(tx, record, segments)?,
             }
         }
     }
 
+    /// Reads fields of the row of a record, which are in these segments.
+    #[inline(always)]
+    pub(crate) fn read_at<F: Fields<R>, O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        if const { Self::HAS_GROUPS } && segments != MAIN {
+            return self.read_segments(tx, record, segments, fields, look);
+        }
+        // SAFETY: the fields were loaded, or all of the row.
+        self.read_main(tx, record, fields, |row| unsafe { fields.look(row, look) })
+    }
+
     #[inline]
-    fn read_immutable<O>(
+    fn read_immutable<F: Fields<R>, O>(
         &self,
         tx: &ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
     ) -> Option<O> {
         match self.index.get(key, tx.pin()) {
             // SAFETY: rows of an immutable table are never installed again; the record lives as long as the table.
-            Lookup::Found(record) => Some(look(unsafe { record.as_ref().row() })),
+            Lookup::Found(record) => Some(unsafe { fields.look(record.as_ref().row(), look) }),
             Lookup::Absent(_) => None,
         }
     }
@@ -290,7 +319,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ///
     /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
     /// record. So other writers of the row are no conflict, but its deletion is one.
-    pub(crate) fn replace_main(
+    pub(crate) fn replace(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -298,28 +327,38 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         if !self.companions.indexes.is_empty() {
             // Only the old row tells which entries must move.
-            return Ok(self.update_main(tx, key, |old| *old = row)?.is_some());
+            return Ok(self.update(tx, key, Whole, |old| *old = row)?.is_some());
         }
         let tx = self.enter_to_write(tx)?;
+        let whole = self.split().is_some().then(|| row.clone());
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             // SAFETY: as in `read_record`.
             let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
             if pending {
-                return self.replace_own(tx, record, id, row);
-            }
-            if !self.is_present(tx, record, id)? {
+                if !self.replace_own(tx, record, id, row)? {
+                    return Ok(false);
+                }
+            } else if self.is_present(tx, record, id)? {
+                // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
+                // none of its own.
+                unsafe {
+                    tx.set_tag(id, tag::UPDATE);
+                    tx.set_write(id, R::Cell::pend(row));
+                    tx.set_predicate::<()>(id, None);
+                }
+                if tx.is_recorded() && self.index.is_ordered() {
+                    tx.record_intent(id);
+                }
+            } else {
+                self.unlink_dead(tx, record);
                 continue;
             }
-            // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
-            // none of its own.
-            unsafe {
-                tx.set_tag(id, tag::UPDATE);
-                tx.set_write(id, R::Cell::pend(row));
-                tx.set_predicate::<()>(id, None);
-            }
-            if tx.is_recorded() && self.index.is_ordered() {
-                tx.record_intent(id);
+            if let Some(row) = whole {
+                self.each_part(tx, record, |tx, split, part, group| {
+                    // SAFETY: as `each_part` says.
+                    unsafe { part.write_part(tx, split, Record::<K, R, P>::part_of(&row, group)) }
+                })?;
             }
             return Ok(true);
         }
@@ -334,7 +373,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         !self.is_opaque && !tx.is_watching() && unsafe { record.as_ref() }.state() == State::Present
     }
 
-    /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
+    /// True if a record, a write of which was announced, is present.
     ///
     /// Called after the announcement: a protocol that locks writes then holds the lock already.
     pub(crate) fn is_present(
@@ -344,11 +383,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
     ) -> Result<bool, Abort> {
         // SAFETY: the state looked at is the item's record's.
-        let is_present = unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present;
-        if !is_present {
-            self.unlink_dead(tx, record);
-        }
-        Ok(is_present)
+        Ok(unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present)
     }
 
     /// Replaces a row that has a pending write of this attempt. False if that is a delete.
@@ -389,35 +424,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<bool, Abort> {
         let tx = self.enter_to_write(tx)?;
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(false) };
-            if let Some(deleted) = self.delete_at(tx, record)? {
-                if deleted {
-                    // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-                    self.leave_queue(tx, unsafe { record.as_ref() }.key())?;
-                }
-                return Ok(deleted);
-            }
-            self.unlink_dead(tx, record);
-        }
+        let deleted = self.on_row(tx, key, MAIN, |tx, record| {
+            self.delete_at(tx, record)?.try_map(|()| {
+                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+                self.leave_queue(tx, unsafe { record.as_ref() }.key())
+            })
+        })?;
+        Ok(deleted.is_some())
     }
 
-    /// Deletes the row of a record. False if the attempt has deleted it already; `None` if the record is dead.
+    /// Deletes the row of a record.
     pub(crate) fn delete_at(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<Option<bool>, Abort> {
-        let deleted = self.delete_main_at(tx, record)?;
-        // At a turn, the deletions of the parts are operations of their own.
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-            && deleted == Some(true)
-            && !tx.is_at_turn()
-        {
-            self.delete_parts(tx, split, record)?;
-        }
-        Ok(deleted)
+    ) -> Result<Presence<()>, Abort> {
+        self.delete_main_at(tx, record)?.try_map(|()| {
+            // At a turn, the deletions of the parts are operations of their own.
+            if tx.is_at_turn() {
+                return Ok(());
+            }
+            // SAFETY: as `each_part` says.
+            self.each_part(tx, record, |tx, split, part, _| unsafe { part.delete_part(tx, split) })
+        })
     }
 
     /// As [`delete_at`](Self::delete_at), without the row's parts.
@@ -425,7 +454,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<Option<bool>, Abort> {
+    ) -> Result<Presence<()>, Abort> {
         // Lock the range before the row. A scanner of the range may be waiting for the row, and must not wait for
         // this attempt.
         self.lock_to_remove(tx, record)?;
@@ -443,7 +472,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
                 let Some(row) = self.own(tx, record, id).map(|row| keep.then(|| row.clone())) else {
                     end_joint_changes(tx, around);
-                    return Ok(Some(false));
+                    return Ok(Presence::Deleted);
                 };
                 let inserted = tx.tag(id) == tag::INSERTED;
                 // SAFETY: the item is this table's. A deletion has a payload or none, of the rows' type.
@@ -457,7 +486,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // As in `read_record`.
                 tx.forget_read();
                 end_joint_changes(tx, around);
-                return Ok(None);
+                return Ok(Presence::Absent);
             }
             Some(snapshot) => {
                 // SAFETY: stable and present.
@@ -476,7 +505,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.companions.indexes.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
         }
         end_joint_changes(tx, around);
-        Ok(Some(true))
+        Ok(Presence::Present(()))
     }
 }
 

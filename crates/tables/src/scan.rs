@@ -4,9 +4,8 @@ use crate::index::{Direction, Keyed};
 use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::record::{Record, RecordKey};
 use crate::record_index::Index;
-use crate::rows::RowView;
 use crate::storage::Shared;
-use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value};
+use hotrow_core::{Abort, ObjectAccess, Protocol, Transaction, Value, Whole};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
@@ -203,19 +202,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: rows of an immutable table are never installed again.
             return Ok(Some(visit(key, unsafe { record.as_ref().row() })));
         }
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-        {
-            return Ok(self.read_whole_at(tx, split, record)?.map(|row| visit(key, &row)));
-        }
-        Ok(match self.read_record(tx, record)? {
-            // SAFETY: stable and present.
-            RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
-            RowView::Changed(row) => Some(visit(key, &row)),
-            RowView::Own(id) => self.own(tx, record, id).map(|row| visit(key, row)),
-            // The observation of the leaf covers the absence of this row.
-            RowView::Dead => None,
-        })
+        let segments = self.segments_of(Whole);
+        let visited = self.read_at(tx, record, segments, Whole, |row| visit(key, row))?;
+        // The observation of the leaf covers the absence of a row that is not there.
+        Ok(visited.unless_absent().flatten())
     }
 }
 

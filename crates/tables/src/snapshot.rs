@@ -6,14 +6,14 @@
 //!
 //! [`Graveyard`]: crate::companions::Graveyard
 
-use crate::companions::{Graveyard, Name, SplitRows};
+use crate::companions::{Graveyard, Name};
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, ImageRange, Key};
-use crate::record::{GroupsOf, Record, Snapshot, State};
+use crate::record::{Record, State};
+use crate::split::MAIN;
 use crate::storage::{Shared, tag};
-use hotrow_core::column_groups::Part;
 use hotrow_core::{
-    Abort, Cell, Columns, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Value,
+    Abort, Cell, Fields, Item, Keeper, Misuse, ObjectAccess, OnSnapshot, Pin, Protocol, Redo, Value, Whole,
 };
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow};
@@ -38,12 +38,6 @@ type Load<'l, K, R, P> = &'l dyn Fn(&Record<K, R, P>, &mut Room<R>) -> State;
 /// Looks at a record's row, of which there is what was loaded.
 type Look<'l, K, R, P> = &'l mut dyn FnMut(&mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, *const R);
 
-fn load_whole<K: Key, R: Value, P: Protocol>(record: &Record<K, R, P>, room: &mut Room<R>) -> State {
-    let Snapshot { state, row } = record.load();
-    room.write(row);
-    state
-}
-
 /// The number of records that a scan looks at under one pin.
 const CHUNK: usize = if cfg!(test) { 3 } else { 256 };
 
@@ -64,6 +58,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::INSERTED => keeper.keep(Version::<R>::Absent, 0),
             tag::DELETE => keeper.keep(Version::<R>::InPlace, 0),
             _ => {}
+        }
+    }
+
+    /// Makes the pending changes of a row to a version that snapshots have of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::redo`](hotrow_core::Object::redo).
+    pub(crate) unsafe fn redo_version(item: &Item<P>, redo: Redo<'_>) {
+        // SAFETY: the table keeps versions of this type.
+        let version = unsafe { redo.version::<Version<R>>() };
+        if let (tag::CHANGES, Version::Replaced(kept)) = (item.tag(), version) {
+            // SAFETY: the tag says what the payload is.
+            unsafe { Self::changes_of(item).redo_in(kept, redo, Version::<R>::Replaced) };
         }
     }
 
@@ -106,78 +114,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe { NonNull::from(tx.pin()).as_ref() }
     }
 
-    /// The result of `look` on a key's row.
+    /// The result of `look` on fields of a key's row.
     #[cold]
     #[inline(never)]
-    pub(crate) fn read_on_snapshot<O>(
+    pub(crate) fn read_on_snapshot<F: Fields<R>, O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
-        look: impl FnOnce(&R) -> O,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O,
     ) -> Option<O> {
         let (mut look, mut output) = (Some(look), None);
-        self.find_on_snapshot(tx, key, &load_whole, &mut |tx, record, row| {
-            // SAFETY: loaded whole.
-            let row = unsafe { &*row };
-            output = self.with_parts(tx, record, row, |row| look.take().map(|look| look(row)));
-        });
-        output
-    }
-
-    /// The values of some columns of a key's row, which are main columns.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn read_columns_on_snapshot<C: Columns<R>>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        columns: C,
-    ) -> Option<C::Values> {
-        let mut output = None;
-        // SAFETY: there is room for a snapshot.
-        let load = |record: &Record<K, R, P>, room: &mut Room<R>| unsafe {
-            record.load_columns(columns, room.as_mut_ptr())
+        let segments = self.segments_of(fields);
+        // The record says if the snapshot sees the row, even if its main columns are not needed.
+        let load = |record: &Record<K, R, P>, room: &mut Room<R>| match segments & MAIN {
+            0 => record.state(),
+            // SAFETY: there is room for a snapshot.
+            _ => unsafe { record.load_fields(fields, room.as_mut_ptr()) },
         };
-        self.find_on_snapshot(tx, key, &load, &mut |_, _, row| {
-            // SAFETY: these columns are there.
-            output = Some(unsafe { columns.read(row) });
+        self.find_on_snapshot(tx, key, &load, &mut |tx, record, row| {
+            let look = |values: &F::Values| look.take().map(|look| look(values));
+            output = self.look_on_snapshot(tx, record, row, segments, fields, look);
         });
         output
-    }
-
-    /// The values of some columns of a key's row, which are of one group that conflicts apart.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn read_part_on_snapshot<C: Columns<R>>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-        (split, group): (&SplitRows<K, R, P>, usize),
-        columns: C,
-    ) -> Option<C::Values> {
-        let mut output = None;
-        // The record says if the snapshot sees the row, whose main columns are not needed.
-        self.find_on_snapshot(tx, key, &|record, _| record.state(), &mut |tx, record, _| {
-            let values = |part: &Part<_>| part.values::<R, GroupsOf<R>, C>(columns);
-            output = Some(self.part_on_snapshot(tx, split, record, group, values));
-        });
-        output
-    }
-
-    /// Looks at a row, of which `main` is what its record had for the snapshot.
-    fn with_parts<O>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        main: &R,
-        look: impl FnOnce(&R) -> O,
-    ) -> O {
-        if const { Self::HAS_GROUPS }
-            && let Some(split) = self.split()
-        {
-            return look(&self.row_on_snapshot(tx, split, record, main));
-        }
-        look(main)
     }
 
     fn find_on_snapshot(
@@ -233,6 +192,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
+        let segments = self.segments_of(Whole);
         loop {
             // SAFETY: not used after `repin` below.
             let pin = unsafe { Self::pin_of(tx) };
@@ -265,14 +225,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             for record in records {
                 let record = record.cast::<Record<K, R, P>>();
                 let mut room = Room::<R>::uninit();
-                let Some(row) = self.see(tx, record, &load_whole, &mut room) else {
+                // SAFETY: there is room for a snapshot.
+                let load = |record: &Record<K, R, P>, room: &mut Room<R>| unsafe {
+                    record.load_fields(Whole, room.as_mut_ptr())
+                };
+                let Some(row) = self.see(tx, record, &load, &mut room) else {
                     // The range covers the absence.
                     tx.forget_read();
                     continue;
                 };
-                // SAFETY: found under the pin; the row was loaded whole.
-                let (key, row) = unsafe { (record.as_ref().key(), &*row) };
-                if self.with_parts(tx, record, row, |row| visit(key, row)).is_break() {
+                // SAFETY: found under the pin.
+                let key = unsafe { record.as_ref() }.key();
+                let visit = |row: &R| visit(key, row);
+                if self.look_on_snapshot(tx, record, row, segments, Whole, visit).is_break() {
                     return Ok(());
                 }
             }

@@ -210,7 +210,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
         match item.tag() {
             // SAFETY: the tag says what the payload is.
-            tag::CHANGES if unsafe { Self::changes_commute(item) } => Some(WriteKind::Commute),
+            tag::CHANGES if !unsafe { Self::changes_of(item) }.has_conditions() => Some(WriteKind::Commute),
             tag::UPDATE | tag::CHANGES => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
             tag::INSERTED => Some(WriteKind::Insert),
@@ -248,7 +248,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             }
             tag::INSERTED => record.set_state(State::Present),
             // SAFETY: the tag says what the payload is, and the caller holds the lock.
-            tag::CHANGES => unsafe { Self::install_changes(item, record, pin) },
+            tag::CHANGES => unsafe { Self::changes_of(item).install_in(item, record.cell(), pin) },
             _ => {
                 record.set_state(State::Dead);
                 // SAFETY: the payload was not installed, so it has not been consumed.
@@ -260,20 +260,31 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     fn installs_in_regions(&self, item: &Item<P>) -> bool {
         match item.tag() {
             tag::UPDATE | tag::INSERTED => true,
-            tag::CHANGES => Self::changes_fit_regions(item),
+            // SAFETY: the tag says what the payload is.
+            tag::CHANGES => !unsafe { Self::changes_of(item) }.need_copy(),
             // Otherwise a value would be dropped.
             _ => !item.has_payload(),
         }
     }
 
     unsafe fn settle(&self, item: ItemId, tx: &mut ObjectAccess<'_, P>) -> Result<(), OutOfRange> {
-        // SAFETY: the caller's promise.
-        unsafe { Self::settle_at_commit(item, tx) }
+        if tx.tag(item) != tag::CHANGES {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; the row is present, and the tag says what the payload is.
+        unsafe {
+            let record = Record::<K, R, P>::at(tx.segment_of(item));
+            CommitTimeChanges::<R>::settle_in(item, record.cell(), tx)
+        }
     }
 
     unsafe fn changes_fit(&self, item: &Item<P>, _: &Pin) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { Self::pending_fit(item) }
+        item.tag() != tag::CHANGES || {
+            // SAFETY: as in `install`.
+            let record = unsafe { Record::<K, R, P>::at(item.segment()) };
+            // SAFETY: the tag says what the payload is.
+            unsafe { Self::changes_of(item).fit_in(record.cell()) }
+        }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
@@ -288,7 +299,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn redo(&self, item: &Item<P>, redo: Redo<'_>) {
         // SAFETY: the caller's promise.
-        unsafe { Self::redo_changes(item, redo) };
+        unsafe { Self::redo_version(item, redo) };
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
@@ -393,7 +404,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         let record = unsafe { Record::<K, R, P>::at(item.segment()) };
         record.state() == State::Present
             // SAFETY: the tag says what the payload is.
-            && (item.tag() != tag::CHANGES || unsafe { Self::conditions_hold(item, record) })
+            && (item.tag() != tag::CHANGES || unsafe { Self::changes_of(item).hold_in(record.cell()) })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::key::{AsKey, Key, KeyBounds};
 use crate::record::last_byte_of;
 use crate::reference::TableRef;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Columns, Engine, EpochBox, Error, Protocol, Transaction, Value, Worker};
+use hotrow_core::{Abort, Columns, Engine, EpochBox, Error, Protocol, Transaction, Value, Whole, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
@@ -102,7 +102,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<R>, Abort> {
-        self.shared.read(tx, key, R::clone)
+        self.shared.read(tx, key, Whole, R::clone)
     }
 
     /// Reads a row. A boxed row is not copied. An inline row is, under protocols whose readers hold no lock.
@@ -117,7 +117,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
-        self.shared.read(tx, key, look)
+        self.shared.read(tx, key, Whole, look)
     }
 
     /// Reads some columns of a row: `column_of!(Stock, quantity)`, or a tuple of columns. Of an inline row only their words
@@ -133,7 +133,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         columns: C,
     ) -> Result<Option<C::Values>, Abort> {
-        self.shared.read_columns(tx, key, columns)
+        self.shared.read(tx, key, columns, |values| *values)
     }
 
     /// Asks the processor to fetch rows that will be read or changed soon. It is a hint: it changes no result, and
@@ -167,10 +167,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<O, Abort> {
-        match self.shared.update(tx, key, change)? {
-            Some(output) => Ok(output),
-            None => Err(self.shared.missing(key)),
-        }
+        self.update_if_present(tx, key, change)?.ok_or_else(|| self.shared.missing(key))
     }
 
     /// As [`update`](Self::update), but a missing row is no error: `None` if there is none with this key.
@@ -185,7 +182,40 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
-        self.shared.update(tx, key, change)
+        self.shared.update(tx, key, Whole, change)
+    }
+
+    /// Changes some columns of a row, and returns what the change returns. The transaction does not conflict with others that touch
+    /// other [groups](trait@hotrow_core::Value) of columns only.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn update_columns<C: Columns<R>, O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+        change: impl FnOnce(&mut C::Values) -> O,
+    ) -> Result<O, Abort> {
+        self.update_columns_if_present(tx, key, columns, change)?.ok_or_else(|| self.shared.missing(key))
+    }
+
+    /// As [`update_columns`](Self::update_columns), but a missing row is no error: `None` if there is none with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn update_columns_if_present<C: Columns<R>, O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        columns: C,
+        change: impl FnOnce(&mut C::Values) -> O,
+    ) -> Result<Option<O>, Abort> {
+        self.shared.update(tx, key, columns, change)
     }
 
     /// Inserts a row.

@@ -16,7 +16,7 @@ use crate::scan::first_rows;
 use crate::secondary::{Indexed, KeyOf, TableSlot, table_of};
 use crate::storage::Shared;
 use hotrow_core::{
-    Abort, Boxed, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Reason, Transaction, Value,
+    Abort, Boxed, Engine, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Reason, Transaction, Value, Whole,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -140,7 +140,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         tx: &mut Transaction<'_, P>,
         secondary: &(impl AsKey<S> + ?Sized),
     ) -> Result<Option<K>, Abort> {
-        self.inner.entries.read(tx, secondary, |owner| owner.0.clone())
+        self.inner.entries.read(tx, secondary, Whole, |owner| owner.0.clone())
     }
 
     /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the visitor

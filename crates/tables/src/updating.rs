@@ -4,9 +4,10 @@
 use crate::index::Keyed;
 use crate::key::{AsKey, Key};
 use crate::record::{Pending, Record, State};
-use crate::rows::end_joint_changes;
+use crate::rows::{ONCE, end_joint_changes};
+use crate::split::MAIN;
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Cell, Fields, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value};
 use std::ptr::NonNull;
 
 /// A row that an attempt is going to change: its write is announced.
@@ -22,16 +23,29 @@ impl<K: Key, R: Value, P: Protocol> RowToChange<K, R, P> {
     }
 }
 
-/// A record whose row was to be changed.
-pub(crate) enum ToChange<K: Key, R: Value, P: Protocol> {
-    Row(RowToChange<K, R, P>),
-    /// The attempt has deleted the row.
-    Deleted,
-    /// Another attempt has deleted the row, or one inserted it that will not commit.
-    Dead,
-}
-
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Changes fields of a row, and returns what the change returns; `None` if there is none with this key.
+    #[inline]
+    pub(crate) fn update<F: Fields<R>, O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        fields: F,
+        change: impl FnOnce(&mut F::Values) -> O,
+    ) -> Result<Option<O>, Abort> {
+        let segments = self.segments_of(fields);
+        if const { Self::HAS_GROUPS } && segments != MAIN {
+            let (tx, mut change) = (self.enter_to_write(tx)?, Some(change));
+            return self.on_row(tx, key, segments, |tx, record| {
+                let change_once = |values: &mut F::Values| change.take().expect(ONCE)(values);
+                self.update_segments(tx, record, segments, fields, change_once)
+            });
+        }
+        // SAFETY: it is a row.
+        self.update_main(tx, key, |row| unsafe { fields.change(row, change) })
+    }
+
+    /// As [`update`](Self::update), of the row in the record.
     #[inline]
     pub(crate) fn update_main<O>(
         &self,
@@ -40,10 +54,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         let tx = self.enter_to_write(tx)?;
-        match self.find_to_change(tx, key)? {
-            Some(row) => self.change_row(tx, row, change).map(Some),
-            None => Ok(None),
+        let found = self.find_to_change(tx, key)?;
+        found.map(|row| self.change_row(tx, row, change)).transpose()
+    }
+
+    /// Changes fields of the row of a record, which are in these segments.
+    #[inline]
+    pub(crate) fn update_at<F: Fields<R>, O>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: F,
+        change: impl FnOnce(&mut F::Values) -> O,
+    ) -> Result<Presence<O>, Abort> {
+        if const { Self::HAS_GROUPS } && segments != MAIN {
+            return self.update_segments(tx, record, segments, fields, change);
         }
+        let row = self.row_to_change(tx, record)?;
+        // SAFETY: it is a row.
+        row.try_map(|row| self.change_row(tx, row, |row| unsafe { fields.change(row, change) }))
     }
 
     /// Finds a row to change; `None` if there is none with this key.
@@ -53,14 +83,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<RowToChange<K, R, P>>, Abort> {
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.row_to_change(tx, record)? {
-                ToChange::Row(row) => return Ok(Some(row)),
-                ToChange::Deleted => return Ok(None),
-                ToChange::Dead => self.unlink_dead(tx, record),
-            }
-        }
+        self.on_row(tx, key, MAIN, |tx, record| self.row_to_change(tx, record))
     }
 
     /// Announces the write of a record's row, which is to be changed, and gives it a pending row.
@@ -69,7 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<ToChange<K, R, P>, Abort> {
+    ) -> Result<Presence<RowToChange<K, R, P>>, Abort> {
         let (id, state) = if const { R::Cell::COPIES && size_of::<Pending<R>>() > size_of::<usize>() } {
             self.copy_to_change(tx, record)?
         } else {
@@ -91,11 +114,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         match state {
             None => self.own_to_change(tx, record, id),
-            Some(State::Present) => Ok(ToChange::Row(RowToChange::new(record, id))),
+            Some(State::Present) => Ok(Presence::Present(RowToChange::new(record, id))),
             Some(_) => {
                 // As in `read_record`.
                 tx.forget_read();
-                Ok(ToChange::Dead)
+                Ok(Presence::Absent)
             }
         }
     }
@@ -135,13 +158,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
-    ) -> Result<ToChange<K, R, P>, Abort> {
+    ) -> Result<Presence<RowToChange<K, R, P>>, Abort> {
         if tx.tag(id) == tag::CHANGES {
             self.settle_changes(tx, record, id)?;
         }
         Ok(match tx.tag(id) {
-            tag::UPDATE | tag::INSERTED => ToChange::Row(RowToChange::new(record, id)),
-            _ => ToChange::Deleted,
+            tag::UPDATE | tag::INSERTED => Presence::Present(RowToChange::new(record, id)),
+            _ => Presence::Deleted,
         })
     }
 

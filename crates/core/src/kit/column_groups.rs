@@ -14,7 +14,7 @@
 use crate::kernel::protocol::Protocol;
 use crate::kit::segment::Segment;
 use crate::memory::cell::{Inline, Plain, Value};
-use crate::memory::column::{Column, Columns};
+use crate::memory::column::{Column, Fields, Whole};
 pub use crate::memory::column_groups::{ColumnGroups, Each, GROUPS_MAX, GroupColumn, Words};
 use hotrow_sync::atomic::AtomicU64;
 use std::mem::offset_of;
@@ -34,6 +34,12 @@ unsafe impl<W: Words> Plain for Part<W> {}
 
 impl<W: Words> Value for Part<W> {
     type Cell = Inline<Self>;
+    const MAY_BE_ABSENT: bool = true;
+
+    #[inline(always)]
+    fn says_present(&self) -> bool {
+        self.is_present()
+    }
 }
 
 impl<W: Words> Part<W> {
@@ -50,56 +56,53 @@ impl<W: Words> Part<W> {
     #[inline]
     pub fn of<R, G: ColumnGroups<R, Words = W>>(row: &R, group: usize) -> Self {
         let mut part = Self { present: 1, words: W::ZERO };
-        let (row, words) = (std::ptr::from_ref(row).cast::<u8>(), (&raw mut part.words).cast::<u8>());
-        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
-            // SAFETY: both places lie within the row and the words, as the trait promises, and the row is plain data.
-            unsafe { words.add(column.part).copy_from_nonoverlapping(row.add(column.row), column.bytes) };
-        }
+        // SAFETY: it is a row.
+        unsafe { part.take::<R, G, Whole>(Whole, row, Some(group)) };
         part
     }
 
-    /// Copies the columns to a row.
-    #[inline]
-    pub fn put<R, G: ColumnGroups<R, Words = W>>(&self, row: &mut R, group: usize) {
-        let (row, words) = (std::ptr::from_mut(row).cast::<u8>(), (&raw const self.words).cast::<u8>());
-        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
-            // SAFETY: as in `of`; the bytes are those of a row's columns.
-            unsafe { row.add(column.row).copy_from_nonoverlapping(words.add(column.part), column.bytes) };
-        }
+    /// Copies those of some fields that are a group's, whose part it is, from a row. `None`: the group has them all.
+    ///
+    /// # Safety
+    ///
+    /// The fields' bytes behind `row` are those of a row.
+    #[inline(always)]
+    pub unsafe fn take<R, G: ColumnGroups<R, Words = W>, F: Fields<R>>(
+        &mut self,
+        fields: F,
+        row: *const R,
+        group: Option<usize>,
+    ) {
+        let (row, words) = (row.cast::<u8>(), (&raw mut self.words).cast::<u8>());
+        each_shared::<R, G>(fields, group, |in_row, in_part, bytes| {
+            // SAFETY: both places lie within the row and the words, as the trait promises, and the row is plain data.
+            unsafe { words.add(in_part).copy_from_nonoverlapping(row.add(in_row), bytes) };
+        });
+    }
+
+    /// Copies those of some fields that are a group's, whose part it is, to a row. `None`: the group has them all.
+    ///
+    /// # Safety
+    ///
+    /// There is room for a row behind `row`.
+    #[inline(always)]
+    pub unsafe fn put<R, G: ColumnGroups<R, Words = W>, F: Fields<R>>(
+        &self,
+        fields: F,
+        row: *mut R,
+        group: Option<usize>,
+    ) {
+        let (row, words) = (row.cast::<u8>(), (&raw const self.words).cast::<u8>());
+        each_shared::<R, G>(fields, group, |in_row, in_part, bytes| {
+            // SAFETY: as in `take`.
+            unsafe { row.add(in_row).copy_from_nonoverlapping(words.add(in_part), bytes) };
+        });
     }
 
     /// True if both have the same columns.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         bytes_of(self) == bytes_of(other)
-    }
-
-    /// Returns the values of columns of the group.
-    ///
-    /// # Panics
-    ///
-    /// If a column is not one of the group's.
-    #[inline(always)]
-    pub fn values<R, G: ColumnGroups<R, Words = W>, C: Columns<R>>(&self, columns: C) -> C::Values {
-        let words = (&raw const self.words).cast::<u8>();
-        // SAFETY: the bytes of the columns, which are a row's, are at these places.
-        unsafe { columns.read_from(&|range| words.add(place_in_part::<R, G>(range))) }
-    }
-
-    /// Sets columns of the group.
-    ///
-    /// # Panics
-    ///
-    /// If a column is not one of the group's.
-    #[inline(always)]
-    pub fn set_values<R, G: ColumnGroups<R, Words = W>, C: Columns<R>>(
-        &mut self,
-        columns: C,
-        values: C::Values,
-    ) {
-        let words = (&raw mut self.words).cast::<u8>();
-        // SAFETY: the places of the columns, which are as aligned as in the row.
-        unsafe { columns.write_to(values, &|range| words.add(place_in_part::<R, G>(range))) };
     }
 
     /// Marks the row as deleted.
@@ -116,9 +119,31 @@ pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
+/// Visits the bytes of fields that are in a group, or all of them: the first one's place in the row, that in the group's part, and their
+/// number.
+#[inline(always)]
+fn each_shared<R, G: ColumnGroups<R>>(
+    fields: impl Fields<R>,
+    group: Option<usize>,
+    mut visit: impl FnMut(usize, usize, usize),
+) {
+    fields.each_place(|bytes| {
+        let Some(group) = group else {
+            // So the compiler knows the number of bytes, where it does not know the place.
+            return visit(bytes.start, place_in_part::<R, G>(&bytes), bytes.end - bytes.start);
+        };
+        for column in G::COLUMNS.iter().filter(|column| column.group == group) {
+            let (first, past) = (bytes.start.max(column.row), bytes.end.min(column.row + column.bytes));
+            if first < past {
+                visit(first, column.part + (first - column.row), past - first);
+            }
+        }
+    });
+}
+
 /// The place of a column's bytes in the words of its group's part.
 #[inline(always)]
-fn place_in_part<R, G: ColumnGroups<R>>(bytes: Range<usize>) -> usize {
+fn place_in_part<R, G: ColumnGroups<R>>(bytes: &Range<usize>) -> usize {
     for column in G::COLUMNS {
         if column.row <= bytes.start && bytes.end <= column.row + column.bytes {
             return column.part + (bytes.start - column.row);
@@ -136,17 +161,17 @@ impl<R, F: Plain> Column<R, F> {
     #[inline(always)]
     pub fn in_part<G: ColumnGroups<R>>(self) -> Column<Part<G::Words>, F> {
         let mut place = 0;
-        self.for_each(|bytes| place = place_in_part::<R, G>(bytes));
+        self.each_place(|bytes| place = place_in_part::<R, G>(&bytes));
         // SAFETY: the part has the column there, as the trait promises.
         unsafe { Column::at(offset_of!(Part<G::Words>, words) + place) }
     }
 }
 
-/// Returns the groups of columns: the lowest bit stands for the main columns, the next for the first group.
+/// Returns the groups of fields: the lowest bit stands for the main columns, the next for the first group.
 #[inline(always)]
-pub fn groups_of<R, G: ColumnGroups<R>>(columns: impl Columns<R>) -> u32 {
+pub fn groups_of<R, G: ColumnGroups<R>>(fields: impl Fields<R>) -> u32 {
     let mut groups = 0;
-    columns.for_each(|bytes| {
+    fields.each_place(|bytes| {
         let mut in_groups = 0;
         for column in G::COLUMNS {
             let (first, past) = (bytes.start.max(column.row), bytes.end.min(column.row + column.bytes));
@@ -155,7 +180,7 @@ pub fn groups_of<R, G: ColumnGroups<R>>(columns: impl Columns<R>) -> u32 {
                 in_groups = in_groups.max(past - first);
             }
         }
-        // A column that is more than one of a group's is like one that is partly a main one: all of the row is needed.
+        // Of a column that is more than one of a group's, the rest may be a main one.
         if in_groups < bytes.len() || bytes.is_empty() {
             groups |= 1;
         }

@@ -34,7 +34,7 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::cell::{Cell as _, Plain, Value};
-use crate::memory::column::{Column, Columns};
+use crate::memory::column::{Column, Fields};
 use crate::memory::pin::Pin;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -246,7 +246,7 @@ struct Place {
 impl Place {
     fn of<R, F: Plain>(column: Column<R, F>) -> Self {
         let mut place = Self { offset: 0, bytes: 0 };
-        column.for_each(|range| {
+        column.each_place(|range| {
             place = Self { offset: range.start as u32, bytes: range.len() as u32 };
         });
         place

@@ -13,11 +13,11 @@ use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChan
 use crate::memory::cell::{Cell, Value};
 use crate::memory::column::Column;
 use crate::memory::pin::Pin;
-use crate::memory::users_code::contained;
 use crate::memory::versions::{Keeper, Redo};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+mod changes;
 mod part;
 
 pub use part::Presence;
@@ -87,6 +87,25 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         object: &O,
         look: impl FnOnce(&T) -> R,
     ) -> Result<R, Abort> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.read_if_present(tx, object, look) }? {
+            Presence::Present(output) => Ok(output),
+            Presence::Deleted | Presence::Absent => unreachable!("such a segment has a value"),
+        }
+    }
+
+    /// As [`read`](Self::read), of a value that may be absent.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn read_if_present<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        look: impl FnOnce(&T) -> R,
+    ) -> Result<Presence<R>, Abort> {
         if tx.is_on_snapshot() {
             // SAFETY: the caller's promise.
             return Ok(unsafe { self.read_on_snapshot(tx, object, look) });
@@ -97,14 +116,22 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 // SAFETY: the caller's promise; a pending value of a segment has a payload of this type (`write`, `update`).
                 unsafe {
                     if tx.tag(id) == tag::CHANGES && !tx.keeps_reads() {
-                        return Ok(look(&self.read_changed(tx, id, |_| true)?));
+                        return Ok(Presence::Present(look(&self.read_changed(tx, id)?)));
                     }
                     self.settle_changes(tx, id)?;
-                    Ok(look(T::Cell::pending(tx.payload::<Pending<T>>(id))))
+                    let value = T::Cell::pending(tx.payload::<Pending<T>>(id));
+                    Ok(if value.says_present() { Presence::Present(look(value)) } else { Presence::Deleted })
                 }
             }
-            // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
-            ReadValue::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
+            ReadValue::Shared(snapshot) => {
+                // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
+                let value = unsafe { T::Cell::view(&snapshot, tx.pin()) };
+                if value.says_present() {
+                    return Ok(Presence::Present(look(value)));
+                }
+                tx.forget_read();
+                Ok(Presence::Absent)
+            }
         }
     }
 
@@ -119,8 +146,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         tx: &mut ObjectAccess<'_, P>,
         object: &O,
         look: impl FnOnce(&T) -> R,
-    ) -> R {
+    ) -> Presence<R> {
         let pin = NonNull::from(tx.pin());
+        let look = |value: &T| {
+            if value.says_present() { Presence::Present(look(value)) } else { Presence::Absent }
+        };
         // SAFETY: the caller's promise; cells are kept of this segment (`keep`). The attempt's pin stays where it is. A kept cell
         // is not changed any more, and a segment that has been replaced by nobody was loaded whole.
         unsafe {
@@ -198,6 +228,25 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         object: &O,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.update_if_present(tx, object, change) }? {
+            Presence::Present(output) => Ok(output),
+            Presence::Deleted | Presence::Absent => unreachable!("such a segment has a value"),
+        }
+    }
+
+    /// As [`update`](Self::update), of a value that may be absent.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    unsafe fn update_if_present<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<Presence<R>, Abort> {
         // SAFETY: the caller's promise; payloads of segments are of this type; the snapshot is stable.
         unsafe {
             let (id, snapshot) = tx.read_for_update(object, self.address(), || self.cell.load())?;
@@ -207,11 +256,17 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                     tx.payload::<Pending<T>>(id)
                 }
                 Some(snapshot) => {
-                    let value = T::Cell::view(&snapshot, tx.pin()).clone();
+                    let value = T::Cell::view(&snapshot, tx.pin());
+                    if !value.says_present() {
+                        tx.forget_read();
+                        return Ok(Presence::Absent);
+                    }
+                    let value = value.clone();
                     tx.set_write(id, T::Cell::pend(value))
                 }
             };
-            Ok(change(T::Cell::pending_mut(pending)))
+            let value = T::Cell::pending_mut(pending);
+            Ok(if value.says_present() { Presence::Present(change(value)) } else { Presence::Deleted })
         }
     }
 
@@ -226,23 +281,67 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         object: &O,
         change: impl CommitTimeChange<T>,
     ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise.
+        unsafe { self.change_at_commit_if_present(tx, object, true, &mut Some(change)).map(drop) }
+    }
+
+    /// As [`change_at_commit`](Self::change_at_commit), of a value that may be absent. The change is taken, unless the value is absent.
+    /// With `seems_present` it does not look whether it is: the commit will.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn change_at_commit_if_present<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        seems_present: bool,
+        change: &mut Option<impl CommitTimeChange<T>>,
+    ) -> Result<Presence<()>, Abort> {
+        const ONCE: &str = "a change is made once";
         // SAFETY: the caller's promise; payloads of segments are as their tags say.
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             if pending && tx.tag(id) == tag::VALUE {
-                let changed = change.change(T::Cell::pending_mut(tx.payload::<Pending<T>>(id)));
-                return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
+                let own = T::Cell::pending_mut(tx.payload::<Pending<T>>(id));
+                if !own.says_present() {
+                    return Ok(Presence::Deleted);
+                }
+                let changed = change.take().expect(ONCE).change(own);
+                changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
+                return Ok(Presence::Present(()));
+            }
+            if T::MAY_BE_ABSENT && !pending && !seems_present && !self.is_present(tx, id)? {
+                return Ok(Presence::Absent);
             }
             let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };
-            match change.append(before, tx) {
-                Ok(changes) => Self::set_changes(tx, id, pending, changes),
+            match change.take().expect(ONCE).append(before, tx) {
+                Ok(changes) => {
+                    Self::set_changes(tx, id, pending, changes);
+                    Ok(Presence::Present(()))
+                }
                 Err(change) => {
-                    let changed = self.update(tx, object, |value| change.change(value))?;
-                    return changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()));
+                    let changed = self.update_if_present(tx, object, |value| change.change(value))?;
+                    changed.try_map(|changed| {
+                        changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))
+                    })
                 }
             }
         }
-        Ok(())
+    }
+
+    /// True if the value is there, for an operation that has announced a write of it and does not read it.
+    ///
+    /// # Safety
+    ///
+    /// The item is of this segment.
+    unsafe fn is_present(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<bool, Abort> {
+        // SAFETY: the caller's promise; the snapshot is stable.
+        unsafe {
+            let seen = tx.peek(id, || self.cell.load())?;
+            Ok(T::Cell::view(&seen, tx.pin()).says_present())
+        }
     }
 
     /// Gives an item pending changes.
@@ -264,7 +363,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 tx.set_tag(id, tag::CHANGES);
                 tx.set_write(id, changes);
             }
-            if changes.has_conditions() {
+            if T::MAY_BE_ABSENT || changes.has_conditions() {
                 tx.set_predicate::<()>(id, None);
             }
         }
@@ -285,8 +384,33 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     where
         T: Addend,
     {
-        let column = Column::<T, T>::whole();
-        // SAFETY: the caller's promise; payloads of segments are as their tags say; a snapshot of one word is never torn.
+        // SAFETY: the caller's promise; a snapshot of one word is never torn.
+        unsafe {
+            if let Presence::Present(true) = self.subtract_at_commit(tx, object, Column::whole(), amount)? {
+                return Ok(true);
+            }
+            let is_enough = self.read(tx, object, |value| *value >= amount)?;
+            if is_enough {
+                self.change_at_commit(tx, object, Addition::negative(Column::whole(), amount))?;
+            }
+            Ok(is_enough)
+        }
+    }
+
+    /// Subtracts an amount from a column at the commit, if there is enough, and depends on that alone. False if there is not, or the
+    /// attempt cannot know it so: then the caller looks at the value, so that the attempt depends on that.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn subtract_at_commit<F: Addend, O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        column: Column<T, F>,
+        amount: F,
+    ) -> Result<Presence<bool>, Abort> {
+        // SAFETY: the caller's promise; payloads of segments are as their tags say.
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             let before = match (pending, tx.tag(id)) {
@@ -296,22 +420,25 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 }
                 (false, _) => Some(CommitTimeChanges::NONE),
             };
-            if let Some(before) = before
-                && !tx.is_in_part()
-            {
-                let load = || self.cell.load();
-                let seen = if tx.has_read(id) { tx.read_beside_write(id, load) } else { tx.peek(id, load) }?;
-                let base = *T::Cell::view(&seen, tx.pin());
-                if let Some(changes) = before.subtract_if_enough(tx, column, amount, base) {
-                    Self::set_changes(tx, id, pending, changes);
-                    return Ok(true);
-                }
+            let Some(before) = before.filter(|_| !tx.is_in_part()) else {
+                return Ok(Presence::Present(false));
+            };
+            let load = || self.cell.load();
+            let seen = if tx.has_read(id) { tx.read_beside_write(id, load) } else { tx.peek(id, load) }?;
+            let mut seen = T::Cell::view(&seen, tx.pin()).clone();
+            if !seen.says_present() {
+                return if pending {
+                    Err(tx.conflict(Reason::PredicateFailed, id))
+                } else {
+                    Ok(Presence::Absent)
+                };
             }
-            let is_enough = self.read(tx, object, |value| *value >= amount)?;
-            if is_enough {
-                self.change_at_commit(tx, object, Addition::negative(column, amount))?;
+            let base = *column.of_mut(&mut seen);
+            let changes = before.subtract_if_enough(tx, column, amount, base);
+            if let Some(changes) = changes {
+                Self::set_changes(tx, id, pending, changes);
             }
-            Ok(is_enough)
+            Ok(Presence::Present(changes.is_some()))
         }
     }
 
@@ -327,26 +454,19 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.settle_changes_now(tx, id, |_| true) }
+        unsafe { self.settle_changes_now(tx, id) }
     }
 
-    /// `holds`: what must hold of the value besides the conditions of the changes.
-    ///
     /// # Safety
     ///
     /// As for [`settle_changes`](Self::settle_changes). The item has pending changes.
     #[cold]
     #[inline(never)]
-    unsafe fn settle_changes_now(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        id: ItemId,
-        holds: fn(&T) -> bool,
-    ) -> Result<(), Abort> {
+    unsafe fn settle_changes_now(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
         debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
         // SAFETY: the caller's promise; the tag says what the payload is, then and now.
         unsafe {
-            let value = self.read_changed(tx, id, holds)?;
+            let value = self.read_changed(tx, id)?;
             tx.save(id);
             tx.set_tag(id, tag::VALUE);
             tx.exchange_payload(id, T::Cell::pend(value));
@@ -360,18 +480,13 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// As for [`settle_changes_now`](Self::settle_changes_now).
     #[cold]
-    unsafe fn read_changed(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        id: ItemId,
-        holds: fn(&T) -> bool,
-    ) -> Result<T, Abort> {
+    unsafe fn read_changed(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<T, Abort> {
         // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is.
         unsafe {
             let snapshot = tx.read_beside_write(id, || self.cell.load())?;
             let changes = *tx.payload::<CommitTimeChanges<T>>(id);
             let mut value = T::Cell::view(&snapshot, tx.pin()).clone();
-            if !(holds(&value) && changes.hold_of(&value)) {
+            if !(value.says_present() && changes.hold_of(&value)) {
                 return Err(tx.conflict(Reason::PredicateFailed, id));
             }
             changes.apply(&mut value).map_err(|OutOfRange| tx.overflow_of(id))?;
@@ -393,39 +508,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 let pending = item.payload::<Pending<T>>().read();
                 item.install_in(&segment.cell, pending, pin);
             } else {
-                segment.install_changes(item, pin);
+                let changes = *item.payload::<CommitTimeChanges<T>>();
+                changes.install_in(item, &segment.cell, pin);
             }
-        }
-    }
-
-    /// Makes the pending changes.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install`](Self::install); the item has pending changes of this segment.
-    #[cold]
-    unsafe fn install_changes(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise; the result is taken here and nowhere else.
-        unsafe {
-            let result = (*item.payload::<CommitTimeChanges<T>>()).take_result();
-            let changed = result.unwrap_or_else(|| self.added(item, pin));
-            item.install_in(&self.cell, T::Cell::pend(changed), pin);
-        }
-    }
-
-    /// The value with the pending changes, which [need no copy](CommitTimeChanges::need_copy), and which fit.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install_changes`](Self::install_changes).
-    unsafe fn added(&self, item: &Item<P>, pin: &Pin) -> T {
-        let snapshot = self.cell.load();
-        // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
-        // are of values of this type.
-        unsafe {
-            let mut value = T::Cell::view(&snapshot, pin).clone();
-            (*item.payload::<CommitTimeChanges<T>>()).add_all(&mut value);
-            value
         }
     }
 
@@ -442,19 +527,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         if tx.tag(id) == tag::VALUE {
             return Ok(());
         }
-        // SAFETY: the caller's promise; nothing is installed meanwhile; the changes are of values of this type.
+        // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
-            let segment = Self::from_address(tx.attempt.items.get(id).segment());
-            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
-            let snapshot = segment.cell.load();
-            if !changes.need_copy() {
-                let fit = changes.fit_to(T::Cell::view(&snapshot, tx.pin()));
-                return if fit { Ok(()) } else { Err(OutOfRange) };
-            }
-            let settled = changes.settled(|pin| T::Cell::view(&snapshot, pin).clone(), tx)?;
-            *tx.payload(id) = settled;
+            let segment = Self::from_address(tx.segment_of(id));
+            CommitTimeChanges::<T>::settle_in(id, &segment.cell, tx)
         }
-        Ok(())
     }
 
     /// True if the pending changes can be made to the present value, for the object's [`Object::changes_fit`].
@@ -462,13 +539,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`Object::changes_fit`].
-    pub unsafe fn changes_fit(item: &Item<P>, pin: &Pin) -> bool {
+    pub unsafe fn changes_fit(item: &Item<P>) -> bool {
         // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
-            item.tag() == tag::VALUE || {
-                let snapshot = Self::from_address(item.segment()).cell.load();
-                (*item.payload::<CommitTimeChanges<T>>()).fit_to(T::Cell::view(&snapshot, pin))
-            }
+            item.tag() == tag::VALUE
+                || (*item.payload::<CommitTimeChanges<T>>()).fit_in(&Self::from_address(item.segment()).cell)
         }
     }
 
@@ -483,10 +558,8 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             if item.tag() == tag::VALUE {
                 return T::Cell::pending(&*item.payload::<Pending<T>>()).clone();
             }
-            match (*item.payload::<CommitTimeChanges<T>>()).result() {
-                Some(result) => result.clone(),
-                None => Self::from_address(item.segment()).added(item, pin),
-            }
+            let cell = &Self::from_address(item.segment()).cell;
+            (*item.payload::<CommitTimeChanges<T>>()).look_in(cell, pin, T::clone)
         }
     }
 
@@ -535,34 +608,31 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
         // SAFETY: the caller's promise; `keep` keeps cells, in which nothing is installed any more.
         unsafe {
-            let changes = *item.payload::<CommitTimeChanges<T>>();
             let kept = redo.version::<T::Cell>();
-            // Another value than the one that was installed. If users' code panics, it stays as it is.
-            let changed = contained(|| changes.applied(|| kept.in_place().clone(), redo.pin()));
-            if let Some(Ok(changed)) = changed {
-                let heap_bytes = contained(|| changed.heap_bytes()).unwrap_or_default();
-                redo.keep(T::Cell::new(changed), heap_bytes);
-            }
+            (*item.payload::<CommitTimeChanges<T>>()).redo_in(kept, redo, |cell| cell);
         }
     }
 
-    /// True if the conditions of an item's pending changes hold, for the object's [`Object::predicate_holds`].
+    /// True if the value is there, and the conditions of an item's pending changes hold of it, for the object's
+    /// [`Object::predicate_holds`].
     ///
     /// # Safety
     ///
     /// The item is for a segment of this type and has a predicate.
     pub unsafe fn predicate_holds(item: &Item<P>) -> bool {
+        let is_changed = item.tag() == tag::CHANGES;
         // Conditions of changes that have become a value, or were undone, hold: their segment was read.
-        if item.tag() == tag::VALUE {
+        if !T::MAY_BE_ABSENT && !is_changed {
             return true;
         }
-        // SAFETY: the caller's promise; the tag says what the payload is.
-        let (segment, changes) =
-            unsafe { (Self::from_address(item.segment()), *item.payload::<CommitTimeChanges<T>>()) };
-        let pin = Pin::new();
-        let snapshot = segment.cell.load();
-        // SAFETY: the value of a segment with conditions is one number, which is never torn, and the pin was pinned before.
-        unsafe { changes.hold_of(T::Cell::view(&snapshot, &pin)) }
+        // SAFETY: the caller's promise; the tag says what the payload is. The value of a segment with conditions is one number,
+        // which is never torn, or a part, of whose words each condition needs one; and the pin was pinned before.
+        unsafe {
+            let pin = Pin::new();
+            let snapshot = Self::from_address(item.segment()).cell.load();
+            let value = T::Cell::view(&snapshot, &pin);
+            value.says_present() && (!is_changed || (*item.payload::<CommitTimeChanges<T>>()).hold_of(value))
+        }
     }
 
     /// Saves the pending write of a segment, for the object's [`Object::save`].

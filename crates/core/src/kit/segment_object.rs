@@ -396,9 +396,9 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S, Register> {
         unsafe { Segment::<S::Value, P>::settle(item, tx) }
     }
 
-    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+    unsafe fn changes_fit(&self, item: &Item<P>, _: &Pin) -> bool {
         // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<S::Value, P>::changes_fit(item, pin) }
+        unsafe { Segment::<S::Value, P>::changes_fit(item) }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {

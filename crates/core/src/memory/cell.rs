@@ -60,6 +60,17 @@ pub trait Value: Clone + Send + Sync + 'static {
     /// The fields of an inline struct, in the order of declaration, as the derive macro knows them. None for other types.
     const FIELDS: &'static [ValueField] = &[];
 
+    /// True if a value may say that there is none: that of a [part](crate::column_groups::Part) whose row is not there.
+    #[doc(hidden)]
+    const MAY_BE_ABSENT: bool = false;
+
+    /// False if the value says that there is none.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn says_present(&self) -> bool {
+        true
+    }
+
     /// The form in which a durable database stores values of the type; `None` if it cannot. The derive macro finds out if the type is
     /// [`Stored`](hotrow_stored::Stored), too; by hand it is `Some(StoredForm::of())`.
     #[inline]

@@ -1,6 +1,6 @@
 //! Columns: fields of a row that can be read without the rest of it.
 
-use crate::memory::cell::Plain;
+use crate::memory::cell::{Cell, Plain, Value};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -120,14 +120,7 @@ macro_rules! column_of {
 }
 
 /// One or several columns of a row type: a [`Column`], or a tuple of up to six.
-pub trait Columns<R>: Copy + sealed::Sealed {
-    /// The columns' values.
-    type Values;
-
-    /// Calls `visit` with the place of each column's bytes in the row.
-    #[doc(hidden)]
-    fn for_each(self, visit: impl FnMut(Range<usize>));
-
+pub trait Columns<R>: Fields<R, Values: Copy> {
     /// Returns the columns' values.
     ///
     /// # Safety
@@ -136,28 +129,19 @@ pub trait Columns<R>: Copy + sealed::Sealed {
     #[doc(hidden)]
     unsafe fn read(self, row: *const R) -> Self::Values;
 
-    /// Returns the columns' values, each from the address that `find` returns for its bytes in a row.
+    /// Writes the columns' values to their places.
     ///
     /// # Safety
     ///
-    /// The columns' bytes there are those of a row, and as aligned.
+    /// There is room for a row behind `row`.
     #[doc(hidden)]
-    unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> Self::Values;
-
-    /// Writes the columns' values, each to the address that `find` returns for its bytes in a row.
-    ///
-    /// # Safety
-    ///
-    /// There is room for the columns, and it is as aligned as in a row.
-    #[doc(hidden)]
-    unsafe fn write_to(self, values: Self::Values, find: &impl Fn(Range<usize>) -> *mut u8);
+    unsafe fn write(self, row: *mut R, values: Self::Values);
 
     /// Sets the columns of a row.
     #[inline(always)]
     fn set(self, row: &mut R, values: Self::Values) {
-        let row = std::ptr::from_mut(row).cast::<u8>();
         // SAFETY: it is a row.
-        unsafe { self.write_to(values, &|bytes| row.add(bytes.start)) };
+        unsafe { self.write(row, values) };
     }
 
     /// Returns the columns' values in a row.
@@ -168,20 +152,127 @@ pub trait Columns<R>: Copy + sealed::Sealed {
     }
 }
 
+/// What an operation uses of a row: [all of it](Whole), or some [columns](Columns).
+pub trait Fields<R>: Copy + sealed::Sealed {
+    /// The row, or the columns' values.
+    type Values;
+
+    /// Calls `visit` with the places of the fields' bytes in the row.
+    #[doc(hidden)]
+    fn each_place(self, visit: impl FnMut(Range<usize>));
+
+    /// Loads the fields of a cell's value to their places in a snapshot.
+    ///
+    /// # Safety
+    ///
+    /// `snapshot` has room for one.
+    #[doc(hidden)]
+    unsafe fn load(self, cell: &R::Cell, snapshot: *mut <R::Cell as Cell<R>>::Snapshot)
+    where
+        R: Value;
+
+    /// Looks at the fields of a row.
+    ///
+    /// # Safety
+    ///
+    /// The fields' bytes behind `row` are those of a row, and nobody changes them meanwhile.
+    #[doc(hidden)]
+    unsafe fn look<O>(self, row: *const R, look: impl FnOnce(&Self::Values) -> O) -> O;
+
+    /// Changes the fields of a row.
+    ///
+    /// # Safety
+    ///
+    /// As for [`look`](Self::look), and nobody looks at them meanwhile.
+    #[doc(hidden)]
+    unsafe fn change<O>(self, row: *mut R, change: impl FnOnce(&mut Self::Values) -> O) -> O;
+}
+
+/// All of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole;
+
+impl<R> Fields<R> for Whole {
+    type Values = R;
+
+    #[inline(always)]
+    fn each_place(self, mut visit: impl FnMut(Range<usize>)) {
+        visit(0..size_of::<R>());
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, cell: &R::Cell, snapshot: *mut <R::Cell as Cell<R>>::Snapshot)
+    where
+        R: Value,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { snapshot.write(cell.load()) };
+    }
+
+    #[inline(always)]
+    unsafe fn look<O>(self, row: *const R, look: impl FnOnce(&R) -> O) -> O {
+        // SAFETY: the caller's promise.
+        look(unsafe { &*row })
+    }
+
+    #[inline(always)]
+    unsafe fn change<O>(self, row: *mut R, change: impl FnOnce(&mut R) -> O) -> O {
+        // SAFETY: the caller's promise.
+        change(unsafe { &mut *row })
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
 }
 
+impl sealed::Sealed for Whole {}
+
 impl<R, F> sealed::Sealed for Column<R, F> {}
 
-impl<R, F: Plain> Columns<R> for Column<R, F> {
+/// The functions of [`Fields`] that columns have in common.
+macro_rules! fields_by_values {
+    () => {
+        #[inline(always)]
+        unsafe fn load(self, cell: &R::Cell, snapshot: *mut <R::Cell as Cell<R>>::Snapshot)
+        where
+            R: Value,
+        {
+            // SAFETY: the caller's promise; columns lie within the row.
+            self.each_place(|bytes| unsafe { cell.load_bytes(bytes, snapshot) });
+        }
+
+        #[inline(always)]
+        unsafe fn look<O>(self, row: *const R, look: impl FnOnce(&Self::Values) -> O) -> O {
+            // SAFETY: the caller's promise.
+            look(&unsafe { self.read(row) })
+        }
+
+        #[inline(always)]
+        unsafe fn change<O>(self, row: *mut R, change: impl FnOnce(&mut Self::Values) -> O) -> O {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let mut values = self.read(row);
+                let output = change(&mut values);
+                self.write(row, values);
+                output
+            }
+        }
+    };
+}
+
+impl<R, F: Plain> Fields<R> for Column<R, F> {
     type Values = F;
 
     #[inline(always)]
-    fn for_each(self, mut visit: impl FnMut(Range<usize>)) {
+    fn each_place(self, mut visit: impl FnMut(Range<usize>)) {
         visit(self.offset..self.offset + size_of::<F>());
     }
 
+    fields_by_values!();
+}
+
+impl<R, F: Plain> Columns<R> for Column<R, F> {
     #[inline(always)]
     unsafe fn read(self, row: *const R) -> F {
         // SAFETY: the field lies within the row, as the maker promised, and its bytes are a row's.
@@ -189,15 +280,9 @@ impl<R, F: Plain> Columns<R> for Column<R, F> {
     }
 
     #[inline(always)]
-    unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> F {
-        // SAFETY: the caller's promise.
-        unsafe { find(self.offset..self.offset + size_of::<F>()).cast::<F>().read() }
-    }
-
-    #[inline(always)]
-    unsafe fn write_to(self, value: F, find: &impl Fn(Range<usize>) -> *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { find(self.offset..self.offset + size_of::<F>()).cast::<F>().write(value) };
+    unsafe fn write(self, row: *mut R, value: F) {
+        // SAFETY: the field lies within the row, as the maker promised.
+        unsafe { row.byte_add(self.offset).cast::<F>().write(value) };
     }
 }
 
@@ -205,14 +290,18 @@ macro_rules! tuples {
     ($(($($column:ident $at:tt),+))+) => {$(
         impl<$($column: sealed::Sealed),+> sealed::Sealed for ($($column,)+) {}
 
-        impl<R, $($column: Columns<R>),+> Columns<R> for ($($column,)+) {
+        impl<R, $($column: Columns<R>),+> Fields<R> for ($($column,)+) {
             type Values = ($($column::Values,)+);
 
             #[inline(always)]
-            fn for_each(self, mut visit: impl FnMut(Range<usize>)) {
-                $(self.$at.for_each(&mut visit);)+
+            fn each_place(self, mut visit: impl FnMut(Range<usize>)) {
+                $(self.$at.each_place(&mut visit);)+
             }
 
+            fields_by_values!();
+        }
+
+        impl<R, $($column: Columns<R>),+> Columns<R> for ($($column,)+) {
             #[inline(always)]
             unsafe fn read(self, row: *const R) -> Self::Values {
                 // SAFETY: the caller's promise.
@@ -220,15 +309,9 @@ macro_rules! tuples {
             }
 
             #[inline(always)]
-            unsafe fn read_from(self, find: &impl Fn(Range<usize>) -> *const u8) -> Self::Values {
+            unsafe fn write(self, row: *mut R, values: Self::Values) {
                 // SAFETY: the caller's promise.
-                unsafe { ($(self.$at.read_from(find),)+) }
-            }
-
-            #[inline(always)]
-            unsafe fn write_to(self, values: Self::Values, find: &impl Fn(Range<usize>) -> *mut u8) {
-                // SAFETY: the caller's promise.
-                unsafe { $(self.$at.write_to(values.$at, find);)+ }
+                unsafe { $(self.$at.write(row, values.$at);)+ }
             }
         }
     )+};

@@ -89,7 +89,8 @@
 //!   [`update_columns`](Table::update_columns), [`apply_columns`](Table::apply_columns), [`add`](Table::add),
 //!   [`subtract_if_enough`](Table::subtract_if_enough), [`set`](Table::set), [`max`](Table::max), [`min`](Table::min), their deferred
 //!   forms, and those of procedures ([`Operations::update_columns`], [`Operations::add`] and so on). Columns that are in no group are one
-//!   segment together. An operation on columns of several groups is one on the row.
+//!   segment together. An operation on columns of several groups touches the segments of these. Changes of them are
+//!   [at the commit](Table::apply) if one segment has all columns.
 //! - Operations on rows ([`get`](Table::get), [`update`](Table::update), scans) touch all segments, so each costs as much as so many small
 //!   rows. [`update`](Table::update) writes only those that it has changed. [`apply`](Table::apply) of a whole row reads it.
 //! - Insertions and deletions write all segments. A transaction that has touched one group notices them.

@@ -187,6 +187,48 @@ fn transactions_that_touch_different_groups_of_a_row_are_not_in_each_others_way(
     });
 }
 
+#[test]
+fn an_operation_on_several_groups_is_not_in_the_way_of_those_on_the_others() {
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = support::impatient::<P>();
+        let table = warehouses(&engine);
+        let (next, tax, total) =
+            (column_of!(Warehouse, next), column_of!(Warehouse, tax), column_of!(Warehouse, total));
+        for number in 0..2 * TOUCHES {
+            let (is_read, others) = (number / TOUCHES == 0, number % TOUCHES);
+            let made = attempts(
+                &engine,
+                |tx| {
+                    if is_read {
+                        return table.read_columns(tx, &1, (total, next)).map(|seen| assert!(seen.is_some()));
+                    }
+                    table.update_columns(tx, &1, (next, total), |(next, total)| {
+                        (*next, *total) = (*next + 1, 7)
+                    })
+                },
+                |tx| touch(&table, tx, 1, others).map(|is_there| assert!(is_there)),
+            );
+            assert_eq!(made, Some(1), "is read: {is_read}, operation {others}");
+            let with_main = attempts(
+                &engine,
+                |tx| {
+                    table.update_columns(tx, &1, (tax, next), |(tax, next)| {
+                        (*tax, *next) = (*tax + 1, *next + 1)
+                    })
+                },
+                |tx| touch(&table, tx, 2, others).map(|is_there| assert!(is_there)),
+            );
+            assert_eq!(with_main, Some(1), "operation {others}");
+        }
+        let Warehouse { next, tax, total, .. } = Warehouse::new(7);
+        let expected = Warehouse { next: next + 12, tax: tax + 14, total, ..Warehouse::new(7) };
+        let row = engine.transact(|tx| table.get(tx, &1)).unwrap().unwrap();
+        assert_eq!(Warehouse { total, ..row }, expected);
+        // The last round has set it before the others' operation added to it.
+        assert_eq!(row.total, 8);
+    });
+}
+
 /// An event at a row, while an attempt is in progress that has touched a group of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {

@@ -2,11 +2,10 @@
 
 use crate::procedure::Context;
 use crate::scan::{ScanIndex, ScanTable};
-use hotrow_core::{Abort, Addend, Column, Columns, Value};
+use hotrow_core::{Abort, Addend, Column, Columns, Value, Whole};
 use hotrow_tables::inside::last_byte_of;
 use hotrow_tables::operations::{
-    Add, Change, Commute, CommuteColumns, Delete, Fold, Insert, Read, ReadColumns, Replace, TakeFirst,
-    Update, UpdateColumns,
+    Add, Change, Commute, Delete, Fold, Insert, Read, Replace, TakeFirst, Update,
 };
 use hotrow_tables::{Data, Direction, IndexRef, Key, KeyRange, TableRef};
 use std::ops::ControlFlow;
@@ -58,7 +57,7 @@ pub trait Operations: Context {
         key: Self::Val<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop> {
-        self.apply(table, Read(look), key, ().into())
+        self.apply(table, Read(Whole, look), key, ().into())
     }
 
     /// Reads some columns of a row; `None` if it is missing.
@@ -72,7 +71,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, ReadColumns(columns), key, ().into())
+        self.apply(table, Read(columns, |values: &C::Values| *values), key, ().into())
     }
 
     /// Changes a row, given an input that may come from earlier operations; `None` if it is missing.
@@ -84,7 +83,7 @@ pub trait Operations: Context {
         input: Self::Val<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop> {
-        self.apply(table, Change(Update(change)), key, input)
+        self.apply(table, Change(Update(Whole, change)), key, input)
     }
 
     /// Changes some columns of a row; `None` if it is missing. If they are of one [group](hotrow_tables::Table::update_columns), the
@@ -101,7 +100,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, Change(UpdateColumns(columns, change)), key, input)
+        self.apply(table, Change(Update(columns, change)), key, input)
     }
 
     /// Adds an amount to a column of a row, which [commutes](Self::commute). Nothing happens if the row is missing.
@@ -132,7 +131,7 @@ pub trait Operations: Context {
         input: Self::Val<I>,
         change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Self::Stop> {
-        self.apply(table, Change(Commute(change)), key, input).map(drop)
+        self.apply(table, Change(Commute(Whole, change)), key, input).map(drop)
     }
 
     /// As [`commute`](Self::commute), for some columns of a row.
@@ -148,7 +147,7 @@ pub trait Operations: Context {
     where
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.apply(table, Change(CommuteColumns(columns, change)), key, input).map(drop)
+        self.apply(table, Change(Commute(columns, change)), key, input).map(drop)
     }
 
     /// Replaces a row without reading it; false if it is missing.
@@ -237,7 +236,7 @@ pub trait Operations: Context {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        self.each(table, Change(Commute(change)), keys, input, ()).map(drop)
+        self.each(table, Change(Commute(Whole, change)), keys, input, ()).map(drop)
     }
 
     /// As [`commute_each`](Self::commute_each), for some columns of the rows.
@@ -254,7 +253,7 @@ pub trait Operations: Context {
         Keys: Data + IntoIterator<Item = K>,
         C: Columns<R, Values: Data> + Send + 'static,
     {
-        self.each(table, Change(CommuteColumns(columns, change)), keys, input, ()).map(drop)
+        self.each(table, Change(Commute(columns, change)), keys, input, ()).map(drop)
     }
 
     /// Folds the rows of a range into an accumulator, until the fold breaks.

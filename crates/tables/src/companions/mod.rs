@@ -25,7 +25,7 @@ pub(crate) use constraints::Constraints;
 pub(crate) use graveyard::Graveyard;
 pub(crate) use groups::{Groups, HEADS, Queues};
 pub(crate) use indexes::{MaintainedIndex, MaintainedIndexes};
-pub(crate) use parts::{PartOf, Place, SplitRows, change_columns, change_part};
+pub(crate) use parts::{PartOf, SplitRows};
 pub(crate) use row_log::RowLog;
 
 use crate::key::Key;

@@ -4,11 +4,11 @@ use super::row_log::RowLog;
 use crate::index::Keyed;
 use crate::key::{Key, key_hash, put_name};
 use crate::record::{GroupsOf, RecordKey, WordsOf};
-use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment, groups_of};
+use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Columns, EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol,
-    Redo, SavedWrite, Saver, Segment, Value,
+    EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol, Redo,
+    SavedWrite, Saver, Segment, Value, Whole,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) type PartOf<R, P> = Segment<Part<WordsOf<R>>, P>;
 
 /// The parts of a table's rows, as an object.
-pub struct SplitRows<K: Key, R: Value, P: Protocol> {
+pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     pub(crate) meta: ObjectMeta,
     /// The groups that conflict apart, as [`groups_of`] numbers them.
     apart: u32,
@@ -27,17 +27,6 @@ pub struct SplitRows<K: Key, R: Value, P: Protocol> {
     /// The way to the log, if the table is durable.
     row_log: Option<Arc<RowLog<K, R>>>,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
-}
-
-/// The segment of columns of type `C`.
-#[derive(Clone, Copy)]
-pub enum Place<'t, K: Key, R: Value, P: Protocol, C> {
-    /// The record.
-    Main,
-    /// The part of this group.
-    Part(&'t SplitRows<K, R, P>, usize, C),
-    /// Several segments, so that an operation is one on the whole row.
-    Several(&'t SplitRows<K, R, P>),
 }
 
 impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
@@ -58,13 +47,6 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
     }
 
-    /// The groups that conflict apart.
-    #[inline]
-    pub(crate) fn groups(&self) -> impl Iterator<Item = usize> + use<K, R, P> {
-        let apart = self.apart;
-        (0..GroupsOf::<R>::NAMES.len()).filter(move |group| apart & 2 << group != 0)
-    }
-
     /// # Safety
     ///
     /// The segment is that of a part of this table's rows, and still in memory.
@@ -80,20 +62,6 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
     #[inline]
     pub(crate) fn apart(&self) -> u32 {
         self.apart
-    }
-
-    /// Returns the segment of columns.
-    #[inline(always)]
-    pub(crate) fn place_of<C: Columns<R>>(&self, columns: C) -> Place<'_, K, R, P, C> {
-        let groups = groups_of::<R, GroupsOf<R>>(columns);
-        let apart = groups & self.apart;
-        if apart == 0 {
-            Place::Main
-        } else if groups == apart && apart.is_power_of_two() {
-            Place::Part(self, apart.trailing_zeros() as usize - 1, columns)
-        } else {
-            Place::Several(self)
-        }
     }
 
     /// The number of the next record.
@@ -121,7 +89,10 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         if !value.is_present() {
             return Ok(());
         }
-        log.put_group(entries, key, part.group(), &|row| value.put::<R, GroupsOf<R>>(row, part.group()))
+        // SAFETY: it is a row.
+        log.put_group(entries, key, part.group(), &|row| unsafe {
+            value.put::<R, GroupsOf<R>, _>(Whole, row, Some(part.group()));
+        })
     }
 }
 
@@ -177,9 +148,9 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
         unsafe { PartOf::<R, P>::settle(item, tx) }
     }
 
-    unsafe fn changes_fit(&self, item: &Item<P>, pin: &Pin) -> bool {
+    unsafe fn changes_fit(&self, item: &Item<P>, _: &Pin) -> bool {
         // SAFETY: see above.
-        unsafe { PartOf::<R, P>::changes_fit(item, pin) }
+        unsafe { PartOf::<R, P>::changes_fit(item) }
     }
 
     unsafe fn keep(&self, item: &Item<P>, keeper: &mut Keeper<'_>) {
@@ -214,32 +185,6 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for SplitRows<K, R, P> {
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
         // SAFETY: see above.
-        unsafe { PartOf::<R, P>::part_predicate_holds(item) }
+        unsafe { PartOf::<R, P>::predicate_holds(item) }
     }
-}
-
-/// Changes the values of some columns in a row.
-#[inline(always)]
-pub(crate) fn change_columns<R: Value, C: Columns<R>, O>(
-    row: &mut R,
-    columns: C,
-    change: impl FnOnce(&mut C::Values) -> O,
-) -> O {
-    let mut values = columns.of(row);
-    let output = change(&mut values);
-    columns.set(row, values);
-    output
-}
-
-/// Changes the values of some columns in their group's part.
-#[inline(always)]
-pub(crate) fn change_part<R: Value, C: Columns<R>, O>(
-    part: &mut Part<WordsOf<R>>,
-    columns: C,
-    change: impl FnOnce(&mut C::Values) -> O,
-) -> O {
-    let mut values = part.values::<R, GroupsOf<R>, C>(columns);
-    let output = change(&mut values);
-    part.set_values::<R, GroupsOf<R>, C>(columns, values);
-    output
 }

@@ -1,37 +1,27 @@
 //! Operations that change the row of a key, or columns of it: at the key, and at the turn of a deferred one.
 
-use super::{Held, Later, ONCE, Operation, OperationKind};
-use crate::companions::Place;
+use super::{Held, Later, Operation, OperationKind};
 use crate::key::Key;
-use crate::record::WordsOf;
 use crate::storage::Shared;
-use hotrow_core::column_groups::Part;
 use hotrow_core::graph::By;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Deferred, Fields, Input, Protocol, Transaction, Value};
 
-/// A change of a row, with an input of type `I` and a value of type `A` that the change of one row passes on to that of the next.
+/// A change of fields of a row, with an input of type `I` and a value of type `A` that the change of one row passes on to that of the next.
 pub trait RowChange<R: Value, I: 'static, A: 'static>: Sized + 'static {
-    /// The columns, if they may be those of a part.
-    type Columns: Copy + 'static;
+    /// The fields.
+    type Fields: Fields<R> + 'static;
     /// What the change returns.
     type Changed: 'static;
     /// The output of the operation.
     type Output: 'static;
 
-    /// The segments that it touches.
-    #[doc(hidden)]
-    fn place<'t, K: Key, P: Protocol>(&self, table: &'t Shared<K, R, P>)
-    -> Place<'t, K, R, P, Self::Columns>;
+    /// The fields that it changes.
+    fn fields(&self) -> Self::Fields;
 
-    /// Changes the row.
-    fn change(self, row: &mut R, passed: &mut A, input: I) -> Self::Changed;
-
-    /// Changes the part to which the columns belong.
-    #[doc(hidden)]
-    fn change_part(
+    /// Changes them.
+    fn change(
         self,
-        columns: Self::Columns,
-        part: &mut Part<WordsOf<R>>,
+        values: &mut <Self::Fields as Fields<R>>::Values,
         passed: &mut A,
         input: I,
     ) -> Self::Changed;
@@ -44,13 +34,6 @@ pub trait RowChange<R: Value, I: 'static, A: 'static>: Sized + 'static {
     #[inline]
     fn kind<K: Key, P: Protocol>(&self, _table: &Shared<K, R, P>) -> OperationKind {
         OperationKind::Write
-    }
-
-    /// As [`Operation::groups`].
-    #[doc(hidden)]
-    #[inline]
-    fn groups<K: Key, P: Protocol>(&self, table: &Shared<K, R, P>) -> u32 {
-        table.groups_apart()
     }
 
     /// As [`Operation::run`].
@@ -120,7 +103,7 @@ where
 
     #[inline]
     fn groups<P: Protocol>(&self, table: &Shared<K, R, P>) -> u32 {
-        self.0.groups(table)
+        table.segments_of(self.0.fields())
     }
 
     #[inline(always)]
@@ -179,36 +162,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         held: impl Held<C, I>,
         mut passed: A,
     ) -> Result<C::Output, Abort> {
-        if const { !Self::HAS_GROUPS } {
-            let changed = self.update_main(tx, key, |row| change_held(held, row, &mut passed))?;
-            return Ok(C::output(passed, changed));
-        }
-        let place = held.operation().place(self);
-        let changed = match place {
-            Place::Main => self.update_main(tx, key, |row| change_held(held, row, &mut passed))?,
-            Place::Several(_) => self.update(tx, key, |row| change_held(held, row, &mut passed))?,
-            Place::Part(split, group, columns) => {
-                let tx = self.enter_to_write(tx)?;
-                let mut held = Some(held);
-                self.on_part(tx, key, group, |tx, segment, _| {
-                    Self::update_part(tx, split, segment, |part| {
-                        let (change, input) = held.take().expect(ONCE).take();
-                        change.change_part(columns, part, &mut passed, input)
-                    })
-                })?
-            }
-        };
+        let fields = held.operation().fields();
+        let changed = self.update(tx, key, fields, |values| {
+            let (change, input) = held.take();
+            change.change(values, &mut passed, input)
+        })?;
         Ok(C::output(passed, changed))
     }
-}
-
-/// Changes a row as an operation says that is held until now.
-#[inline(always)]
-fn change_held<R: Value, I: 'static, A: 'static, C: RowChange<R, I, A>>(
-    held: impl Held<C, I>,
-    row: &mut R,
-    passed: &mut A,
-) -> C::Changed {
-    let (change, input) = held.take();
-    change.change(row, passed, input)
 }

@@ -6,13 +6,13 @@
 //!
 //! | file | operations |
 //! |---|---|
-//! | `read.rs` | [`Read`], [`ReadColumns`] |
-//! | `update.rs` | [`Update`], [`UpdateColumns`], [`Fold`], [`Replace`] |
-//! | `commute.rs` | [`Commute`], [`CommuteColumns`], [`Add`] |
+//! | `read.rs` | [`Read`] |
+//! | `update.rs` | [`Update`], [`Fold`], [`Replace`] |
+//! | `commute.rs` | [`Commute`], [`Add`] |
 //! | `rows.rs` | [`Insert`], [`Delete`], [`TakeFirst`] |
 //!
-//! An operation that changes the row of a key is a [`RowChange`]: the change of a row, of its columns in a part, and the output. How
-//! such a change runs at a key, and at a record whose turn has come, is written once (`change.rs`).
+//! An operation that changes the row of a key is a [`RowChange`]: the fields that it changes (all of the row, or some columns), the change,
+//! and the output. How such a change runs at a key, and at the turns of the segments that have the fields, is written once (`change.rs`).
 //!
 //! A new operation is a type in one of these files, and a method of `Operations`, which is beside the contexts, by which procedures apply it.
 
@@ -25,18 +25,18 @@ mod rows;
 mod update;
 
 pub use change::{Change, RowChange};
-pub use commute::{Add, Commute, CommuteColumns};
+pub use commute::{Add, Commute};
 pub use kind::OperationKind;
 pub use later::Later;
-pub use read::{Read, ReadColumns};
+pub use read::Read;
 pub use rows::{Delete, Insert, TakeFirst};
-pub use update::{Fold, Replace, Update, UpdateColumns};
+pub use update::{Fold, Replace, Update};
 
 use crate::data::{Data, KeyRange};
 use crate::key::Key;
 use crate::storage::Shared;
 use hotrow_core::graph::By;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value, Whole};
 
 /// Message of a panic that cannot happen.
 #[doc(hidden)]
@@ -70,7 +70,7 @@ pub trait Operation<K: Key, R: Value, I: 'static = (), A: 'static = ()>: Sized +
     #[doc(hidden)]
     #[inline]
     fn groups<P: Protocol>(&self, table: &Shared<K, R, P>) -> u32 {
-        table.groups_apart()
+        table.segments_of(Whole)
     }
 
     /// The group of rows that it names.

@@ -1,274 +1,129 @@
-//! Deferred operations on split rows.
+//! Deferred operations on several segments of a row.
 //!
-//! An operation on columns of one group lines up for their segment. One on a whole row is several operations, each on one of the row's
-//! segments: first all are read, in a chain that puts the row together; then the row is changed; and then what has changed is written. As
-//! operations on one segment take effect in the order in which they were recorded, so do operations on rows.
+//! An operation on fields of one segment lines up for that. One on several is several operations, each on one of the segments: first all
+//! are read, in a chain that puts the fields together; then they are changed; and then what has changed is written. As operations on one
+//! segment take effect in the order in which they were recorded, so do operations on rows.
 
-use super::rows::put;
-use crate::companions::{PartOf, Place, SplitRows};
-use crate::deferred::missing;
-use crate::key::{AsKey, Key};
+use crate::key::Key;
 use crate::operations::{Later, RowChange};
-use crate::record::{Record, WordsOf};
-use crate::rows::RowView;
+use crate::record::{GroupsOf, Record, WordsOf};
+use crate::split::each;
 use crate::storage::Shared;
 use hotrow_core::column_groups::Part;
-use hotrow_core::{Abort, Access, Deferred, Input, ObjectAccess, Presence, Protocol, Value};
+use hotrow_core::{Abort, Access, Deferred, Fields, Input, ObjectAccess, Protocol, Value};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A row before and after a change, and what the change has returned.
-#[derive(Clone)]
-struct ChangedRow<R, O> {
-    before: R,
-    after: R,
-    output: O,
+/// Fields of a row, at their places in it.
+struct Loaded<R>(MaybeUninit<R>);
+
+impl<R: Value> Clone for Loaded<R> {
+    fn clone(&self) -> Self {
+        assert!(!std::mem::needs_drop::<R>(), "called for split rows only");
+        // SAFETY: the type of a row with column groups is plain data.
+        Self(unsafe { std::ptr::from_ref(&self.0).read() })
+    }
 }
 
+/// Fields before and after a change, if the row is there, and the operation's output.
+type Changed<R, O> = (Option<(Loaded<R>, Loaded<R>)>, Rc<Cell<Option<O>>>);
+
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Lines up to read a row, or columns that are in this place.
-    pub(crate) fn line_up_to_read_place<C: 'static, O: 'static>(
+    /// Defers a look at fields of a row.
+    pub(crate) fn defer_read_of_several<F: Fields<R> + 'static, O: 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        key: &K,
-        place: Place<'_, K, R, P, C>,
-        look: impl FnOnce(&R) -> O + 'static,
-        look_at_part: impl FnOnce(&Part<WordsOf<R>>, C) -> O + 'static,
-    ) -> Result<Deferred<Option<O>>, Abort> {
-        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else { return Ok(tx.known(None)) };
-        match place {
-            Place::Main => self.defer_read(tx, record, look),
-            Place::Several(split) => {
-                let row = self.defer_row(tx, split, record, Access::Read)?;
-                tx.compute(row, |row: Option<R>| row.map(|row| look(&row)))
-            }
-            Place::Part(split, group, columns) => {
-                let work =
-                    move |_: &Self, tx: &mut ObjectAccess<'_, P>, split: &_, part: &PartOf<R, P>, ()| {
-                        // SAFETY: as in `read_columns`.
-                        let read = unsafe { part.read_part(tx, split, |part| look_at_part(part, columns)) };
-                        Ok(read?.unless_absent())
-                    };
-                self.defer_part(tx, split, record, group, Access::Read, (), work)
-            }
-        }
-    }
-
-    /// Lines up to change a row, or columns of it.
-    pub(crate) fn line_up_to_change_place<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &K,
-        change: C,
-        passed: Later<A>,
-        input: impl Input<Value = I>,
-    ) -> Result<Deferred<C::Output>, Abort> {
-        let place = change.place(self);
-        let Some(record) = self.find_place_to_line_up(tx, key, &place)? else {
-            return missing::<_, R, I, A, C>(tx, passed);
-        };
-        match place {
-            Place::Main => self.defer_change(tx, record, change, passed, input),
-            Place::Several(split) => {
-                let inputs = (passed.clone(), input);
-                let changed =
-                    self.defer_whole_change(tx, split, record, inputs, |row, (mut passed, input)| {
-                        let changed = change.change(row, &mut passed, input);
-                        Rc::new(Cell::new(Some(C::output(passed, Some(changed)))))
-                    })?;
-                tx.compute((changed, passed), |(changed, passed)| {
-                    let output = changed.and_then(|changed| changed.output.take());
-                    output.unwrap_or_else(|| C::output(passed, None))
-                })
-            }
-            Place::Part(split, group, columns) => {
-                let work = move |_: &Self,
-                                 tx: &mut ObjectAccess<'_, P>,
-                                 split: &SplitRows<K, R, P>,
-                                 segment: &PartOf<R, P>,
-                                 (mut passed, input)| {
-                    let changed = Self::update_part(tx, split, segment, |part| {
-                        change.change_part(columns, part, &mut passed, input)
-                    })?;
-                    Ok(changed.unless_absent().map(|changed| C::output(passed, changed)))
-                };
-                self.defer_part(tx, split, record, group, Access::Write, (passed, input), work)
-            }
-        }
-    }
-
-    /// Finds the record of a key to line up for it or its parts.
-    fn find_place_to_line_up<C>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &K,
-        place: &Place<'_, K, R, P, C>,
-    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
-        match place {
-            Place::Main => self.find_to_line_up(tx, key),
-            Place::Several(_) | Place::Part(..) => self.find_parts_to_line_up(tx, key),
-        }
-    }
-
-    /// As [`find_to_line_up`](Self::find_to_line_up), for a split row.
-    ///
-    /// Nobody lines up for a row that the attempt has made itself, so nothing keeps operations on its parts behind earlier ones whose keys
-    /// are not known yet. Those run now.
-    pub(crate) fn find_parts_to_line_up(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &(impl AsKey<K> + ?Sized),
-    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
-        let found = self.find_to_line_up(tx, key)?;
-        if found.is_some_and(|record| tx.has_made(Record::address(record))) {
-            tx.settle()?;
-        }
-        Ok(found)
-    }
-
-    /// Defers the reads of a row's segments, of which the row is made; `None` if the attempt has deleted it.
-    fn defer_row(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
         record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: F,
+        look: impl FnOnce(&F::Values) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        let row = self.defer_reads(tx, record, segments, fields, Access::Read)?;
+        tx.compute(row, move |row: Option<Loaded<R>>| {
+            // SAFETY: the fields were loaded.
+            row.map(|row| unsafe { fields.look(row.0.as_ptr(), look) })
+        })
+    }
+
+    /// Defers the reads of segments, of which the fields are put together; `None` if the attempt has deleted the row.
+    fn defer_reads<F: Fields<R> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
+        fields: F,
         access: Access,
-    ) -> Result<Deferred<Option<R>>, Abort> {
-        let mut row = self.defer_at(tx, record, access, (), |table, tx, record, ()| {
-            match table.read_record(tx, record)? {
-                // SAFETY: stable and present, loaded while the attempt was pinned.
-                RowView::Present(snapshot) => Ok(Some(unsafe { snapshot.row(tx.pin()) }.clone())),
-                RowView::Changed(row) => Ok(Some(row)),
-                RowView::Own(id) => Ok(table.own(tx, record, id).cloned()),
-                RowView::Dead => Err(table.died(tx, record)),
-            }
-        })?;
-        let last = split.groups().last();
-        for group in split.groups() {
-            row = self.defer_part(
-                tx,
-                split,
-                record,
-                group,
-                access,
-                row,
-                move |table, tx, split, part, row: Option<R>| {
-                    let Some(mut row) = row else { return Ok(Some(None)) };
-                    // SAFETY: as in `read_columns`.
-                    match unsafe { part.read_part(tx, split, |part| put::<R>(part, &mut row, group)) }? {
-                        Presence::Present(()) => {}
-                        Presence::Deleted | Presence::Absent => return Ok(None),
-                    }
-                    if last == Some(group) {
-                        table.check_unchanged(tx, split, record)?;
-                    }
-                    Ok(Some(Some(row)))
-                },
-            )?;
+    ) -> Result<Later<Option<Loaded<R>>>, Abort> {
+        let mut row = Later::Known(Some(Loaded(MaybeUninit::uninit())));
+        for segment in each(segments) {
+            let load = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, row: Option<Loaded<R>>| {
+                let Some(mut row) = row else { return Ok(Some(None)) };
+                let loaded = table.load_segment(tx, record, segment, fields, row.0.as_mut_ptr())?;
+                if segment == segments.ilog2() {
+                    table.check_unchanged(tx, record, segments)?;
+                }
+                Ok(loaded.map(|()| row).unless_absent())
+            };
+            row = Later::Deferred(self.defer_at(tx, record, segment, access, row, load)?);
         }
         Ok(row)
     }
 
-    /// Defers a change of a row; `None` if the attempt has deleted it.
-    fn defer_whole_change<I: Input, O: Clone + 'static>(
+    /// Defers a change of fields of a row.
+    pub(crate) fn defer_change_of_several<I: 'static, A: Clone + 'static, C: RowChange<R, I, A>>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
         record: NonNull<Record<K, R, P>>,
-        inputs: I,
-        change: impl FnOnce(&mut R, I::Value) -> O + 'static,
-    ) -> Result<Deferred<Option<ChangedRow<R, O>>>, Abort> {
-        let row = self.defer_row(tx, split, record, Access::Write)?;
-        let changed = tx.compute((row, inputs), |(before, inputs): (Option<R>, I::Value)| {
-            let before = before?;
-            let mut after = before.clone();
-            let output = change(&mut after, inputs);
-            Some(ChangedRow { before, after, output })
+        segments: u32,
+        change: C,
+        inputs: impl Input<Value = (A, I)>,
+    ) -> Result<Deferred<C::Output>, Abort> {
+        let fields = change.fields();
+        let row = self.defer_reads(tx, record, segments, fields, Access::Write)?;
+        let changed = tx.compute((row, inputs), move |(before, (mut passed, input))| {
+            let mut changed = None;
+            let rows = before.map(|before: Loaded<R>| {
+                let mut after = before.clone();
+                // SAFETY: the fields were loaded.
+                changed = Some(unsafe {
+                    fields.change(after.0.as_mut_ptr(), |values| change.change(values, &mut passed, input))
+                });
+                (before, after)
+            });
+            (rows, Rc::new(Cell::new(Some(C::output(passed, changed)))))
         })?;
-        self.defer_at(tx, record, Access::Write, changed, |table, tx, record, changed| {
-            let Some(ChangedRow::<R, O> { after, .. }) = changed else { return Ok(()) };
-            let split = table.split().expect("it has parts");
-            let is_there = table.write_main_at_turn(tx, split, record, after)?;
-            if is_there { Ok(()) } else { Err(table.died(tx, record)) }
-        })?;
-        for group in split.groups() {
-            let write = move |_: &Self,
-                              tx: &mut ObjectAccess<'_, P>,
-                              split: &SplitRows<K, R, P>,
-                              segment: &PartOf<R, P>,
-                              changed: Option<ChangedRow<R, O>>| {
-                let Some(changed) = changed else { return Ok(Some(())) };
-                let part_of = |row| Record::<K, R, P>::part_of(row, group);
-                let after = part_of(&changed.after);
-                if part_of(&changed.before).is_same(&after) {
-                    return Ok(Some(()));
-                }
-                // SAFETY: as in `read_columns`; read for update just now.
-                unsafe {
-                    match segment.read_part_for_update(tx, split)? {
-                        Presence::Present((id, _)) => {
-                            PartOf::<R, P>::store_part(tx, id, after);
-                            Ok(Some(()))
-                        }
-                        Presence::Deleted | Presence::Absent => Ok(None),
-                    }
-                }
+        for segment in each(segments) {
+            let write = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, changed| {
+                let (Some((before, after)), _): Changed<R, C::Output> = changed else { return Ok(Some(())) };
+                table.write_segment_at_turn(tx, record, segment, fields, (&before.0, &after.0))
             };
-            self.defer_part(tx, split, record, group, Access::Write, changed, write)?;
+            self.defer_at(tx, record, segment, Access::Write, changed, write)?;
         }
-        self.will_move_entries(tx);
-        Ok(changed)
+        tx.compute(changed, |(_, output)| output.take().expect("taken once"))
     }
 
-    /// Defers the deletions of a row's parts.
-    pub(crate) fn defer_deletions_of_parts(
+    /// Writes fields to a segment if they have changed. `None` if the row is not there.
+    fn write_segment_at_turn(
         &self,
         tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<(), Abort> {
-        for group in split.groups() {
-            self.defer_part(tx, split, record, group, Access::Write, (), |table, tx, split, part, ()| {
-                Ok(table.delete_part(tx, split, part)?.then_some(()))
-            })?;
+        segment: u32,
+        fields: impl Fields<R>,
+        (before, after): (&MaybeUninit<R>, &MaybeUninit<R>),
+    ) -> Result<Option<()>, Abort> {
+        let part_of = |row: &MaybeUninit<R>| {
+            let mut part = Part::<WordsOf<R>>::ABSENT;
+            // SAFETY: the fields are there.
+            unsafe { part.take::<R, GroupsOf<R>, _>(fields, row.as_ptr(), Some(segment as usize - 1)) };
+            part
+        };
+        if segment != 0 && part_of(before).is_same(&part_of(after)) {
+            return Ok(Some(()));
         }
-        Ok(())
-    }
-
-    /// Defers work on a part, which returns `None` if the part is not there.
-    #[expect(clippy::too_many_arguments, reason = "what is deferred, and where")]
-    fn defer_part<I: Input, O: 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
-        record: NonNull<Record<K, R, P>>,
-        group: usize,
-        access: Access,
-        inputs: I,
-        work: impl FnOnce(
-            &Self,
-            &mut ObjectAccess<'_, P>,
-            &SplitRows<K, R, P>,
-            &PartOf<R, P>,
-            I::Value,
-        ) -> Result<Option<O>, Abort>
-        + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        let table = NonNull::from(self);
-        // SAFETY: record and part were found under the attempt's pinned epoch, and the table is freed through the epoch; the part is
-        // `split`'s; `tx` is of the table's operation.
-        unsafe {
-            let address = record.as_ref().part(group).segment().address();
-            tx.defer(split, address, access, inputs, move |tx, inputs| {
-                let (table, record) = (table.as_ref(), record.as_ref());
-                let split = table.split().expect("it has parts");
-                let part = record.part(group).segment();
-                match work(table, tx, split, part, inputs)? {
-                    Some(output) => Ok(output),
-                    None => Err(table.vanished(tx, split, part)),
-                }
-            })
-        }
+        let found = self.segments_to_change(tx, record, 1 << segment)?;
+        let written = found.try_map(|found| self.write_segments(tx, found, fields, after.as_ptr()))?;
+        Ok(written.unless_absent().flatten())
     }
 }

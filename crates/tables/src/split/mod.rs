@@ -4,9 +4,18 @@
 //! one, with the main columns, and a *part* for each group. One lookup leads to all of them. The index, the record's state, and
 //! everything that depends on a key's presence or absence are the record's, as for rows that are not split.
 //!
-//! - An operation on columns of one group (`columns.rs`) touches that part alone; one on main columns touches the record alone.
-//! - An operation on a whole row (`rows.rs`), or on columns of several groups, touches all its segments: the record first, so that two
-//!   of them wait for each other in one order. An update writes the segments whose columns it has changed.
+//! An operation names what it uses of a row: [all of it](hotrow_core::Whole), or some columns ([`Fields`]). That gives the segments that it
+//! touches, a set of bits ([`Shared::segments_of`]): the lowest stands for the record, the next for the part of the first group. Mostly it is
+//! the record alone, always for types without groups: then the operation is one on the record (`rows.rs`, `updating.rs`). If it is
+//! a part alone, it is one on that. Otherwise it is one loop over the segments (`segments.rs`, `deferred.rs`):
+//!
+//! - The segments are read, the record first, so that two operations wait for each other in one order, and the fields of each are put
+//!   to their places in a row, of which nothing else is initialised. If there are several segments, they must be of one moment.
+//! - The operation looks at the fields there, or changes them.
+//! - A change is written to those segments whose fields it has changed.
+//!
+//! Changes at the commit are made to the record or to a part, without such a row; if they need several segments, they are made at once
+//! (`commit_time.rs`).
 //!
 //! # Existence
 //!
@@ -49,18 +58,33 @@
 //! what reads or writes a part of the old record comes before the deletion (by the part), that before the absence of the key (by
 //! the record), and that before what is found in the new one.
 
-mod columns;
 mod deferred;
-mod rows;
+mod segments;
 
-use crate::companions::{PartOf, Place, SplitRows};
+pub(crate) use segments::change_part;
+
+use crate::companions::{PartOf, SplitRows};
 use crate::key::Key;
 use crate::record::{GroupsOf, Record};
+use crate::rows::RecordView;
 use crate::storage::Shared;
 use hotrow_core::column_groups::{ColumnGroups, groups_of};
-use hotrow_core::{Abort, Columns, ObjectAccess, Presence, Protocol, Reason, Value};
-use std::convert::Infallible;
+use hotrow_core::{Abort, Fields, ObjectAccess, Protocol, Reason, Value};
 use std::ptr::NonNull;
+
+/// The record, as a set of segments: one bit each, of which the lowest is the record's, and the next that of the first group's part.
+pub(crate) const MAIN: u32 = 1;
+
+/// The numbers of the segments of a set: 0 is the record, 1 the part of the first group.
+#[inline(always)]
+pub(crate) fn each(segments: u32) -> impl Iterator<Item = u32> {
+    let mut left = segments;
+    std::iter::from_fn(move || {
+        let first = (left != 0).then(|| left.trailing_zeros());
+        left &= left.wrapping_sub(1);
+        first
+    })
+}
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if the row's type has column groups. Asked in `const` blocks, so that nothing of groups is compiled for other types.
@@ -77,89 +101,66 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.split().map_or(0, SplitRows::next_incarnation)
     }
 
-    /// The groups of a row that conflict apart, one bit each as [`groups_of`] numbers them. The lowest one stands for all other columns.
-    pub fn groups_apart(&self) -> u32 {
-        1 | self.split().map_or(0, SplitRows::apart)
-    }
-
-    /// Those of them to which these columns belong.
-    #[inline]
-    pub(crate) fn groups_apart_of(&self, columns: impl Columns<R>) -> u32 {
-        let Some(split) = self.split() else { return 1 };
-        let groups = groups_of::<R, GroupsOf<R>>(columns);
+    /// The segments that have these fields.
+    #[inline(always)]
+    pub fn segments_of(&self, fields: impl Fields<R>) -> u32 {
+        let Some(split) = self.split() else { return MAIN };
+        let groups = groups_of::<R, GroupsOf<R>>(fields);
         let apart = groups & split.apart();
-        apart | u32::from(groups != apart)
+        if groups == apart { apart } else { apart | MAIN }
     }
 
-    /// Returns the segment of columns.
+    /// The segment of a part, its object, and the number of its group. The record was found under the attempt's pinned epoch.
     #[inline(always)]
-    pub(crate) fn place_of<C: Columns<R>>(&self, columns: C) -> Place<'_, K, R, P, C> {
-        self.split().map_or(Place::Main, |split| split.place_of(columns))
-    }
-
-    /// Returns the segment of a whole row.
-    #[inline(always)]
-    pub(crate) fn place_of_row(&self) -> Place<'_, K, R, P, Infallible> {
-        self.split().map_or(Place::Main, Place::Several)
-    }
-
-    /// Ends an attempt that has found a row's segments in states of different moments.
-    #[cold]
-    fn vanished(
+    pub(crate) fn part_at(
         &self,
-        tx: &mut ObjectAccess<'_, P>,
-        split: &SplitRows<K, R, P>,
-        part: &PartOf<R, P>,
-    ) -> Abort {
-        // SAFETY: the part is this table's, found under the attempt's pinned epoch; `tx` is of the table's operation.
-        let id = unsafe { tx.item(split, part.address()) };
-        tx.conflict(Reason::ReadChanged, id)
+        record: NonNull<Record<K, R, P>>,
+        segment: u32,
+    ) -> (&SplitRows<K, R, P>, &PartOf<R, P>, usize) {
+        let (split, group) = (self.split().expect("it has parts"), segment as usize - 1);
+        // SAFETY: in memory until the attempt ends.
+        (split, unsafe { record.as_ref() }.part(group).segment(), group)
     }
 
-    /// Does something to the part of a key's row, of which it gets the record, too; `None` if there is no such row.
-    #[inline]
-    pub(crate) fn on_part<V>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        key: &(impl crate::key::AsKey<K> + ?Sized),
-        group: usize,
-        mut operate: impl FnMut(
-            &mut ObjectAccess<'_, P>,
-            &PartOf<R, P>,
-            NonNull<Record<K, R, P>>,
-        ) -> Result<Presence<V>, Abort>,
-    ) -> Result<Option<V>, Abort> {
-        loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            // SAFETY: found in the index under the attempt's pinned epoch.
-            let part = unsafe { record.as_ref() }.part(group).segment();
-            match operate(tx, part, record)? {
-                Presence::Present(value) => return Ok(Some(value)),
-                Presence::Deleted => return Ok(None),
-                Presence::Absent => self.leave_dead(tx, record, part)?,
-            }
-        }
-    }
-
-    /// Removes a record from the index of which a part was found absent, after waiting for its death.
+    /// Ends an attempt that has found a row's segments in states of different moments, or that a row is dead for which it has lined up.
     #[cold]
-    fn leave_dead(
+    pub(crate) fn vanished(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
-        part: &PartOf<R, P>,
+        segment: u32,
+    ) -> Abort {
+        // SAFETY: the segment is this table's, found under the attempt's pinned epoch; `tx` is of the table's operation.
+        let id = unsafe {
+            if segment == 0 {
+                tx.item(self, Record::address(record))
+            } else {
+                let (split, part, _) = self.part_at(record, segment);
+                tx.item(split, part.address())
+            }
+        };
+        tx.conflict(Reason::ReadChanged, id)
+    }
+
+    /// Removes a record from the index of which the first of these segments was found absent: if that is a part, after waiting for the
+    /// record's death.
+    #[cold]
+    pub(crate) fn leave_dead(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        segments: u32,
     ) -> Result<(), Abort> {
-        match self.read_record(tx, record)? {
-            crate::rows::RowView::Dead => {
-                self.unlink_dead(tx, record);
+        if segments & MAIN == 0 && !matches!(self.read_presence(tx, record)?, RecordView::Dead) {
+            // Otherwise the attempt has seen the row before its deletion.
+            let is_awaited = !tx.keeps_reads();
+            return if is_awaited {
                 Ok(())
-            }
-            _ if !tx.keeps_reads() => Ok(()),
-            // The attempt has seen the row before its deletion.
-            _ => {
-                let split = self.split().expect("it has parts");
-                Err(self.vanished(tx, split, part))
-            }
+            } else {
+                Err(self.vanished(tx, record, segments.trailing_zeros()))
+            };
         }
+        self.unlink_dead(tx, record);
+        Ok(())
     }
 }

@@ -7,15 +7,13 @@ use super::{Pending, Segment, tag};
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::item::{Flags, Item, ItemId};
 use crate::kernel::object::Object;
-use crate::kernel::object::OutOfRange;
 use crate::kernel::object::SavedWrite;
 use crate::kernel::protocol::{Look, Protocol};
-use crate::kernel::transaction::{ObjectAccess, ReadValue};
+use crate::kernel::transaction::ObjectAccess;
 use crate::kit::column_groups::{Part, Words};
-use crate::kit::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
-use crate::memory::cell::Cell;
-use crate::memory::column::Column;
+use crate::memory::cell::{Cell, Value};
 use crate::memory::pin::Pin;
+use std::convert::Infallible;
 use std::ptr::NonNull;
 
 /// The result of an operation on a part.
@@ -30,7 +28,29 @@ pub enum Presence<V> {
 }
 
 impl<V> Presence<V> {
+    /// Applies a function to the value.
+    #[inline]
+    pub fn map<O>(self, f: impl FnOnce(V) -> O) -> Presence<O> {
+        let Ok(mapped) = self.try_map(|value| Ok::<_, Infallible>(f(value)));
+        mapped
+    }
+
+    /// As [`map`](Self::map), with a function that may fail.
+    ///
+    /// # Errors
+    ///
+    /// The function's.
+    #[inline]
+    pub fn try_map<O, E>(self, f: impl FnOnce(V) -> Result<O, E>) -> Result<Presence<O>, E> {
+        Ok(match self {
+            Self::Present(value) => Presence::Present(f(value)?),
+            Self::Deleted => Presence::Deleted,
+            Self::Absent => Presence::Absent,
+        })
+    }
+
     /// The row's value, without one if the attempt has deleted the row; `None` if it is not there.
+    #[inline]
     pub fn unless_absent(self) -> Option<Option<V>> {
         match self {
             Self::Present(value) => Some(Some(value)),
@@ -40,53 +60,14 @@ impl<V> Presence<V> {
     }
 }
 
-impl<W: Words, P: Protocol> Segment<Part<W>, P> {
-    /// Reads the part.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read), here and below.
-    #[inline]
-    pub unsafe fn read_part<R, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        look: impl FnOnce(&Part<W>) -> R,
-    ) -> Result<Presence<R>, Abort> {
-        if tx.is_on_snapshot() {
-            let look = |part: &Part<W>| part.is_present().then(|| look(part));
-            // SAFETY: the caller's promise.
-            let seen = unsafe { self.read_on_snapshot(tx, object, look) };
-            return Ok(seen.map_or(Presence::Absent, Presence::Present));
-        }
-        // SAFETY: the caller's promise; payloads are as their tags say; the snapshot is stable.
-        unsafe {
-            match tx.read(object, self.address(), || self.cell.load())? {
-                ReadValue::Own(id) if tx.tag(id) == tag::CHANGES && !tx.keeps_reads() => {
-                    Ok(Presence::Present(look(&self.read_changed(tx, id, Part::is_present)?)))
-                }
-                ReadValue::Own(id) => {
-                    self.settle_part(tx, id)?;
-                    let part = <Part<W> as crate::Value>::Cell::pending(tx.payload::<Pending<Part<W>>>(id));
-                    Ok(if part.is_present() { Presence::Present(look(part)) } else { Presence::Deleted })
-                }
-                ReadValue::Shared(snapshot) => {
-                    let part = <Part<W> as crate::Value>::Cell::view(&snapshot, tx.pin());
-                    if part.is_present() {
-                        return Ok(Presence::Present(look(part)));
-                    }
-                    tx.forget_read();
-                    Ok(Presence::Absent)
-                }
-            }
-        }
-    }
+type CellOf<W> = <Part<W> as Value>::Cell;
 
+impl<W: Words, P: Protocol> Segment<Part<W>, P> {
     /// Reads the part, and announces a write of it, which [`store_part`](Self::store_part) may make.
     ///
     /// # Safety
     ///
-    /// See above.
+    /// As for [`read`](Self::read), here and below.
     pub unsafe fn read_part_for_update<O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
@@ -97,12 +78,12 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
             let (id, snapshot) = tx.read_for_update(object, self.address(), || self.cell.load())?;
             match snapshot {
                 None => {
-                    self.settle_part(tx, id)?;
-                    let part = *<Part<W> as crate::Value>::Cell::pending(tx.payload::<Pending<Part<W>>>(id));
+                    self.settle_changes(tx, id)?;
+                    let part = *CellOf::<W>::pending(tx.payload::<Pending<Part<W>>>(id));
                     Ok(if part.is_present() { Presence::Present((id, part)) } else { Presence::Deleted })
                 }
                 Some(snapshot) => {
-                    let part = *<Part<W> as crate::Value>::Cell::view(&snapshot, tx.pin());
+                    let part = *CellOf::<W>::view(&snapshot, tx.pin());
                     if part.is_present() {
                         return Ok(Presence::Present((id, part)));
                     }
@@ -122,9 +103,9 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         // SAFETY: the caller's promise: changes were settled, and the write was announced.
         unsafe {
             if tx.has_write(id) {
-                *<Part<W> as crate::Value>::Cell::pending_mut(tx.payload::<Pending<Part<W>>>(id)) = part;
+                *CellOf::<W>::pending_mut(tx.payload::<Pending<Part<W>>>(id)) = part;
             } else {
-                tx.set_write(id, <Part<W> as crate::Value>::Cell::pend(part));
+                tx.set_write(id, CellOf::<W>::pend(part));
             }
         }
     }
@@ -144,23 +125,45 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             if pending {
-                if tx.tag(id) == tag::CHANGES {
-                    // The body goes on as it does because of conditions among them.
-                    self.settle_part(tx, id)?;
-                }
-                let own = <Part<W> as crate::Value>::Cell::pending_mut(tx.payload::<Pending<Part<W>>>(id));
+                // The body goes on as it does because of conditions among changes.
+                self.settle_changes(tx, id)?;
+                let own = CellOf::<W>::pending_mut(tx.payload::<Pending<Part<W>>>(id));
                 if !own.is_present() {
                     return Ok(Presence::Deleted);
                 }
                 *own = part;
-            } else if self.is_there(tx, id)? {
-                tx.set_write(id, <Part<W> as crate::Value>::Cell::pend(part));
+            } else if self.is_present(tx, id)? {
+                tx.set_write(id, CellOf::<W>::pend(part));
                 tx.set_predicate::<()>(id, None);
             } else {
                 return Ok(Presence::Absent);
             }
         }
         Ok(Presence::Present(()))
+    }
+
+    /// Deletes the part, unless the attempt has done so already.
+    ///
+    /// # Safety
+    ///
+    /// See above.
+    pub unsafe fn delete_part<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+    ) -> Result<Presence<()>, Abort> {
+        // SAFETY: as above; read for update just now.
+        unsafe {
+            Ok(match self.read_part_for_update(tx, object)? {
+                Presence::Present((id, mut part)) => {
+                    part.set_absent();
+                    Self::store_part(tx, id, part);
+                    Presence::Present(())
+                }
+                Presence::Deleted => Presence::Present(()),
+                Presence::Absent => Presence::Absent,
+            })
+        }
     }
 
     /// Makes the part of a row that the attempt has deleted one that is there again.
@@ -173,14 +176,14 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         tx: &mut ObjectAccess<'_, P>,
         object: &O,
         part: Part<W>,
-    ) -> Result<(), Abort> {
+    ) -> Result<Presence<()>, Abort> {
         // SAFETY: as above; a part that was deleted has a pending value.
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
             debug_assert!(pending && tx.tag(id) == tag::VALUE, "deleted before");
-            *<Part<W> as crate::Value>::Cell::pending_mut(tx.payload::<Pending<Part<W>>>(id)) = part;
+            *CellOf::<W>::pending_mut(tx.payload::<Pending<Part<W>>>(id)) = part;
         }
-        Ok(())
+        Ok(Presence::Present(()))
     }
 
     /// Enters the part of a row that the attempt has made, whose header is [locked](ObjectAccess::new_locked_header).
@@ -197,166 +200,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         // SAFETY: the caller's promise; the tag says what the payload is.
         unsafe {
             let id = tx.enter_inserted(object, self.address(), tag::VALUE);
-            tx.exchange_payload(id, <Part<W> as crate::Value>::Cell::pend(part));
-        }
-    }
-
-    /// Changes the part at the commit, without reading it. The change is taken, unless the row is not there. With
-    /// `seems_present` it does not look whether it is: the commit will.
-    ///
-    /// # Safety
-    ///
-    /// See above.
-    pub unsafe fn change_part_at_commit<O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        seems_present: bool,
-        change: &mut Option<impl CommitTimeChange<Part<W>>>,
-    ) -> Result<Presence<()>, Abort> {
-        const ONCE: &str = "a change is made once";
-        // SAFETY: as above.
-        unsafe {
-            let (id, pending) = tx.write(object, self.address())?;
-            if pending && tx.tag(id) == tag::VALUE {
-                let own = <Part<W> as crate::Value>::Cell::pending_mut(tx.payload::<Pending<Part<W>>>(id));
-                if !own.is_present() {
-                    return Ok(Presence::Deleted);
-                }
-                let changed = change.take().expect(ONCE).change(own);
-                changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
-                return Ok(Presence::Present(()));
-            }
-            if !pending && !seems_present && !self.is_there(tx, id)? {
-                return Ok(Presence::Absent);
-            }
-            let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };
-            match change.take().expect(ONCE).append(before, tx) {
-                Ok(changes) => {
-                    Self::set_changes(tx, id, pending, changes);
-                    tx.set_predicate::<()>(id, None);
-                    Ok(Presence::Present(()))
-                }
-                Err(change) => match self.read_part_for_update(tx, object)? {
-                    Presence::Present((id, mut part)) => {
-                        let changed = change.change(&mut part);
-                        changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
-                        Self::store_part(tx, id, part);
-                        Ok(Presence::Present(()))
-                    }
-                    Presence::Deleted => Ok(Presence::Deleted),
-                    Presence::Absent => Ok(Presence::Absent),
-                },
-            }
-        }
-    }
-
-    /// Subtracts an amount from a column at the commit, if there is enough, and depends on that alone. `false` if there is not
-    /// enough: then the attempt depends on the part.
-    ///
-    /// # Safety
-    ///
-    /// See above.
-    pub unsafe fn subtract_from_part<F: Addend, O: Object<P> + 'static>(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        object: &O,
-        column: Column<Part<W>, F>,
-        amount: F,
-    ) -> Result<Presence<bool>, Abort> {
-        // SAFETY: as above.
-        unsafe {
-            let (id, pending) = tx.write(object, self.address())?;
-            let before = match (pending, tx.tag(id)) {
-                (true, tag::VALUE) => None,
-                (true, _) => {
-                    let changes: CommitTimeChanges<Part<W>> = *tx.payload(id);
-                    (!changes.runs_code()).then_some(changes)
-                }
-                (false, _) => Some(CommitTimeChanges::NONE),
-            };
-            if let Some(before) = before
-                && !tx.is_in_part()
-            {
-                let load = || self.cell.load();
-                let seen = if tx.has_read(id) { tx.read_beside_write(id, load) } else { tx.peek(id, load) }?;
-                let mut seen = *<Part<W> as crate::Value>::Cell::view(&seen, tx.pin());
-                if !seen.is_present() {
-                    return if pending {
-                        Err(tx.conflict(Reason::PredicateFailed, id))
-                    } else {
-                        Ok(Presence::Absent)
-                    };
-                }
-                let base = *column.of_mut(&mut seen);
-                if let Some(changes) = before.subtract_if_enough(tx, column, amount, base) {
-                    Self::set_changes(tx, id, pending, changes);
-                    tx.set_predicate::<()>(id, None);
-                    return Ok(Presence::Present(true));
-                }
-            }
-            match self.read_part_for_update(tx, object)? {
-                Presence::Present((id, mut part)) => {
-                    let is_enough = *column.of_mut(&mut part) >= amount;
-                    if is_enough {
-                        let changed = Addition::negative(column, amount).change(&mut part);
-                        changed.map_err(|OutOfRange| ObjectAccess::overflow(object, self.address()))?;
-                        Self::store_part(tx, id, part);
-                    }
-                    Ok(Presence::Present(is_enough))
-                }
-                Presence::Deleted => Ok(Presence::Deleted),
-                Presence::Absent => Ok(Presence::Absent),
-            }
-        }
-    }
-
-    /// True if the row is there, for an operation that has announced a write of the part and does not read it.
-    ///
-    /// # Safety
-    ///
-    /// The item is of this segment.
-    unsafe fn is_there(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<bool, Abort> {
-        // SAFETY: the caller's promise; the snapshot is stable.
-        unsafe {
-            let seen = tx.peek(id, || self.cell.load())?;
-            Ok(<Part<W> as crate::Value>::Cell::view(&seen, tx.pin()).is_present())
-        }
-    }
-
-    /// Turns pending changes into a pending part, because an operation needs it.
-    ///
-    /// # Safety
-    ///
-    /// The item is of this segment and has a pending write.
-    #[inline(always)]
-    unsafe fn settle_part(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
-        if tx.tag(id) == tag::VALUE {
-            return Ok(());
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.settle_changes_now(tx, id, Part::is_present) }
-    }
-
-    /// True if the row is there, on which an operation depends that has not read the part, and the conditions of pending changes
-    /// hold: for the object's [`Object::predicate_holds`].
-    ///
-    /// # Safety
-    ///
-    /// The item is for a part of this type and has a predicate.
-    pub unsafe fn part_predicate_holds(item: &Item<P>) -> bool {
-        // SAFETY: the caller's promise; the tag says what the payload is.
-        let (segment, changes) = unsafe {
-            let is_changed = item.tag() == tag::CHANGES;
-            let changes = is_changed.then(|| *item.payload::<CommitTimeChanges<Part<W>>>());
-            (Self::from_address(item.segment()), changes)
-        };
-        let pin = Pin::new();
-        let snapshot = segment.cell.load();
-        // SAFETY: a part is words of any bits, of which each condition needs one; and the pin was pinned before.
-        unsafe {
-            let part = <Part<W> as crate::Value>::Cell::view(&snapshot, &pin);
-            part.is_present() && changes.is_none_or(|changes| changes.hold_of(part))
+            tx.exchange_payload(id, CellOf::<W>::pend(part));
         }
     }
 
@@ -370,7 +214,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         if saved.is_none() && item.is(Flags::INSERTED) {
             // SAFETY: the caller's promise; such an item has a pending part.
             let pending = unsafe { &mut *item.payload_mut::<Pending<Part<W>>>() };
-            *<Part<W> as crate::Value>::Cell::pending_mut(pending) = Part::ABSENT;
+            *CellOf::<W>::pending_mut(pending) = Part::ABSENT;
             return;
         }
         // SAFETY: the caller's promise.
