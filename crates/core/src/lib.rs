@@ -19,12 +19,16 @@ pub use features::by_hand::OpenTransaction;
 #[doc(hidden)]
 pub use features::compiled::functions_of;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
+pub use features::deferred::DeferralAccess;
 pub use features::durability::{EpochClock, OutsideCommits};
+pub use features::graph::StealingAccess;
 pub use features::operations::ContextAccess;
 pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
+pub use features::recorded::HistoryAccess;
 pub use features::retries::RetryPolicy;
 pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
+pub use features::snapshot::SnapshotAccess;
 pub use features::snapshot::{
     AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Sight, Snapshot, SnapshotKind, SnapshotReader,
     SnapshotReport, Sweep,
@@ -53,6 +57,7 @@ pub use kernel::loss::DeadlockPart;
 pub use kernel::object::Object;
 pub use kernel::object::OutOfRange;
 pub use kernel::object::{SavedWrite, Saver};
+pub use kernel::observations::StructureAccess;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
 pub use kernel::protocol::{

@@ -286,7 +286,7 @@
 //! use hotrow::{Engine, Occ};
 //!
 //! let engine = Engine::<Occ>::new();
-//! engine.transact(|tx| tx.settle()).unwrap(); // A method of `ObjectAccess`.
+//! engine.transact(|tx| tx.deferral_mut().settle()).unwrap(); // A method of `ObjectAccess`.
 //! ```
 
 #[doc(inline)]

@@ -220,7 +220,7 @@ fn a_transaction_that_a_deferred_operation_swaps_for_another_is_refused() {
             let result = engine.transact_deferred(|tx| {
                 mine.set(tx, 1)?;
                 let worker = spare.take();
-                let swapped = tx.enter(&meta)?.intend((), move |tx, ()| {
+                let swapped = tx.enter(&meta)?.deferral_mut().intend((), move |tx, ()| {
                     if let Some(worker) = worker {
                         let mut open = worker.begin();
                         std::mem::swap(&mut **tx, &mut *open);

@@ -215,7 +215,7 @@ where
         let hash = self.hasher.hash_one(key);
         let tx = tx.enter(&self.meta)?;
         if tx.is_on_snapshot() {
-            return Err(tx.no_snapshots(&self.meta));
+            return Err(tx.snapshot_mut().no_snapshots(&self.meta));
         }
         let at = hash as usize % self.shared.locks.len();
         let (lock, owner) = (&self.shared.locks[at], tx.owner());

@@ -63,7 +63,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         // SAFETY: the bucket was observed in this index, and the table can work with its parts.
         unsafe {
             let Some(removals) = index.removals(observed) else { return };
-            tx.keep_seen(records, |records, copy| {
+            tx.structure_mut().keep_seen(records, |records, copy| {
                 let bounds = kept_bounds::<K>(&range, copy);
                 CachedPart::<K::Image, _>::new(bounds, direction, observed, removals, records)
             });
@@ -126,7 +126,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             // Observing one bucket may have moved the moment as of which an opaque attempt sees everything, past the copies of
             // those that were not observed yet. (Others find out at their commits. It ends, as a node is observed in few parts.)
-            let is_moved = self.is_opaque && tx.keeps_observations() && !buckets.are_unchanged();
+            let is_moved = self.is_opaque && tx.structure().keeps_observations() && !buckets.are_unchanged();
             if is_refused || is_moved {
                 cursor.go_back();
                 continue;

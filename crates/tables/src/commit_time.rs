@@ -322,8 +322,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tx.set_write(id, changes);
             tx.set_predicate::<()>(id, None);
         }
-        if tx.is_recorded() && self.index.is_ordered() {
-            tx.record_intent(id);
+        if tx.history().is_recorded() && self.index.is_ordered() {
+            tx.history_mut().record_intent(id);
         }
     }
 

@@ -37,7 +37,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             let is_own = tx.has_made(Record::address(record));
             if is_own && segments != MAIN {
-                tx.settle()?;
+                tx.deferral_mut().settle()?;
             }
             // SAFETY: found in the index under the attempt's pinned epoch.
             // No attempt may line up for a record that another attempt has made and still holds: the maker has yet to
@@ -50,7 +50,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 RecordView::Dead => self.unlink_dead(tx, record),
                 RecordView::Present | RecordView::Changed(_) => {
                     // The operation reads the row when it runs, in its place in program order.
-                    tx.read_as_condition();
+                    tx.history_mut().read_as_condition();
                     return Ok(Some(record));
                 }
                 RecordView::Own(_) => return Ok(Some(record)),
@@ -71,7 +71,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return operation.line_up(self, tx, target, passed, input);
         }
         let table = NonNull::from(self);
-        tx.enter(&self.meta)?.intend((passed, input), move |tx, (passed, input)| {
+        tx.enter(&self.meta)?.deferral_mut().intend((passed, input), move |tx, (passed, input)| {
             // SAFETY: the table is freed through the epoch.
             O::run_recorded((operation, input), unsafe { table.as_ref() }, tx, target, passed)
         })
@@ -127,7 +127,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(&F::Values) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         let tx = tx.enter(&self.meta)?;
-        tx.settle_structure(&self.meta)?;
+        tx.deferral_mut().settle_structure(&self.meta)?;
         let segments = self.segments_of(fields);
         let Some(record) = self.find_to_line_up(tx, key, segments)? else { return Ok(tx.known(None)) };
         if const { Self::HAS_GROUPS } && !segments.is_power_of_two() {
@@ -149,7 +149,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         input: impl Input<Value = I>,
     ) -> Result<Deferred<C::Output>, Abort> {
         let tx = self.enter_to_change(tx)?;
-        tx.settle_structure(&self.meta)?;
+        tx.deferral_mut().settle_structure(&self.meta)?;
         let fields = change.fields();
         let segments = self.segments_of(fields);
         let Some(record) = self.find_to_line_up(tx, key, segments)? else {
@@ -174,7 +174,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.will_move_entries(tx);
             if self.companions.indexes.any_moves() {
                 // The entry of the old row.
-                tx.will_remove();
+                tx.deferral_mut().will_remove();
             }
         }
         Ok(deferred)
@@ -221,7 +221,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<bool>, Abort> {
         let tx = self.enter_to_change(tx)?;
         // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
-        tx.settle_structure(&self.meta)?;
+        tx.deferral_mut().settle_structure(&self.meta)?;
         if let Some(queues) = &self.companions.queues {
             let head = self.companions.groups.head(queues.group_of(key));
             // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
@@ -234,7 +234,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Ok(table.delete_at(tx, record)?.unless_absent().map(|deleted| deleted.is_some()))
         })?;
         self.will_change_structure(tx);
-        tx.will_remove();
+        tx.deferral_mut().will_remove();
         Ok(deferred)
     }
 
@@ -254,7 +254,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let id = unsafe { tx.item(&table.companions.groups, head) };
             tx.conflict(Reason::Undeclared, id)
         };
-        tx.settle_structure(&self.meta)?;
+        tx.deferral_mut().settle_structure(&self.meta)?;
         let Some(record) = self.find_to_line_up(tx, &key, MAIN)? else { return Err(gone(self, tx)) };
         self.defer_deletions_of_parts(tx, record)?;
         self.defer_at(tx, record, 0, Access::Write, (), move |table, tx, record, ()| {
@@ -295,7 +295,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = tx.enter(&self.meta)?;
         let mut record = Some(record);
         let mut record_if_known = |tx: &mut ObjectAccess<'_, P>| {
-            tx.do_at_once(|tx| match tx.value_of(&keys) {
+            tx.do_at_once(|tx| match tx.deferral().value_of(&keys) {
                 Some(keys) => record.take().map(|record| record(self, tx, keys)).transpose(),
                 None => Ok(None),
             })
@@ -304,27 +304,27 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(deferred);
         }
         // Settling may make the keys known.
-        tx.settle_structure(&self.meta)?;
+        tx.deferral_mut().settle_structure(&self.meta)?;
         if let Some(deferred) = record_if_known(tx)? {
             return Ok(deferred);
         }
         let record = record.expect("not called: the keys are not known");
-        self.companions.indexes.moving().for_each(|index| tx.leave_unsettled(index));
+        self.companions.indexes.moving().for_each(|index| tx.deferral_mut().leave_unsettled(index));
         let table = NonNull::from(self);
-        tx.defer_late(&self.meta, self.meta.rank_of(0), keys, move |tx, keys| {
+        tx.deferral_mut().defer_late(&self.meta, self.meta.rank_of(0), keys, move |tx, keys| {
             // SAFETY: the table is freed through the epoch.
             record(unsafe { table.as_ref() }, tx, keys)
         })
     }
 
     pub(crate) fn will_change_structure(&self, tx: &mut ObjectAccess<'_, P>) {
-        tx.will_change_structure(&self.meta);
+        tx.deferral_mut().will_change_structure(&self.meta);
         self.will_move_entries(tx);
     }
 
     /// Declares that a row's entries in the secondary indexes may come and go.
     pub(crate) fn will_move_entries(&self, tx: &mut ObjectAccess<'_, P>) {
-        self.companions.indexes.moving().for_each(|index| tx.will_change_structure(index));
+        self.companions.indexes.moving().for_each(|index| tx.deferral_mut().will_change_structure(index));
     }
 
     pub(crate) fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
@@ -354,11 +354,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             },
             _ => {
                 // An operation of this attempt that later takes the first row of a group must see this one.
-                tx.will_change_structure(&self.companions.groups.meta);
-                tx.intend(inputs, work)
+                tx.deferral_mut().will_change_structure(&self.companions.groups.meta);
+                tx.deferral_mut().intend(inputs, work)
             }
         }?;
-        tx.finds_segment(&self.meta);
+        tx.deferral_mut().finds_segment(&self.meta);
         self.will_move_entries(tx);
         Ok(deferred)
     }

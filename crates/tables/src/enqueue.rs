@@ -44,10 +44,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         // SAFETY: the table is `Sync`, the operation is `Send`, and the values that it takes and returns are `Send` and `Sync`: the bounds
         // say so. The table stays as said above.
-        let enqueued = unsafe { tx.enqueue(&self.meta, by, hash, inputs, work) };
+        let enqueued = unsafe { tx.stealing_mut().enqueue(&self.meta, by, hash, inputs, work) };
         if hash.is_none() {
             // Later operations may be on the same key.
-            tx.keep_in_turn(&self.meta);
+            tx.stealing_mut().keep_in_turn(&self.meta);
         }
         enqueued
     }

@@ -27,7 +27,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         row: R,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         let tx = self.enter_to_write(tx)?;
-        if tx.is_scout() {
+        if tx.deferral().is_scout() {
             // It would be in the way of others. The attempt goes on as if the key were free.
             self.scout_insertion(tx, &key)?;
             return Ok(None);
@@ -41,7 +41,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // (its item's cleanup sees to that), or when the table is dropped.
             let inserted = unsafe {
                 let changed = &mut |change| changes.add(change);
-                self.index.insert(record, tx.pin(), changed, &|node| tx.may_change(self, node))
+                self.index.insert(record, tx.pin(), changed, &|node| tx.structure().may_change(self, node))
             };
             let existing = match inserted {
                 Insertion::Inserted => {
@@ -56,7 +56,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         let mut followed = Ok(());
                         changes.visit(&mut |change| {
                             if followed.is_ok() {
-                                followed = tx.follow_insertion(self, change);
+                                followed = tx.structure_mut().follow_insertion(self, change);
                             }
                         });
                         followed?;
@@ -74,9 +74,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     self.enter_queue(tx, record)?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
-                    if tx.is_recorded() {
+                    if tx.history().is_recorded() {
                         let key = record.key();
-                        tx.record_free_key(&self.meta, key, &|bytes| put_name(key, bytes));
+                        tx.history_mut().record_free_key(&self.meta, key, &|bytes| put_name(key, bytes));
                     }
                     if !self.companions.indexes.is_empty() {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.
@@ -88,7 +88,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Insertion::Exists(existing) => existing,
                 Insertion::Refused(node) => {
                     // SAFETY: the node is this table's; `tx` is of this table's operation.
-                    unsafe { tx.lock_to_change(self, node) }?;
+                    unsafe { tx.structure_mut().lock_to_change(self, node) }?;
                     continue;
                 }
             };
@@ -140,7 +140,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: as `each_part` says; whoever deletes a record deletes its parts.
             unsafe { part.insert_part_again(tx, split, Record::<K, R, P>::part_of(row, group)) }
         })?;
-        tx.record_change(id);
+        tx.history_mut().record_change(id);
         // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
         self.companions.indexes.insert(tx, unsafe { record.as_ref() }.key(), row)?;
         end_joint_changes(tx, around);

@@ -60,10 +60,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let key = unsafe { record.as_ref() }.key();
         let group = queues.group_of(key);
         let (head, tail) = (self.companions.groups.head(group), self.companions.groups.tail(group));
-        if !tx.is_at_turn() {
+        if !tx.deferral().is_at_turn() {
             return self.change_groups(tx, [head, tail]);
         }
-        if tx.is_at_turn_of(tail) && self.comes_last(tx, key, group, queues) {
+        if tx.deferral().is_at_turn_of(tail) && self.comes_last(tx, key, group, queues) {
             return Ok(());
         }
         // SAFETY: the record is this table's.
@@ -74,7 +74,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Notes what an insertion would change besides its record, for an attempt that will not commit.
     #[cold]
     pub(crate) fn scout_insertion(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
-        tx.scout_insertion();
+        tx.deferral_mut().scout_insertion();
         let Some(queues) = &self.companions.queues else { return Ok(()) };
         let group = queues.group_of(key);
         self.change_groups(tx, [self.companions.groups.head(group), self.companions.groups.tail(group)])
@@ -173,7 +173,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         range: ImageRange<'_, K>,
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
-        if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
+        if tx.deferral().is_at_turn() {
+            self.find_first(tx, range, at_tail)
+        } else {
+            self.scan_for_first(tx, range)
+        }
     }
 
     /// Lines up to take the first row of a group.
@@ -185,12 +189,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<Option<K>>, Abort> {
         self.check_has_first(tx)?;
         let tx = self.enter_to_change(tx)?;
-        tx.settle_structure(&self.companions.groups.meta)?;
+        tx.deferral_mut().settle_structure(&self.companions.groups.meta)?;
         let (head, tail) = (self.companions.groups.head(group), self.companions.groups.tail(group));
         // The second row is known only after the first one has been taken, and a row that the attempt inserts itself
         // may be the first.
-        if self.companions.queues.is_none() || tx.has_deferred(head) || tx.has_deferred(tail) {
-            tx.settle()?;
+        if self.companions.queues.is_none()
+            || tx.deferral().has_deferred(head)
+            || tx.deferral().has_deferred(tail)
+        {
+            tx.deferral_mut().settle()?;
             let taken = self.take_first(tx, range)?;
             return Ok(tx.known(taken));
         }
@@ -204,7 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let look = move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range, false);
             tx.defer(&self.companions.groups, head, Access::Write, (), look)
         }?;
-        let found = tx.defer_late(
+        let found = tx.deferral_mut().defer_late(
             &self.meta,
             self.companions.groups.meta.rank_of(HEADS),
             at_head,
@@ -218,10 +225,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 },
             },
         )?;
-        let taken = tx.defer_late(&self.meta, self.meta.rank_of(0), found, move |tx, first| match first {
-            Some(key) => table().defer_delete_of(tx, head, key),
-            None => Ok(tx.known(None)),
-        })?;
+        let taken =
+            tx.deferral_mut().defer_late(&self.meta, self.meta.rank_of(0), found, move |tx, first| {
+                match first {
+                    Some(key) => table().defer_delete_of(tx, head, key),
+                    None => Ok(tx.known(None)),
+                }
+            })?;
         self.will_change_structure(tx);
         Ok(taken)
     }
@@ -234,7 +244,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         range: ImageRange<'_, K>,
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
-        let from = tx.begin_range();
+        let from = tx.history_mut().begin_range();
         let mut first = self.first_present(tx, range.clone());
         if first.is_some_and(|(_, has_passed)| has_passed) {
             // A row that was absent when it was passed may have come before the row found. It is present by now.

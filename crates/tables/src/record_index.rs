@@ -172,7 +172,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         // SAFETY: the leaf was observed in this index under the attempt's pin, and the table can work with its parts.
         unsafe {
             let Some(marks) = index.marks(observed, guard) else { return };
-            tx.keep_seen(records, |records, copy| {
+            tx.structure_mut().keep_seen(records, |records, copy| {
                 let (low, high) = kept_bounds::<K>(&range, copy);
                 LeafPart::<K::Image, _> { low, high, direction, marks, records }
             });
@@ -183,7 +183,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     /// it knows what part matters. `None` if the whole leaf does.
     pub(crate) fn begin_part(&self, tx: &ObjectAccess<'_, P>, observed: Observed) -> Option<BegunPart> {
         let KeyIndex::Ordered(index) = &self.keys else { return None };
-        let open = tx.open_observation()?;
+        let open = tx.structure().open_observation()?;
         // SAFETY: the leaf was observed in this index under the attempt's pin.
         let marks = unsafe { index.marks(observed, tx.pin().guard()) }?;
         Some(BegunPart { open, marks })
@@ -200,7 +200,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         let BegunPart { open, marks } = begun;
         // SAFETY: it was observed by the table, which can work with parts of its leaves.
         unsafe {
-            tx.keep_seen_for(open, records, |records, copy| {
+            tx.structure_mut().keep_seen_for(open, records, |records, copy| {
                 let (low, high) = kept_bounds::<K>(&range, copy);
                 LeafPart::<K::Image, _> { low, high, direction, marks, records }
             });

@@ -57,7 +57,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
-                tx.forget_read();
+                tx.history_mut().forget_read();
                 RecordView::Dead
             }
         })
@@ -108,7 +108,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             match self.index.get(key, tx.pin()) {
                 Lookup::Found(record) => return Ok(Some(record)),
-                Lookup::Absent(observed) if tx.is_recorded() => return self.find_recorded(tx, key, observed),
+                Lookup::Absent(observed) if tx.history().is_recorded() => {
+                    return self.find_recorded(tx, key, observed);
+                }
                 Lookup::Absent(observed) => {
                     // SAFETY: the node is this table's; `tx` is of this table's operation.
                     if unsafe { tx.observe(self, observed) }? {
@@ -136,15 +138,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<(), Abort> {
-        if tx.locks_ranges() {
+        if tx.structure().locks_ranges() {
             loop {
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let node = self.index.node_of(unsafe { record.as_ref() }.key(), tx.pin());
-                if tx.may_change(self, node) {
+                if tx.structure().may_change(self, node) {
                     break;
                 }
                 // SAFETY: the node is this table's; `tx` is of this table's operation.
-                unsafe { tx.lock_to_change(self, node) }?;
+                unsafe { tx.structure_mut().lock_to_change(self, node) }?;
             }
         }
         Ok(())
@@ -162,7 +164,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let name = |bytes: &mut Vec<u8>| K::Image::put_bytes(&key.to_image(), bytes);
             // SAFETY: the node is this table's; `tx` is of this table's operation.
-            if unsafe { tx.observe_absence(self, observed, &key, &name) }? {
+            if unsafe { tx.history_mut().observe_absence(self, observed, &key, &name) }? {
                 self.keep_absence(tx, observed, key);
                 return Ok(None);
             }
@@ -208,7 +210,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if tx.is_on_snapshot() {
             return Ok(self.read_on_snapshot(tx, key, fields, look));
         }
-        tx.settle_object(&self.meta)?;
+        tx.deferral_mut().settle_object(&self.meta)?;
         let (segments, mut look) = (self.segments_of(fields), Some(look));
         self.on_row(tx, key, segments, |tx, record| {
             let look_once = |values: &F::Values| look.take().expect(ONCE)(values);
@@ -281,7 +283,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &'t mut Transaction<'w, P>,
     ) -> Result<&'t mut ObjectAccess<'w, P>, Abort> {
         let tx = self.enter_to_change(tx)?;
-        tx.settle_object(&self.meta)?;
+        tx.deferral_mut().settle_object(&self.meta)?;
         Ok(tx)
     }
 
@@ -347,8 +349,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     tx.set_write(id, R::Cell::pend(row));
                     tx.set_predicate::<()>(id, None);
                 }
-                if tx.is_recorded() && self.index.is_ordered() {
-                    tx.record_intent(id);
+                if tx.history().is_recorded() && self.index.is_ordered() {
+                    tx.history_mut().record_intent(id);
                 }
             } else {
                 self.unlink_dead(tx, record);
@@ -441,7 +443,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Presence<()>, Abort> {
         self.delete_main_at(tx, record)?.try_map(|()| {
             // At a turn, the deletions of the parts are operations of their own.
-            if tx.is_at_turn() {
+            if tx.deferral().is_at_turn() {
                 return Ok(());
             }
             // SAFETY: as `each_part` says.
@@ -484,7 +486,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             Some(snapshot) if snapshot.state != State::Present => {
                 // As in `read_record`.
-                tx.forget_read();
+                tx.history_mut().forget_read();
                 end_joint_changes(tx, around);
                 return Ok(Presence::Absent);
             }

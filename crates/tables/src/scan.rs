@@ -20,7 +20,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let tx = tx.enter(&self.meta)?;
-        if tx.is_recorded() && !self.immutable {
+        if tx.history().is_recorded() && !self.immutable {
             self.scan_recorded(tx, range, direction, visit)
         } else {
             self.scan_leaves(tx, range, direction, visit)
@@ -76,7 +76,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let from = if self.immutable { None } else { tx.begin_range() };
+        let from = if self.immutable { None } else { tx.history_mut().begin_range() };
         // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;
@@ -120,7 +120,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let (low, high) = (bytes(low), bytes(high));
         let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        tx.record_range(&self.meta, low, high, from);
+        tx.history_mut().record_range(&self.meta, low, high, from);
     }
 
     #[inline]
@@ -134,13 +134,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if tx.is_on_snapshot() && !self.immutable {
             return self.scan_on_snapshot(tx, range, direction, &mut visit);
         }
-        tx.settle_object(&self.meta)?;
+        tx.deferral_mut().settle_object(&self.meta)?;
         if self.index.is_cached() {
             return self.scan_cached(tx, range, direction, &mut visit);
         }
         let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(tx)) };
         loop {
-            let position = tx.may_refuse_observations().then(|| cursor.position());
+            let position = tx.structure().may_refuse_observations().then(|| cursor.position());
             let Some(leaf) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             // SAFETY: the node is this table's.
             if !self.immutable && !unsafe { tx.observe(self, leaf.observed) }? {
@@ -223,11 +223,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         visit: &mut dyn FnMut(&mut Transaction<'_, P>, &K, &R) -> Result<ControlFlow<()>, Abort>,
     ) -> Result<(), Abort> {
         let access = tx.enter(&self.meta)?;
-        access.settle_object(&self.meta)?;
+        access.deferral_mut().settle_object(&self.meta)?;
         let Some(mut cursor) = self.index.cursor(range, direction) else { return Err(self.no_order(access)) };
         loop {
             let access = tx.enter(&self.meta)?;
-            let position = access.may_refuse_observations().then(|| cursor.position());
+            let position = access.structure().may_refuse_observations().then(|| cursor.position());
             let Some(leaf) = cursor.next(access.pin().guard()) else { return Ok(()) };
             let mut begun = None;
             if !self.immutable {

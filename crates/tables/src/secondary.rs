@@ -224,7 +224,7 @@ impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, 
         visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let access = tx.enter(&self.entries.meta)?;
-        let (keeps_reads, is_recorded) = (access.keeps_reads(), access.is_recorded());
+        let (keeps_reads, is_recorded) = (access.keeps_reads(), access.history().is_recorded());
         let mut show = |tx: &mut Transaction<'_, P>, entry: &E, row: &V| {
             let (secondary, key) = names(entry, row);
             let flow = self.read_row(tx, key, |now| now == secondary, |row| visit(secondary, key, row))?;

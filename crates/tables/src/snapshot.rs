@@ -88,8 +88,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let found = unsafe { record.as_ref() };
         let load_now = || load(found, room);
         // SAFETY: the record is this table's, and in memory until the attempt ends or pins anew; its versions are of this type.
-        let seen =
-            unsafe { tx.read_on_snapshot::<_, Version<R>, _>(self, Record::address(record), load_now) };
+        let seen = unsafe {
+            tx.snapshot_mut().read_on_snapshot::<_, Version<R>, _>(self, Record::address(record), load_now)
+        };
         match seen {
             OnSnapshot::Present(State::Present) => {}
             OnSnapshot::Present(_) | OnSnapshot::Kept(Version::Absent) | OnSnapshot::MadeLater => {
@@ -148,7 +149,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) {
         let name = |bytes: &mut Vec<u8>| K::Image::put_bytes(&key.to_image(), bytes);
         // Before the key is searched for: a commit that the snapshot does not see changes the version later than the index.
-        let mut absence = tx.begin_absence(&self.meta, &key, &name);
+        let mut absence = tx.snapshot_mut().begin_absence(&self.meta, &key, &name);
         let mut room = Room::<R>::uninit();
         let mut look_if_seen =
             |tx: &mut ObjectAccess<'_, P>, record| match self.see(tx, record, load, &mut room) {
@@ -157,7 +158,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     true
                 }
                 None => {
-                    tx.note_absent_version(&mut absence);
+                    tx.snapshot_mut().note_absent_version(&mut absence);
                     false
                 }
             };
@@ -170,7 +171,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         // The index first: a record that it does not have any more is here.
         if !self.companions.graveyard.is_empty() {
-            for (_, record) in self.companions.graveyard.find_one(Name::of(&name), tx.sight()) {
+            for (_, record) in self.companions.graveyard.find_one(Name::of(&name), tx.snapshot().sight()) {
                 // SAFETY: a record of this table, in memory as long as the pin.
                 if unsafe { record.cast::<Record<K, R, P>>().as_ref() }.is_of(key)
                     && look_if_seen(tx, record.cast())
@@ -179,7 +180,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
-        tx.end_absence(absence);
+        tx.snapshot_mut().end_absence(absence);
     }
 
     /// Visits the rows of a range until the visitor breaks. Pins anew from time to time.
@@ -231,7 +232,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 };
                 let Some(row) = self.see(tx, record, &load, &mut room) else {
                     // The range covers the absence.
-                    tx.forget_read();
+                    tx.history_mut().forget_read();
                     continue;
                 };
                 // SAFETY: found under the pin.
@@ -247,7 +248,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Direction::Descending => high = Bound::Excluded(last),
             }
             // SAFETY: nothing found under the pin is used any more.
-            unsafe { tx.repin() };
+            unsafe { tx.snapshot_mut().repin() };
         }
     }
 
@@ -271,7 +272,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return;
         }
         let name = |bound: Bound<_>| bound.map(|image| Name::of(&|bytes| K::Image::put_bytes(&image, bytes)));
-        let found = self.companions.graveyard.find((name(low), name(high)), tx.sight());
+        let found = self.companions.graveyard.find((name(low), name(high)), tx.snapshot().sight());
         // SAFETY: found in the index under the pin.
         let name_of = |record: NonNull<()>| Self::name_of(unsafe { record.cast().as_ref() });
         Graveyard::add_to(records, found, direction, &name_of);

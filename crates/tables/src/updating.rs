@@ -117,7 +117,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Some(State::Present) => Ok(Presence::Present(RowToChange::new(record, id))),
             Some(_) => {
                 // As in `read_record`.
-                tx.forget_read();
+                tx.history_mut().forget_read();
                 Ok(Presence::Absent)
             }
         }

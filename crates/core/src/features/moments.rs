@@ -119,7 +119,7 @@ impl<P: Protocol> Slots for P {
     }
 
     fn body_ended(access: &mut ObjectAccess<'_, P>) {
-        if access.is_scout() {
+        if access.deferral().is_scout() {
             access.end_scout();
         }
         if access.attempt.stop.is_none() {
@@ -127,7 +127,7 @@ impl<P: Protocol> Slots for P {
                 access.commit_deferred();
             }
             // A failure stops the attempt.
-            let _ = access.run_graph();
+            let _ = access.stealing_mut().run_graph();
         }
     }
 
@@ -203,7 +203,7 @@ impl<P: Protocol> Slots for P {
         // From here on it may wait for locks again.
         access.attempt.features.graph.nonblocking = false;
         access.attempt.features.graph.has_blocked = false;
-        if access.is_scout() {
+        if access.deferral().is_scout() {
             access.attempt.stop = None;
             access.end_scout();
             return false;

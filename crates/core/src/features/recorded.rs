@@ -6,12 +6,20 @@ use crate::kernel::abort::Abort;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, Look, Protocol};
+use crate::kernel::transaction::room_of_access;
 use crate::kernel::transaction::{LOADED, ObjectAccess, ReadValue};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::structure::Observed;
 use hotrow_sync::Arc;
 use std::fmt::Debug;
 use std::ops::Bound;
+
+room_of_access!(
+    /// The part of an access that tells the recorded history, if there is one.
+    HistoryAccess,
+    history,
+    history_mut
+);
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs a protocol's read of a segment for an attempt that watches, that does not [keep its reads](Self::keeps_reads), or that is
@@ -122,16 +130,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.record_own(id, Log::own_read);
     }
 
-    /// Records that an item's pending write was made or changed, if the attempt is recorded and may defer operations.
-    /// The operations here do so themselves; a datatype calls it where it changes a pending write in another way.
-    #[inline]
-    pub fn record_change(&mut self, id: ItemId) {
-        // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
-        if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.features.savepoints.any {
-            self.record_own(id, Log::change);
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn record_own(&mut self, id: ItemId, record: fn(&mut Log, &RecordedKey)) {
@@ -164,6 +162,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
         value
     }
+}
+
+impl<P: Protocol> HistoryAccess<'_, P> {
+    /// Records that an item's pending write was made or changed, if the attempt is recorded and may defer operations.
+    /// The operations here do so themselves; a datatype calls it where it changes a pending write in another way.
+    #[inline]
+    pub fn record_change(&mut self, id: ItemId) {
+        // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
+        if self.attempt.can_defer() && self.attempt.is_recorded() && !self.attempt.features.savepoints.any {
+            self.record_own(id, Log::change);
+        }
+    }
 
     /// True if the attempt is recorded in a [`history`](crate::features::history). A datatype asks before it does extra work for
     /// the record.
@@ -187,14 +197,14 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// As [`observe`](Self::observe), for the absence of one key, which is recorded. False if the bucket or leaf has
+    /// As [`observe`](crate::ObjectAccess::observe), for the absence of one key, which is recorded. False if the bucket or leaf has
     /// changed meanwhile. The version of the absence is not known then, and the caller must look the key up again.
     ///
     /// `bytes` appends the bytes that [`Object::name`] would append for a segment of the key.
     ///
     /// # Safety
     ///
-    /// As for [`observe`](Self::observe).
+    /// As for [`observe`](crate::ObjectAccess::observe).
     #[cold]
     pub unsafe fn observe_absence<O: Object<P> + 'static>(
         &mut self,

@@ -245,7 +245,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        self.settle()?;
+        self.deferral_mut().settle()?;
         if self.attempt.can_defer() && self.attempt.features.intentions.are_waiting() {
             // Within an intention, before which others are to run.
             return Err(self.start_over(None));

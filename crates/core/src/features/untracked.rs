@@ -44,7 +44,7 @@ impl<P: Protocol> Transaction<'_, P> {
             return part(self);
         }
         // Operations that were deferred before are no part of this part. If one fails, so does each operation from here on.
-        let _ = self.0.settle();
+        let _ = self.0.deferral_mut().settle();
         let attempt = &mut self.0.attempt;
         let (profile, read_path) = (attempt.profile, attempt.read_path);
         let moments = attempt.hears;

@@ -164,11 +164,11 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     }
 
     /// Hands what the item's pending write is going to replace over to snapshots, by a call of [`Keeper::keep_cell`] or
-    /// [`Keeper::keep`]. The object's reads [on a snapshot](crate::ObjectAccess::read_on_snapshot) get it. Called at commit, before
+    /// [`Keeper::keep`]. The object's reads [on a snapshot](crate::SnapshotAccess::read_on_snapshot) get it. Called at commit, before
     /// [`install`](Self::install), if a snapshot may need it. It runs no users' code but [`Value::heap_bytes`](crate::Value).
     ///
     /// An object that keeps nothing must refuse to be read on snapshots
-    /// ([`ObjectAccess::no_snapshots`](crate::ObjectAccess::no_snapshots)).
+    /// ([`SnapshotAccess::no_snapshots`](crate::SnapshotAccess::no_snapshots)).
     ///
     /// # Safety
     ///
@@ -276,7 +276,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `seen` is what this object has [kept](crate::ObjectAccess::keep_seen) for an observation under the pin.
+    /// `seen` is what this object has [kept](crate::StructureAccess::keep_seen) for an observation under the pin.
     unsafe fn still_holds(
         &self,
         _seen: NonNull<u8>,

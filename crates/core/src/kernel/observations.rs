@@ -31,8 +31,16 @@ use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::ObjectAccess;
+use crate::kernel::transaction::room_of_access;
 use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
+
+room_of_access!(
+    /// The part of an access that asks of the buckets and leaves that it observes and changes, and tells of them.
+    StructureAccess,
+    structure,
+    structure_mut
+);
 
 impl<P: Protocol> Attempt<P> {
     #[inline]
@@ -152,7 +160,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Keeps what the object saw in the part of the node that it observed last; see
-    /// [`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen).
+    /// [`StructureAccess::keep_seen`](crate::StructureAccess::keep_seen).
     #[inline]
     pub(crate) fn keep_seen<S: Copy, E: Copy>(
         &mut self,
@@ -194,7 +202,7 @@ impl<P: Protocol> Attempt<P> {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it changed before it
     /// was locked or watched, so that the caller must look again. Never false where the attempt
-    /// [does not refuse observations](Self::may_refuse_observations).
+    /// [does not refuse observations](crate::StructureAccess::may_refuse_observations).
     ///
     /// # Safety
     ///
@@ -211,7 +219,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             if self.attempt.hears(Moments::READ) && !self.watch_node(observed) {
                 return Ok(false);
             }
-            if !self.keeps_observations() {
+            if !self.structure().keeps_observations() {
                 self.attempt.note_seen_absence(object.meta());
                 return self.refuse_on_snapshot(object.meta()).map(|()| true);
             }
@@ -232,7 +240,48 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
-    /// True if what is [observed](Self::observe) must hold until the attempt commits.
+    /// True if operations can be [deferred](Protocol::Deferral) under the engine's protocol.
+    #[inline(always)]
+    pub fn allows_deferral(&self) -> bool {
+        self.attempt.can_defer()
+    }
+
+    /// Locks a node, and waits for the lock.
+    ///
+    /// # Safety
+    ///
+    /// As for [`observe`](Self::observe).
+    #[inline(never)]
+    pub(crate) unsafe fn lock_range(
+        &mut self,
+        locks: &P::RangeLocks,
+        object: NonNull<dyn Object<P>>,
+        observed: Observed,
+        how: RangeUse,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise.
+        let by = unsafe { object.as_ref() };
+        let range = RangeId::of(by.meta(), observed.version);
+        if locks.try_lock(self.attempt, range, how) {
+            return Ok(());
+        }
+        let locked = locks.wait(self.attempt, range, how);
+        for part in locks.deadlocks(self.attempt) {
+            // SAFETY: observed by this object in this attempt.
+            unsafe { self.attempt.report_range_deadlock(part, by, observed) };
+        }
+        locked.map_err(|reason| {
+            if self.attempt.has_blocked() {
+                return Abort::INTERNAL;
+            }
+            let number = self.attempt.enter_lost(observed, object);
+            self.lose(ConflictCause::new(reason, ConflictTarget::Structure(number)))
+        })
+    }
+}
+
+impl<P: Protocol> StructureAccess<'_, P> {
+    /// True if what is [observed](crate::ObjectAccess::observe) must hold until the attempt commits.
     #[inline]
     pub fn keeps_observations(&self) -> bool {
         P::TRACKS_READS && self.keeps_reads()
@@ -244,13 +293,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         P::RangeLocks::of(self.protocol).is_some()
     }
 
-    /// True if operations can be [deferred](Protocol::Deferral) under the engine's protocol.
-    #[inline(always)]
-    pub fn allows_deferral(&self) -> bool {
-        self.attempt.can_defer()
-    }
-
-    /// True if [`observe`](Self::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it
+    /// True if [`observe`](crate::ObjectAccess::observe) may return false: the protocol locks [ranges](Protocol::RangeLocks), or the attempt watches what it
     /// reads.
     #[inline(always)]
     pub fn may_refuse_observations(&self) -> bool {
@@ -314,7 +357,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`observe`](Self::observe).
+    /// As for [`observe`](crate::ObjectAccess::observe).
     pub unsafe fn lock_to_change<O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -334,7 +377,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`observe`](Self::observe).
+    /// As for [`observe`](crate::ObjectAccess::observe).
     #[inline]
     pub unsafe fn follow_insertion<O: Object<P> + 'static>(
         &mut self,
@@ -359,38 +402,5 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             }
         }
         Ok(())
-    }
-
-    /// Locks a node, and waits for the lock.
-    ///
-    /// # Safety
-    ///
-    /// As for [`observe`](Self::observe).
-    #[inline(never)]
-    pub(crate) unsafe fn lock_range(
-        &mut self,
-        locks: &P::RangeLocks,
-        object: NonNull<dyn Object<P>>,
-        observed: Observed,
-        how: RangeUse,
-    ) -> Result<(), Abort> {
-        // SAFETY: the caller's promise.
-        let by = unsafe { object.as_ref() };
-        let range = RangeId::of(by.meta(), observed.version);
-        if locks.try_lock(self.attempt, range, how) {
-            return Ok(());
-        }
-        let locked = locks.wait(self.attempt, range, how);
-        for part in locks.deadlocks(self.attempt) {
-            // SAFETY: observed by this object in this attempt.
-            unsafe { self.attempt.report_range_deadlock(part, by, observed) };
-        }
-        locked.map_err(|reason| {
-            if self.attempt.has_blocked() {
-                return Abort::INTERNAL;
-            }
-            let number = self.attempt.enter_lost(observed, object);
-            self.lose(ConflictCause::new(reason, ConflictTarget::Structure(number)))
-        })
     }
 }

@@ -30,6 +30,7 @@ mod handle;
 mod pending;
 
 pub use handle::Transaction;
+pub(crate) use handle::room_of_access;
 
 /// A transaction in an operation of an object: the interface for authors of datatypes.
 ///
@@ -529,7 +530,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         let is_written = self.attempt.items.get(id).is(Flags::WRITE);
         if is_written {
             self.save(id);
-            self.record_change(id);
+            self.history_mut().record_change(id);
         }
         Ok((id, is_written))
     }
@@ -618,7 +619,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     pub unsafe fn write_payload(&mut self, id: ItemId) {
         debug_assert!(self.attempt.items.get(id).has_payload());
         self.has_written();
-        self.record_change(id);
+        self.history_mut().record_change(id);
         self.attempt.items.mark_write(id);
     }
 

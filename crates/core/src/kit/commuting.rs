@@ -359,7 +359,11 @@ where
     ///
     /// [`Abort`] then.
     pub fn refuse_snapshot(self) -> Result<(), Abort> {
-        if self.tx.is_on_snapshot() { Err(self.tx.no_snapshots(&self.object.meta)) } else { Ok(()) }
+        if self.tx.is_on_snapshot() {
+            Err(self.tx.snapshot_mut().no_snapshots(&self.object.meta))
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes the last [read](Self::read) of the value back as far as [waiting](crate::Transaction::retry) goes: what the operation has

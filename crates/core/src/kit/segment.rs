@@ -129,7 +129,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 if value.says_present() {
                     return Ok(Presence::Present(look(value)));
                 }
-                tx.forget_read();
+                tx.history_mut().forget_read();
                 Ok(Presence::Absent)
             }
         }
@@ -154,7 +154,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         // SAFETY: the caller's promise; cells are kept of this segment (`keep`). The attempt's pin stays where it is. A kept cell
         // is not changed any more, and a segment that has been replaced by nobody was loaded whole.
         unsafe {
-            match tx.read_on_snapshot::<_, T::Cell, _>(object, self.address(), || self.cell.load()) {
+            match tx
+                .snapshot_mut()
+                .read_on_snapshot::<_, T::Cell, _>(object, self.address(), || self.cell.load())
+            {
                 OnSnapshot::Present(snapshot) => look(T::Cell::view(&snapshot, pin.as_ref())),
                 OnSnapshot::Kept(cell) => look(cell.in_place()),
                 OnSnapshot::MadeLater => unreachable!("what holds the segment was made with it"),
@@ -258,7 +261,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
                 Some(snapshot) => {
                     let value = T::Cell::view(&snapshot, tx.pin());
                     if !value.says_present() {
-                        tx.forget_read();
+                        tx.history_mut().forget_read();
                         return Ok(Presence::Absent);
                     }
                     let value = value.clone();

@@ -9,7 +9,7 @@
 //!
 //! A change of the word says that some key has come or gone, not which one. So the object may keep, with an observation,
 //! what it saw in the part of the node that it looked at: the bounds of a scan, the key of a lookup, and the records there
-//! ([`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen)). If the word differs at a check, the object looks again
+//! ([`StructureAccess::keep_seen`](crate::StructureAccess::keep_seen)). If the word differs at a check, the object looks again
 //! ([`Object::still_holds`](crate::Object::still_holds)). It may accept the observation only if **no key that a commit has
 //! made present or absent has come or gone in that part since the observation**. This is what an unchanged word proves,
 //! too, at the same moment: the fact that was observed has held from the observation until the check. So whatever a

@@ -455,13 +455,13 @@ fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
         assert!(kept.is_some(), "it is out of bounds");
         let rolled_back = witness.engine.transact(|tx| {
             let kept = kept.take().expect("the body runs once");
-            tx.enter(&meta)?.intend((), move |_, ()| Err::<(), _>(kept))?;
+            tx.enter(&meta)?.deferral_mut().intend((), move |_, ()| Err::<(), _>(kept))?;
             witness.change(tx)
         });
         assert!(matches!(rolled_back, Err(Error::Rollback(_))), "{rolled_back:?}");
         let unknown = witness.engine.transact_deferred(|tx| {
             witness.change(tx)?;
-            Ok(tx.enter(&meta)?.unknown::<u64>())
+            Ok(tx.enter(&meta)?.deferral_mut().unknown::<u64>())
         });
         assert_eq!(unknown, Err(Error::Misuse(Misuse::UnknownInput)));
         witness.assert_unchanged();

@@ -113,7 +113,10 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
         let label = ObjectMeta::new(engine.id(), "late");
         let refused = engine.transact(|tx| {
             let key = table.defer_read(tx, &1, |row| *row)?;
-            tx.enter(&label)?.defer_late(&label, u64::MAX, key, move |_, _| Ok(old)).map(|_| ())
+            tx.enter(&label)?
+                .deferral_mut()
+                .defer_late(&label, u64::MAX, key, move |_, _| Ok(old))
+                .map(|_| ())
         });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
     });
@@ -134,7 +137,7 @@ fn operations_that_a_deferred_operation_defers_are_done() {
                 *number += 1;
                 *number
             })?;
-            tx.enter(&meta)?.intend(now, move |tx, now| {
+            tx.enter(&meta)?.deferral_mut().intend(now, move |tx, now| {
                 tx.compute((), move |()| computed.set(now))?;
                 second.defer_update(tx, (), move |number, ()| *number += now)?;
                 Ok(now)

@@ -292,7 +292,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: stable and present.
             Some(snapshot) if snapshot.state == State::Present => unsafe { snapshot.row(tx.pin()) }.clone(),
             Some(_) => {
-                tx.forget_read();
+                tx.history_mut().forget_read();
                 return Ok(Presence::Absent);
             }
             None => {

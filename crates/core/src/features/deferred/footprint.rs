@@ -17,6 +17,7 @@
 //! loss carries the pin to the next attempt. So a footprint without a pin is not used, and a transaction that waits between
 //! two attempts, holding nothing, has none.
 
+use crate::features::deferred::DeferralAccess;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Access;
 use crate::kernel::capabilities::Deferral as _;
@@ -53,18 +54,6 @@ impl<P: Protocol> Attempt<P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// True if the attempt cannot commit, and only learns what its transaction touches. A datatype that would change shared
-    /// memory at once does not do so then.
-    #[inline]
-    pub fn is_scout(&self) -> bool {
-        self.attempt.can_defer() && self.attempt.is_scout()
-    }
-
-    /// Notes that a scout would have inserted something.
-    pub fn scout_insertion(&mut self) {
-        self.attempt.features.scout_inserts = true;
-    }
-
     /// Ends a scout.
     #[cold]
     pub(crate) fn end_scout(&mut self) {
@@ -85,6 +74,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         deferral.footprint(self.attempt, lost, &mut |item, access| footprint.push((item.touched, access)));
         self.attempt.features.footprint = footprint;
         (!self.attempt.features.footprint.is_empty()).then(Pin::new)
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// True if the attempt cannot commit, and only learns what its transaction touches. A datatype that would change shared
+    /// memory at once does not do so then.
+    #[inline]
+    pub fn is_scout(&self) -> bool {
+        self.attempt.can_defer() && self.attempt.is_scout()
+    }
+
+    /// Notes that a scout would have inserted something.
+    pub fn scout_insertion(&mut self) {
+        self.attempt.features.scout_inserts = true;
     }
 }
 

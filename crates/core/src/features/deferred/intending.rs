@@ -2,6 +2,7 @@
 
 use super::intention::{Intention, NO_OBJECT};
 use super::running::Phase;
+use crate::features::deferred::DeferralAccess;
 use crate::features::operations::{Deferred, Input, Once, Operation};
 use crate::features::state::State;
 use crate::kernel::abort::{Abort, Misuse, Reason};
@@ -97,21 +98,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.add_intention(Some(id), inputs, work)
     }
 
-    /// Defers work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
-    /// [`defer`](Self::defer).
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](Transaction::compute).
-    #[inline]
-    pub fn intend<I: Input, O: 'static>(
-        &mut self,
-        inputs: I,
-        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        self.add_intention(None, inputs, work)
-    }
-
     #[inline]
     fn add_intention<I: Input, O: 'static, W>(
         &mut self,
@@ -190,6 +176,23 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             (_, Some(late)) => late.intention.order,
             (_, None) => operation.slot,
         }
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// Defers work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
+    /// [`defer`](crate::ObjectAccess::defer).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Transaction::compute).
+    #[inline]
+    pub fn intend<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.add_intention(None, inputs, work)
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::intention::{Intention, Late};
 use super::running::Phase;
+use crate::features::deferred::DeferralAccess;
 use crate::features::operations::{Deferred, Input, Once, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::capabilities::Deferral as _;
@@ -36,44 +37,6 @@ impl<O: Clone + 'static> Input for Inner<O> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Defers an operation until its inputs are known, and makes its intention then. Makes it at once if the protocol defers
-    /// nothing.
-    ///
-    /// `make` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
-    /// or a higher one. Its inputs must come from operations on segments of lower ranks; otherwise the attempt starts
-    /// over and defers nothing. `make` must not call this again.
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](crate::Transaction::compute).
-    pub fn defer_late<I: Input, O: Clone + 'static>(
-        &mut self,
-        meta: &ObjectMeta,
-        rank: u64,
-        inputs: I,
-        make: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
-    ) -> Result<Deferred<O>, Abort> {
-        let make = |tx: &mut ObjectAccess<'_, P>, values| {
-            let deferred = make(tx, values)?;
-            // Otherwise its value would never be known.
-            tx.own(deferred)?;
-            Ok(deferred)
-        };
-        let resolved = if self.defers() {
-            if self.is_carrying_out() {
-                return Err(self.start_over(None));
-            }
-            let (operation, resolved) = self.operation(inputs, Once(make))?;
-            let intention = self.intention(None, operation);
-            self.attempt.features.intentions.late.push(Late { intention, object: meta.number(), rank });
-            self.leave_unsettled(meta);
-            resolved
-        } else {
-            self.intend(inputs, make)?
-        };
-        self.intend(Inner(resolved), |_, value| Ok(value))
-    }
-
     /// Runs work at once that an intention would do otherwise: a panic in it ends the transaction as one in an
     /// intention does.
     ///
@@ -82,14 +45,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// As [`compute`](crate::Transaction::compute).
     pub fn do_at_once<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
         self.catching(work)
-    }
-
-    /// Notes that an intention may touch segments of this object that are not known yet: see
-    /// [`settle_object`](Self::settle_object).
-    pub fn leave_unsettled(&mut self, meta: &ObjectMeta) {
-        if self.defers() && !self.attempt.features.intentions.unsettled.contains(&meta.number()) {
-            self.attempt.features.intentions.unsettled.push(meta.number());
-        }
     }
 
     /// Lines up for all known segments, and then, stage by stage, for those that late operations find. After an `Err`
@@ -183,5 +138,53 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     pub(super) fn is_ready(&self, intention: &Intention<P>) -> bool {
         // SAFETY: the attempt is in progress, and it is the only user of its operations.
         unsafe { intention.operation.is_ready(&self.attempt.features.operations.results) }
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// Defers an operation until its inputs are known, and makes its intention then. Makes it at once if the protocol defers
+    /// nothing.
+    ///
+    /// `make` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
+    /// or a higher one. Its inputs must come from operations on segments of lower ranks; otherwise the attempt starts
+    /// over and defers nothing. `make` must not call this again.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](crate::Transaction::compute).
+    pub fn defer_late<I: Input, O: Clone + 'static>(
+        &mut self,
+        meta: &ObjectMeta,
+        rank: u64,
+        inputs: I,
+        make: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        let make = |tx: &mut ObjectAccess<'_, P>, values| {
+            let deferred = make(tx, values)?;
+            // Otherwise its value would never be known.
+            tx.own(deferred)?;
+            Ok(deferred)
+        };
+        let resolved = if self.defers() {
+            if self.is_carrying_out() {
+                return Err(self.start_over(None));
+            }
+            let (operation, resolved) = self.operation(inputs, Once(make))?;
+            let intention = self.intention(None, operation);
+            self.attempt.features.intentions.late.push(Late { intention, object: meta.number(), rank });
+            self.leave_unsettled(meta);
+            resolved
+        } else {
+            self.intend(inputs, make)?
+        };
+        self.intend(Inner(resolved), |_, value| Ok(value))
+    }
+
+    /// Notes that an intention may touch segments of this object that are not known yet: see
+    /// [`settle_object`](Self::settle_object).
+    pub fn leave_unsettled(&mut self, meta: &ObjectMeta) {
+        if self.defers() && !self.attempt.features.intentions.unsettled.contains(&meta.number()) {
+            self.attempt.features.intentions.unsettled.push(meta.number());
+        }
     }
 }

@@ -14,7 +14,7 @@
 //! - An intention runs at most once in an attempt, after those whose results it needs.
 //! - Operations on one key take effect in the order in which they were deferred, whatever they wait for (`order.rs`).
 //!   Others run in any order.
-//! - An operation whose segment is found by earlier ones is deferred [late](crate::ObjectAccess::defer_late): the
+//! - An operation whose segment is found by earlier ones is deferred [late](crate::DeferralAccess::defer_late): the
 //!   attempt lines up in stages.
 //! - All operations deferred so far run at once on [`Transaction::force`](crate::Transaction::force), on an operation
 //!   that is not deferred on a segment with intentions, and on one that looks at an index that an intention will add
@@ -39,6 +39,14 @@ pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
 use crate::kernel::item::Flags;
+use crate::kernel::transaction::room_of_access;
+
+room_of_access!(
+    /// The part of an access that asks of [deferral](crate::deferred), and tells it.
+    DeferralAccess,
+    deferral,
+    deferral_mut
+);
 
 /// Bits 64 to 256 of an item's flags are those of deferred operations.
 impl Flags {

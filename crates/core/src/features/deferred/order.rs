@@ -8,7 +8,7 @@
 //!    is joined: F has no turn before that.
 //! 2. *E finds its segment only when it runs* (an insertion), *F is deferred for the segment or is late.* This does not
 //!    happen: E is going to change the index, so the operation that defers F makes E run first
-//!    ([`settle_structure`](ObjectAccess::settle_structure)).
+//!    ([`settle_structure`](DeferralAccess::settle_structure)).
 //! 3. *F has no queue that could keep it back*: it finds its segment, or makes it, when it runs, or it works on a
 //!    segment that the attempt has made. It waits for each operation on the same object that was deferred earlier and
 //!    has not run, unless both keys are known and differ. The key of a late one is not known before that has found its
@@ -23,24 +23,13 @@
 //! unnecessarily.
 
 use super::intention::{Intention, Intentions, NO_OBJECT};
+use crate::features::deferred::DeferralAccess;
 use crate::kernel::item::{Flags, Item};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
 use crate::memory::identity::ObjectMeta;
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Notes that the last deferred intention finds its segment of this object, or makes it, only when it runs, and may
-    /// change the object's index. It runs after all operations on this object that were deferred earlier, except those
-    /// whose [keys](crate::Input::key_hash) are known to differ from its own.
-    pub fn finds_segment(&mut self, meta: &ObjectMeta) {
-        self.will_change_structure(meta);
-        if self.defers()
-            && let Some(last) = self.attempt.features.intentions.waiting.last_mut()
-        {
-            last.finds_segment_of = meta.number();
-        }
-    }
-
     /// True if an intention whose inputs are known has to wait for one that was deferred earlier, because no queue
     /// keeps it behind that. `waiting` is the list in which [`held_back`](Intentions::held_back) names positions before
     /// its own.
@@ -93,6 +82,20 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Some(item) => Some(unsafe { item.object().identify(item.segment()) }),
             // SAFETY: the attempt is in progress, and it is the only user of its operations.
             None => unsafe { intention.operation.key_hash(&self.attempt.features.operations.results) },
+        }
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// Notes that the last deferred intention finds its segment of this object, or makes it, only when it runs, and may
+    /// change the object's index. It runs after all operations on this object that were deferred earlier, except those
+    /// whose [keys](crate::Input::key_hash) are known to differ from its own.
+    pub fn finds_segment(&mut self, meta: &ObjectMeta) {
+        self.will_change_structure(meta);
+        if self.defers()
+            && let Some(last) = self.attempt.features.intentions.waiting.last_mut()
+        {
+            last.finds_segment_of = meta.number();
         }
     }
 }

@@ -34,7 +34,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     ///
     /// As [`settle`](Self::settle).
     #[inline]
-    pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
+    pub(crate) fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
         if self.attempt.can_defer()
             && self.attempt.items.get(id).intentions > 0
             && self.attempt.features.execution.running != Some(id)

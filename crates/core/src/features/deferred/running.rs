@@ -1,6 +1,7 @@
 //! Running intentions: before the commit if an operation depends on them, or at their turns.
 
 use super::intention::{Intention, Intentions};
+use crate::features::deferred::DeferralAccess;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::item::{Flags, ItemId};
@@ -76,63 +77,12 @@ impl<P: Protocol> Transaction<'_, P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs all intentions that have been deferred and have not run yet. A datatype calls it before an operation that
-    /// could see their effect.
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](crate::Transaction::compute).
-    #[inline]
-    pub fn settle(&mut self) -> Result<(), Abort> {
-        if !self.attempt.can_defer()
-            || self.attempt.features.execution.phase != Phase::Body
-            || !self.attempt.features.intentions.are_waiting()
-        {
-            return Ok(());
-        }
-        self.settle_now()
-    }
-
-    /// As [`settle`](Self::settle), if an intention will add to the index of this object or remove from it. A datatype
-    /// calls this before it defers an operation on the object.
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](crate::Transaction::compute).
-    #[inline]
-    pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        if self.attempt.can_defer() && self.attempt.features.intentions.restructured.contains(&meta.number())
-        {
-            self.settle()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// As [`settle_structure`](Self::settle_structure), and also if an intention will touch segments of this object
-    /// that are not known yet. An operation that is not deferred calls this first.
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](crate::Transaction::compute).
-    #[inline(always)]
-    pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
-        let intentions = &self.attempt.features.intentions;
-        if self.attempt.can_defer() && (is_named(&intentions.restructured) || is_named(&intentions.unsettled))
-        {
-            self.settle()
-        } else {
-            Ok(())
-        }
-    }
-
     /// Handles an operation on a segment whose intentions have not run. The body runs them first. An intention at its
     /// turn ends the attempt, because its place among them would depend on the order of turns.
     #[cold]
     pub(crate) fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
         match self.attempt.features.execution.phase {
-            Phase::Body => self.settle(),
+            Phase::Body => self.deferral_mut().settle(),
             Phase::Settling => Ok(()),
             Phase::CarryingOut => Err(self.lose(ConflictCause::item(Reason::Undeclared, id))),
         }
@@ -178,40 +128,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Phase::Settling | Phase::CarryingOut => self.attempt.features.execution.running_place,
             Phase::Body => self.attempt.features.operations.results.count(),
         }
-    }
-
-    /// True if an intention runs at its segment's turn.
-    #[inline]
-    pub fn is_at_turn(&self) -> bool {
-        self.attempt.can_defer() && self.attempt.features.execution.phase == Phase::CarryingOut
-    }
-
-    /// True if the attempt's turn to change a segment has come, for an intention that changes it.
-    pub fn is_at_turn_of(&self, segment: NonNull<P::Header>) -> bool {
-        self.is_at_turn()
-            && self.attempt.items.find(segment).is_some_and(|id| {
-                let item = self.attempt.items.get(id);
-                item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)
-            })
-    }
-
-    /// True if the attempt has deferred an operation on a segment.
-    pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
-        self.attempt.can_defer()
-            && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
-    }
-
-    /// Notes that an intention deferred now may add to the index of this object or remove from it: see
-    /// [`settle_structure`](Self::settle_structure).
-    pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
-        if self.defers() && !self.attempt.features.intentions.restructured.contains(&meta.number()) {
-            self.attempt.features.intentions.restructured.push(meta.number());
-        }
-    }
-
-    /// Notes that an intention deferred now may remove from an index.
-    pub fn will_remove(&mut self) {
-        self.attempt.features.intentions.removes = true;
     }
 
     #[inline]
@@ -391,5 +307,92 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             Err(panic) if region::leaves(&*panic) => resume_unwind(panic),
             Err(panic) => Err(self.panicked(panic_message(panic))),
         }
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// Runs all intentions that have been deferred and have not run yet. A datatype calls it before an operation that
+    /// could see their effect.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](crate::Transaction::compute).
+    #[inline]
+    pub fn settle(&mut self) -> Result<(), Abort> {
+        if !self.attempt.can_defer()
+            || self.attempt.features.execution.phase != Phase::Body
+            || !self.attempt.features.intentions.are_waiting()
+        {
+            return Ok(());
+        }
+        self.settle_now()
+    }
+
+    /// As [`settle`](Self::settle), if an intention will add to the index of this object or remove from it. A datatype
+    /// calls this before it defers an operation on the object.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](crate::Transaction::compute).
+    #[inline]
+    pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        if self.attempt.can_defer() && self.attempt.features.intentions.restructured.contains(&meta.number())
+        {
+            self.settle()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// As [`settle_structure`](Self::settle_structure), and also if an intention will touch segments of this object
+    /// that are not known yet. An operation that is not deferred calls this first.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](crate::Transaction::compute).
+    #[inline(always)]
+    pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
+        let intentions = &self.attempt.features.intentions;
+        if self.attempt.can_defer() && (is_named(&intentions.restructured) || is_named(&intentions.unsettled))
+        {
+            self.settle()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// True if an intention runs at its segment's turn.
+    #[inline]
+    pub fn is_at_turn(&self) -> bool {
+        self.attempt.can_defer() && self.attempt.features.execution.phase == Phase::CarryingOut
+    }
+
+    /// True if the attempt's turn to change a segment has come, for an intention that changes it.
+    pub fn is_at_turn_of(&self, segment: NonNull<P::Header>) -> bool {
+        self.is_at_turn()
+            && self.attempt.items.find(segment).is_some_and(|id| {
+                let item = self.attempt.items.get(id);
+                item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)
+            })
+    }
+
+    /// True if the attempt has deferred an operation on a segment.
+    pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
+        self.attempt.can_defer()
+            && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
+    }
+
+    /// Notes that an intention deferred now may add to the index of this object or remove from it: see
+    /// [`settle_structure`](Self::settle_structure).
+    pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
+        if self.defers() && !self.attempt.features.intentions.restructured.contains(&meta.number()) {
+            self.attempt.features.intentions.restructured.push(meta.number());
+        }
+    }
+
+    /// Notes that an intention deferred now may remove from an index.
+    pub fn will_remove(&mut self) {
+        self.attempt.features.intentions.removes = true;
     }
 }

@@ -4,6 +4,7 @@
 //! Operations that nobody else may run stay with the owner too, which runs them in their turns.
 
 use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan};
+use crate::features::graph::StealingAccess;
 use crate::features::operations::{Again, Deferred, Input, Once, Operation, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
@@ -174,99 +175,6 @@ impl<P: Protocol> EnqueuedOperations<P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
-    /// operation would have blocked, or when a worker waits for the transaction.
-    #[inline]
-    pub fn is_enqueuing(&mut self) -> bool {
-        let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
-        if self.attempt.features.operations.run_at_once {
-            return false;
-        }
-        if !self.attempt.features.graph.is_enqueuing && stealing.has_waiters(self.attempt) {
-            self.attempt.features.graph.is_enqueuing = true;
-        }
-        self.attempt.features.graph.is_enqueuing
-    }
-
-    /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
-    /// `None` in that case: the operation has had no effect, and operations are enqueued from now on.
-    ///
-    /// # Errors
-    ///
-    /// Returns the operation's own error.
-    #[inline]
-    pub fn try_at_once<R>(
-        &mut self,
-        operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
-    ) -> Result<Option<R>, Abort> {
-        self.attempt.features.graph.nonblocking =
-            self.attempt.allows_stealing() && !self.attempt.features.operations.run_at_once;
-        let result = operation(self);
-        self.attempt.features.graph.nonblocking = false;
-        match result {
-            Ok(output) => {
-                // An operation that swallows the error of a part of it has not blocked.
-                self.attempt.features.graph.has_blocked = false;
-                Ok(Some(output))
-            }
-            Err(_)
-                if self.attempt.allows_stealing()
-                    && std::mem::take(&mut self.attempt.features.graph.has_blocked) =>
-            {
-                self.attempt.features.graph.is_enqueuing = true;
-                self.attempt.features.graph.first_would_block = self.attempt.features.graph.is_empty();
-                Ok(None)
-            }
-            Err(abort) => Err(abort),
-        }
-    }
-
-    /// Enqueues an operation on rows of an object. `key` is a hash of its key, if that is known.
-    ///
-    /// `work` may be called again if it would have blocked before its first write.
-    ///
-    /// # Errors
-    ///
-    /// [`Abort`] when the attempt cannot go on.
-    ///
-    /// # Safety
-    ///
-    /// Any thread may use and drop `work` and its inputs, one thread at a time, and any may receive and look at the
-    /// result. The memory that they rely on stays valid until the attempt ends.
-    #[inline]
-    pub unsafe fn enqueue<I: Input, O: 'static, W>(
-        &mut self,
-        meta: &ObjectMeta,
-        by: By,
-        key: Option<u64>,
-        inputs: I,
-        work: W,
-    ) -> Result<Deferred<O>, Abort>
-    where
-        W: FnMut(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
-    {
-        if by == By::Anybody
-            && self.attempt.features.graph.count + self.attempt.features.graph.own.len() >= OPERATIONS_MAX
-        {
-            // The owner's own operations may all have to go on the board with it. Not after the key has been noted: the
-            // graph forgets all keys.
-            self.run_graph()?;
-        }
-        // Of two operations on one key, the later one is the owner's, in its turn.
-        let again = key.is_some_and(|key| self.attempt.features.graph.note(key));
-        let in_turn = self.attempt.features.graph.in_turn.contains(&meta.number());
-        let is_shared = by == By::Anybody && !again && !in_turn;
-        let (operation, deferred) = self.operation(inputs, Again(work))?;
-        self.enter(operation, true, is_shared);
-        Ok(deferred)
-    }
-
-    /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
-    /// turns.
-    pub fn keep_in_turn(&mut self, meta: &ObjectMeta) {
-        self.attempt.features.graph.in_turn.push(meta.number());
-    }
-
     /// Records a computation: among the operations that others may run if it is `enqueued`, or as an intention.
     ///
     /// # Errors
@@ -370,6 +278,101 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // SAFETY: the attempt is in progress, and nobody can take the operation yet.
         unsafe { recorded.each_input(&mut each) };
         operation.set_inputs_left(inputs_left);
+    }
+}
+
+impl<P: Protocol> StealingAccess<'_, P> {
+    /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
+    /// operation would have blocked, or when a worker waits for the transaction.
+    #[inline]
+    pub fn is_enqueuing(&mut self) -> bool {
+        let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
+        if self.attempt.features.operations.run_at_once {
+            return false;
+        }
+        if !self.attempt.features.graph.is_enqueuing && stealing.has_waiters(self.attempt) {
+            self.attempt.features.graph.is_enqueuing = true;
+        }
+        self.attempt.features.graph.is_enqueuing
+    }
+
+    /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
+    /// `None` in that case: the operation has had no effect, and operations are enqueued from now on.
+    ///
+    /// # Errors
+    ///
+    /// Returns the operation's own error.
+    #[inline]
+    pub fn try_at_once<R>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
+    ) -> Result<Option<R>, Abort> {
+        self.attempt.features.graph.nonblocking =
+            self.attempt.allows_stealing() && !self.attempt.features.operations.run_at_once;
+        let result = operation(self);
+        self.attempt.features.graph.nonblocking = false;
+        match result {
+            Ok(output) => {
+                // An operation that swallows the error of a part of it has not blocked.
+                self.attempt.features.graph.has_blocked = false;
+                Ok(Some(output))
+            }
+            Err(_)
+                if self.attempt.allows_stealing()
+                    && std::mem::take(&mut self.attempt.features.graph.has_blocked) =>
+            {
+                self.attempt.features.graph.is_enqueuing = true;
+                self.attempt.features.graph.first_would_block = self.attempt.features.graph.is_empty();
+                Ok(None)
+            }
+            Err(abort) => Err(abort),
+        }
+    }
+
+    /// Enqueues an operation on rows of an object. `key` is a hash of its key, if that is known.
+    ///
+    /// `work` may be called again if it would have blocked before its first write.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on.
+    ///
+    /// # Safety
+    ///
+    /// Any thread may use and drop `work` and its inputs, one thread at a time, and any may receive and look at the
+    /// result. The memory that they rely on stays valid until the attempt ends.
+    #[inline]
+    pub unsafe fn enqueue<I: Input, O: 'static, W>(
+        &mut self,
+        meta: &ObjectMeta,
+        by: By,
+        key: Option<u64>,
+        inputs: I,
+        work: W,
+    ) -> Result<Deferred<O>, Abort>
+    where
+        W: FnMut(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        if by == By::Anybody
+            && self.attempt.features.graph.count + self.attempt.features.graph.own.len() >= OPERATIONS_MAX
+        {
+            // The owner's own operations may all have to go on the board with it. Not after the key has been noted: the
+            // graph forgets all keys.
+            self.run_graph()?;
+        }
+        // Of two operations on one key, the later one is the owner's, in its turn.
+        let again = key.is_some_and(|key| self.attempt.features.graph.note(key));
+        let in_turn = self.attempt.features.graph.in_turn.contains(&meta.number());
+        let is_shared = by == By::Anybody && !again && !in_turn;
+        let (operation, deferred) = self.operation(inputs, Again(work))?;
+        self.enter(operation, true, is_shared);
+        Ok(deferred)
+    }
+
+    /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
+    /// turns.
+    pub fn keep_in_turn(&mut self, meta: &ObjectMeta) {
+        self.attempt.features.graph.in_turn.push(meta.number());
     }
 }
 

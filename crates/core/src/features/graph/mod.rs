@@ -48,6 +48,14 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Flags;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::kernel::transaction::room_of_access;
+
+room_of_access!(
+    /// The part of an access that asks of [operations that others may run](crate::graph), and tells them.
+    StealingAccess,
+    stealing,
+    stealing_mut
+);
 
 pub use crate::kernel::capabilities::StealableOperations;
 pub(crate) use counters::COUNTERS;

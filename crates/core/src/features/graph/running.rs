@@ -4,6 +4,7 @@ use super::enqueue::Own;
 use super::stealable_operations::{Board, OwnerInfo};
 use super::stolen_work::StolenEnd;
 use super::word::State;
+use crate::features::graph::StealingAccess;
 use crate::kernel::abort::{Abort, Reason};
 use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::item::ItemId;
@@ -134,19 +135,6 @@ impl<P: Protocol> Drop for ClaimGuard<'_, P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Runs all enqueued operations, with the help of workers that wait for the transaction.
-    ///
-    /// # Errors
-    ///
-    /// [`Abort`] when the attempt cannot go on.
-    #[inline]
-    pub fn run_graph(&mut self) -> Result<(), Abort> {
-        match P::Stealing::of(self.protocol) {
-            Some(stealing) if !self.attempt.features.graph.is_empty() => self.run_enqueued(stealing),
-            _ => Ok(()),
-        }
-    }
-
     #[inline(never)]
     fn run_enqueued(&mut self, stealing: &P::Stealing) -> Result<(), Abort> {
         let board = &stealing.stealable_operations(self.attempt.worker()).board;
@@ -412,6 +400,21 @@ impl<P: Protocol> ObjectAccess<'_, P> {
                 break;
             }
             operation.word.set(State::Finished, batch);
+        }
+    }
+}
+
+impl<P: Protocol> StealingAccess<'_, P> {
+    /// Runs all enqueued operations, with the help of workers that wait for the transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on.
+    #[inline]
+    pub fn run_graph(&mut self) -> Result<(), Abort> {
+        match P::Stealing::of(self.protocol) {
+            Some(stealing) if !self.attempt.features.graph.is_empty() => self.run_enqueued(stealing),
+            _ => Ok(()),
         }
     }
 }

@@ -97,7 +97,7 @@ pub(crate) struct Board<P: Protocol> {
 // operation's word say that it may be taken (release), and the worker that has taken it reads them (acquire); the owner
 // changes them only when no operation of the batch is taken. The stolen work: the worker that has taken the operation
 // writes it until the word says that it is done (release), and then the owner does (acquire). The pointers lead to
-// memory that the owner keeps until then. Any thread may use what a plan's node holds: `ObjectAccess::enqueue` demands that
+// memory that the owner keeps until then. Any thread may use what a plan's node holds: `StealingAccess::enqueue` demands that
 // of its caller.
 unsafe impl<P: Protocol> Sync for Board<P> {}
 // SAFETY: as above; the pointers are only followed while the owner waits.

@@ -26,7 +26,7 @@ pub(crate) struct RecordedKey {
     key: u32,
     /// The installed version. It is loaded in the same `load` as the value and stored in the same installation, so the
     /// ordering of the value's own words orders this one too. The accesses are also acquire and release, for
-    /// `ObjectAccess::observe_absence`, which has no lock: a thread that sees an insertion's version sees the earlier
+    /// `HistoryAccess::observe_absence`, which has no lock: a thread that sees an insertion's version sees the earlier
     /// change of the bucket or leaf.
     version: AtomicU64,
 }

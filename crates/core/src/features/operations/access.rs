@@ -18,14 +18,14 @@ pub trait ContextAccess<P: Protocol> {
     /// Lets the attempt use objects that are [closed](crate::Engine::close_objects), and no others, to take out what they hold.
     fn use_closed_objects(&mut self);
 
-    /// Runs all intentions that have been recorded and have not run yet ([`ObjectAccess::settle`](crate::ObjectAccess::settle)).
+    /// Runs all intentions that have been recorded and have not run yet ([`DeferralAccess::settle`](crate::DeferralAccess::settle)).
     ///
     /// # Errors
     ///
     /// As [`Transaction::compute`].
     fn settle(&mut self) -> Result<(), Abort>;
 
-    /// Returns a handle to a result that will never be known ([`ObjectAccess::unknown`](crate::ObjectAccess::unknown)).
+    /// Returns a handle to a result that will never be known ([`DeferralAccess::unknown`](crate::DeferralAccess::unknown)).
     fn unknown<T>(&mut self) -> Deferred<T>;
 
     /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
@@ -52,7 +52,7 @@ pub trait ContextAccess<P: Protocol> {
     ///
     /// # Safety
     ///
-    /// As for [`ObjectAccess::enqueue`](crate::ObjectAccess::enqueue), if it is `enqueued`.
+    /// As for [`StealingAccess::enqueue`](crate::StealingAccess::enqueue), if it is `enqueued`.
     unsafe fn record_computation<I: Input, O: 'static>(
         &mut self,
         enqueued: bool,
@@ -84,16 +84,16 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
 
     #[inline]
     fn settle(&mut self) -> Result<(), Abort> {
-        self.0.settle()
+        self.0.deferral_mut().settle()
     }
 
     fn unknown<T>(&mut self) -> Deferred<T> {
-        self.0.unknown()
+        self.0.deferral_mut().unknown()
     }
 
     #[inline]
     fn is_enqueuing(&mut self) -> bool {
-        self.0.is_enqueuing()
+        self.0.stealing_mut().is_enqueuing()
     }
 
     #[inline]
@@ -101,7 +101,7 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.0.try_at_once(|access| operation(access))
+        self.0.stealing_mut().try_at_once(|access| operation(access))
     }
 
     #[inline]
@@ -117,6 +117,6 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
 
     #[inline]
     fn run_graph(&mut self) -> Result<(), Abort> {
-        self.0.run_graph()
+        self.0.stealing_mut().run_graph()
     }
 }

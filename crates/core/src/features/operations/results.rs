@@ -213,7 +213,7 @@ pub trait Input: 'static {
     fn each_slot(&self, visit: &mut dyn FnMut(u32));
 
     /// Returns a hash of the key of an intention with these inputs, for one that [finds its
-    /// segment](crate::ObjectAccess::finds_segment) when it runs. It must equal
+    /// segment](crate::DeferralAccess::finds_segment) when it runs. It must equal
     /// [`Object::identify`](crate::Object::identify) of that segment. `None` as long as the key is not known.
     fn key_hash(&self, _results: &Results) -> Option<u64> {
         None

@@ -1,6 +1,7 @@
 //! Values that an attempt makes known, waits for, or computes.
 
 use super::{Deferred, Input};
+use crate::features::deferred::DeferralAccess;
 use crate::features::retries::Resolve;
 use crate::kernel::abort::Error;
 use crate::kernel::abort::{Abort, Misuse};
@@ -54,8 +55,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         access.own(deferred)?;
         if access.attempt.features.operations.results.get(&deferred).is_none() {
-            access.settle()?;
-            access.run_graph()?;
+            access.deferral_mut().settle()?;
+            access.stealing_mut().run_graph()?;
         }
         match access.attempt.features.operations.results.get(&deferred) {
             Some(value) => Ok(value.clone()),
@@ -66,11 +67,6 @@ impl<P: Protocol> Transaction<'_, P> {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Returns the value of an input, if it is known.
-    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
-        input.get(&self.attempt.features.operations.results)
-    }
-
     /// Ends the attempt if a handle is not its own.
     pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
         if self.attempt.features.operations.results.owns(&deferred) {
@@ -78,6 +74,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         } else {
             Err(self.misuse(Misuse::ForeignDeferred))
         }
+    }
+}
+
+impl<P: Protocol> DeferralAccess<'_, P> {
+    /// Returns the value of an input, if it is known.
+    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
+        input.get(&self.attempt.features.operations.results)
     }
 
     /// Returns a handle to a result that will never be known, for an operation that has failed and cannot say so. Ends the

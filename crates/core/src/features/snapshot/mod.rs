@@ -48,7 +48,7 @@ pub use keeper::KeptSegments;
 pub(crate) use keeper::KeptWrites;
 pub(crate) use points::{Announcement, Snapshots};
 pub use reader::SnapshotReader;
-pub use reading::{AbsenceOnSnapshot, OnSnapshot, Sight};
+pub use reading::{AbsenceOnSnapshot, OnSnapshot, Sight, SnapshotAccess};
 
 use hotrow_sync::clock::Duration;
 

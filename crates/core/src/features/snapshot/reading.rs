@@ -9,12 +9,20 @@ use crate::kernel::item::ItemId;
 use crate::kernel::object::Object;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::ObjectAccess;
+use crate::kernel::transaction::room_of_access;
 use crate::memory::identity::ObjectMeta;
 use crate::memory::versions::{EntryHead, Found, SegmentId, UNRECORDED};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;
 use std::fmt::Debug;
 use std::ptr::NonNull;
+
+room_of_access!(
+    /// The part of an access that asks of the snapshot on which its transaction reads.
+    SnapshotAccess,
+    snapshot,
+    snapshot_mut
+);
 
 /// A segment's value on a snapshot.
 #[derive(Debug)]
@@ -60,7 +68,7 @@ pub struct AbsenceOnSnapshot {
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// True if the transaction reads on a [snapshot](crate::Snapshot). Its operations use [`read_on_snapshot`](Self::read_on_snapshot)
+    /// True if the transaction reads on a [snapshot](crate::Snapshot). Its operations use [`read_on_snapshot`](crate::SnapshotAccess::read_on_snapshot)
     /// alone: there are no items, and the protocol is not called.
     #[inline(always)]
     pub fn is_on_snapshot(&self) -> bool {
@@ -69,34 +77,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     fn read_point(&self) -> &ReadPoint {
         self.attempt.features.snapshot.as_deref().expect("the transaction reads on a snapshot")
-    }
-
-    /// Which removed segments the transaction's snapshot may see: all if a history is recorded, which names the versions of absences, too.
-    pub fn sight(&self) -> Sight {
-        let ReadPoint { snapshots, opened } = self.read_point();
-        if snapshots.recorder.get().is_some() { Sight::UNLIMITED } else { Sight::of_snapshot(opened.number) }
-    }
-
-    /// Reads a segment as it was for the transaction's snapshot.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read). `K` is the type of what the object keeps of this segment. The transaction is [on a
-    /// snapshot](Self::is_on_snapshot). What is kept may be used until the access is used again.
-    pub unsafe fn read_on_snapshot<V, K: 'static, O: Object<P> + 'static>(
-        &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
-        load: impl FnOnce() -> V,
-    ) -> OnSnapshot<'_, V, K> {
-        let loaded = load();
-        // SAFETY: the caller's promise.
-        match unsafe { self.find_version(object, segment) } {
-            // SAFETY: the object keeps values of this type, and the attempt is pinned.
-            Found::Version(entry) => OnSnapshot::Kept(unsafe { EntryHead::value::<K>(entry) }),
-            Found::InSegment => OnSnapshot::Present(loaded),
-            Found::Nowhere => OnSnapshot::MadeLater,
-        }
     }
 
     /// Finds the version of a segment that was loaded just now, and records the read.
@@ -147,6 +127,54 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         Some(unsafe { EntryHead::value::<K>(entry) })
     }
 
+    /// Ends a transaction on a snapshot that has come to an operation which asks the protocol: a datatype that has no snapshots.
+    #[inline(always)]
+    pub(crate) fn refuse_on_snapshot(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        if self.is_on_snapshot() { Err(self.snapshot_mut().no_snapshots(meta)) } else { Ok(()) }
+    }
+
+    /// As [`refuse_on_snapshot`](Self::refuse_on_snapshot), for an item of a datatype.
+    #[inline(always)]
+    pub(crate) fn refuse_item_on_snapshot(&mut self, id: ItemId) -> Result<(), Abort> {
+        if self.is_on_snapshot() { Err(self.no_snapshots_of(id)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn no_snapshots_of(&mut self, id: ItemId) -> Abort {
+        let name = self.attempt.items.get(id).object().meta().name().to_owned();
+        self.misuse(Misuse::Unsupported(format!("{name} cannot be read on a snapshot")))
+    }
+}
+
+impl<P: Protocol> SnapshotAccess<'_, P> {
+    /// Which removed segments the transaction's snapshot may see: all if a history is recorded, which names the versions of absences, too.
+    pub fn sight(&self) -> Sight {
+        let ReadPoint { snapshots, opened } = self.read_point();
+        if snapshots.recorder.get().is_some() { Sight::UNLIMITED } else { Sight::of_snapshot(opened.number) }
+    }
+
+    /// Reads a segment as it was for the transaction's snapshot.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](crate::ObjectAccess::read). `K` is the type of what the object keeps of this segment. The transaction is [on a
+    /// snapshot](crate::ObjectAccess::is_on_snapshot). What is kept may be used until the access is used again.
+    pub unsafe fn read_on_snapshot<V, K: 'static, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        load: impl FnOnce() -> V,
+    ) -> OnSnapshot<'_, V, K> {
+        let loaded = load();
+        // SAFETY: the caller's promise.
+        match unsafe { self.find_version(object, segment) } {
+            // SAFETY: the object keeps values of this type, and the attempt is pinned.
+            Found::Version(entry) => OnSnapshot::Kept(unsafe { EntryHead::value::<K>(entry) }),
+            Found::InSegment => OnSnapshot::Present(loaded),
+            Found::Nowhere => OnSnapshot::MadeLater,
+        }
+    }
+
     /// Begins to look for a key, which may turn out to be absent on the snapshot, if the attempt is recorded. `bytes` appends the
     /// bytes that [`Object::name`] would append for a segment of the key.
     pub fn begin_absence(
@@ -162,7 +190,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
 
     /// Notes that the segment read last has no value on the snapshot.
     pub fn note_absent_version(&mut self, absence: &mut Option<AbsenceOnSnapshot>) {
-        self.forget_read();
+        self.history_mut().forget_read();
         if let (Some(absence), Some(version)) = (absence, self.attempt.features.kept.found) {
             // Commits after the snapshot may have made the key present several times. The first one has replaced the absence
             // that the snapshot sees, and its version is the earliest.
@@ -175,24 +203,6 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if let Some(AbsenceOnSnapshot { recorded, version }) = absence {
             self.attempt.record_read(&recorded, version, ReadKind::Absent);
         }
-    }
-
-    /// Ends a transaction on a snapshot that has come to an operation which asks the protocol: a datatype that has no snapshots.
-    #[inline(always)]
-    pub(crate) fn refuse_on_snapshot(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
-        if self.is_on_snapshot() { Err(self.no_snapshots(meta)) } else { Ok(()) }
-    }
-
-    /// As [`refuse_on_snapshot`](Self::refuse_on_snapshot), for an item of a datatype.
-    #[inline(always)]
-    pub(crate) fn refuse_item_on_snapshot(&mut self, id: ItemId) -> Result<(), Abort> {
-        if self.is_on_snapshot() { Err(self.no_snapshots_of(id)) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn no_snapshots_of(&mut self, id: ItemId) -> Abort {
-        let name = self.attempt.items.get(id).object().meta().name().to_owned();
-        self.misuse(Misuse::Unsupported(format!("{name} cannot be read on a snapshot")))
     }
 
     /// Ends the transaction because a datatype has no snapshots.

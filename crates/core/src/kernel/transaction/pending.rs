@@ -18,7 +18,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline]
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
         self.has_written();
-        self.record_change(id);
+        self.history_mut().record_change(id);
         self.attempt.set_write(id, pending)
     }
 
@@ -37,7 +37,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline]
     pub unsafe fn set_write_at<T>(&mut self, id: ItemId, place: *mut T) -> &mut T {
         self.has_written();
-        self.record_change(id);
+        self.history_mut().record_change(id);
         // SAFETY: the caller's promise.
         unsafe { self.attempt.items.mark_write(id).set_payload_at(place) }
     }
@@ -91,7 +91,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[inline]
     pub unsafe fn set_write_without_payload(&mut self, id: ItemId) {
         self.has_written();
-        self.record_change(id);
+        self.history_mut().record_change(id);
         self.attempt.items.mark_write(id);
     }
 

@@ -87,7 +87,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
                     if part.is_present() {
                         return Ok(Presence::Present((id, part)));
                     }
-                    tx.forget_read();
+                    tx.history_mut().forget_read();
                     Ok(Presence::Absent)
                 }
             }
@@ -235,12 +235,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         segment: NonNull<P::Header>,
     ) -> Result<(), Abort> {
         // At its turns an attempt has each other one before it or behind it at all segments.
-        if P::OPAQUE || !P::TRACKS_READS || !self.keeps_reads() || self.is_at_turn() {
+        if P::OPAQUE || !P::TRACKS_READS || !self.keeps_reads() || self.deferral().is_at_turn() {
             return Ok(());
         }
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
-        if self.is_scout() {
+        if self.deferral().is_scout() {
             // It does not keep what it has seen.
             return Err(self.conflict(Reason::ReadChanged, id));
         }
