@@ -73,9 +73,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(*const R) -> O,
     ) -> Result<Presence<O>, Abort> {
         let mut room = MaybeUninit::uninit();
-        // SAFETY: there is room for a snapshot.
-        let load = |record: &Record<K, R, P>| unsafe { record.load_fields(fields, room.as_mut_ptr()) };
-        Ok(match self.read_record(tx, record, load)? {
+        Ok(match self.load_main(tx, record, fields, &mut room)? {
             // SAFETY: stable and present, loaded while the attempt was pinned.
             RecordView::Present => Presence::Present(look(unsafe { R::Cell::value_in(room.as_ptr()) })),
             RecordView::Changed(row) => Presence::Present(look(&row)),
@@ -85,6 +83,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             },
             RecordView::Dead => Presence::Absent,
         })
+    }
+
+    /// Reads fields of the row in a record, to their places in a snapshot of it. Is compiled once for all that is done with them.
+    #[inline]
+    fn load_main(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        fields: impl Fields<R>,
+        room: &mut MaybeUninit<<R::Cell as Cell<R>>::Snapshot>,
+    ) -> Result<RecordView<R>, Abort> {
+        // SAFETY: there is room for a snapshot.
+        self.read_record(tx, record, |record| unsafe { record.load_fields(fields, room.as_mut_ptr()) })
     }
 
     /// Removes a dead record from the index, for the attempt that deleted it and has not removed it yet.
@@ -99,7 +110,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Finds the record of a key in the index, which may be dead; `None` after the key's absence was observed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(
         &self,
         tx: &mut ObjectAccess<'_, P>,

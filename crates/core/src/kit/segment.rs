@@ -94,6 +94,21 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
+    /// Loads the value. Is compiled once for all that is done with it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    unsafe fn load<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+    ) -> Result<ReadValue<<T::Cell as Cell<T>>::Snapshot>, Abort> {
+        // SAFETY: the caller's promise.
+        unsafe { tx.read(object, self.address(), || self.cell.load()) }
+    }
+
     /// As [`read`](Self::read), of a value that may be absent.
     ///
     /// # Safety
@@ -111,7 +126,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             return Ok(unsafe { self.read_on_snapshot(tx, object, look) });
         }
         // SAFETY: the caller's promise.
-        match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
+        match unsafe { self.load(tx, object) }? {
             ReadValue::Own(id) => {
                 // SAFETY: the caller's promise; a pending value of a segment has a payload of this type (`write`, `update`).
                 unsafe {

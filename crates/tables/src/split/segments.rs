@@ -40,12 +40,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Presence<O>, Abort> {
         let mut row = MaybeUninit::uninit();
         let loaded = if segments.is_power_of_two() {
-            let (split, part, _) = self.part_at(record, segments.trailing_zeros());
-            let row = row.as_mut_ptr();
-            // SAFETY: as in `load_segment`; the part has all fields.
-            unsafe {
-                part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, F>(fields, row, None))
-            }
+            // The part has all fields.
+            self.load_part(tx, record, (segments.trailing_zeros(), false), fields, row.as_mut_ptr())
         } else {
             self.load_segments(tx, record, segments, fields, row.as_mut_ptr())
         }?;
@@ -87,11 +83,23 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // What are columns of parts is replaced by theirs.
             return self.read_main(tx, record, fields, |main| copy(fields, main, row));
         }
+        self.load_part(tx, record, (segment, true), fields, row)
+    }
+
+    /// As [`load_segment`](Self::load_segment), for a part. `is_one`: there are other segments, which have others of the fields.
+    #[inline]
+    fn load_part(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        (segment, is_one): (u32, bool),
+        fields: impl Fields<R>,
+        row: *mut R,
+    ) -> Result<Presence<()>, Abort> {
         let (split, part, group) = self.part_at(record, segment);
+        let group = is_one.then_some(group);
         // SAFETY: the part is `split`'s, found under the attempt's pinned epoch; `tx` is of the table's operation; there is room.
-        unsafe {
-            part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, _>(fields, row, Some(group)))
-        }
+        unsafe { part.read_if_present(tx, split, |part| part.put::<R, GroupsOf<R>, _>(fields, row, group)) }
     }
 
     /// The result of an operation that finds no row in a segment, though it may have found one in those before.
@@ -149,17 +157,31 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return unsafe { fields.look(main, look) };
         }
         let mut row = MaybeUninit::<R>::uninit();
+        self.load_on_snapshot(tx, record, main, segments, fields, row.as_mut_ptr());
+        // SAFETY: as in `read_segments`.
+        unsafe { fields.look(row.as_ptr(), look) }
+    }
+
+    /// Puts fields of such a row together, in a row for which there is room.
+    #[inline(never)]
+    fn load_on_snapshot(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        main: *const R,
+        segments: u32,
+        fields: impl Fields<R>,
+        row: *mut R,
+    ) {
         if segments & MAIN != 0 {
-            copy(fields, main, row.as_mut_ptr());
+            copy(fields, main, row);
         }
         for segment in each(segments & !MAIN) {
-            match self.load_segment(tx, record, segment, fields, row.as_mut_ptr()) {
+            match self.load_segment(tx, record, segment, fields, row) {
                 Ok(Presence::Present(())) => {}
                 _ => unreachable!("the commits that make and delete a row write its record and its parts"),
             }
         }
-        // SAFETY: as in `read_segments`.
-        unsafe { fields.look(row.as_ptr(), look) }
     }
 
     /// Changes fields of the row of a record, which are not in the record alone.
