@@ -48,13 +48,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         mut load: impl FnMut(&Record<K, R, P>) -> State,
     ) -> Result<RecordView<R>, Abort> {
+        let mut state = State::Dead;
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; `tx` is of this table's operation.
-        let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
+        let found = unsafe { tx.read(self, Record::address(record), || state = load(record.as_ref())) }?;
         Ok(match found {
             ReadValue::Own(id) => self.own_row(tx, record, id)?,
-            ReadValue::Shared(State::Present) => RecordView::Present,
-            ReadValue::Shared(_) => {
+            ReadValue::Shared(()) if state == State::Present => RecordView::Present,
+            ReadValue::Shared(()) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
                 tx.history_mut().forget_read();
