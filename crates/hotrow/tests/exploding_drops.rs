@@ -2,9 +2,12 @@
 
 mod support;
 
+use hotrow::object::{Commuting, CommutingSegment};
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use hotrow::{Database, Engine, Occ, TArray, TBox, Value};
+use hotrow::{Abort, Database, Engine, Occ, RetryPolicy, TArray, TBox, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use support::for_each_protocol;
 
 /// A boxed value whose drop panics when told to.
@@ -126,5 +129,104 @@ fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
             drop(TArray::new(&engine, 20, |index| value(index as u64)));
             settle(&drops, 420);
         }
+    });
+}
+
+/// What a change does when it is dropped.
+type OnDrop = std::sync::Arc<dyn Fn() + Send + Sync>;
+
+/// An amount to be added. The first of its clones does something when it is dropped.
+#[derive(Default)]
+struct Change {
+    amount: u64,
+    on_drop: Option<OnDrop>,
+}
+
+impl Clone for Change {
+    fn clone(&self) -> Self {
+        Self { amount: self.amount, on_drop: None }
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        if let Some(code) = self.on_drop.take() {
+            code();
+        }
+    }
+}
+
+struct Sum;
+
+impl Commuting for Sum {
+    type Value = u64;
+    type Change = Change;
+    type Condition = ();
+
+    fn holds(&self, (): &(), _: Option<&Change>, _: &u64) -> bool {
+        true
+    }
+
+    fn apply(&self, change: Change, value: &mut u64) {
+        *value += change.amount;
+    }
+}
+
+/// Adds one to a sum, and does this when the change is dropped.
+fn add<P: hotrow::Protocol>(
+    sum: &CommutingSegment<Sum, P>,
+    tx: &mut hotrow::Transaction<'_, P>,
+    on_drop: &OnDrop,
+) -> Result<(), Abort> {
+    sum.enter(tx)?.change(|change| {
+        change.amount += 1;
+        change.on_drop = Some(on_drop.clone());
+    })
+}
+
+#[test]
+fn a_change_that_commutes_is_dropped_when_nothing_is_locked_and_its_panic_breaks_no_commit() {
+    for_each_protocol!(2, |P| {
+        let deadline = Some(Duration::from_secs(2));
+        let engine = support::engine_with::<P>(RetryPolicy { deadline, ..RetryPolicy::default() });
+        let sum = Arc::new(CommutingSegment::of(&engine, "sum", Sum, 0));
+        // Another thread uses the object while the change of an attempt that is undone is dropped.
+        let (e, s) = (engine.clone(), sum.clone());
+        let reads: OnDrop = std::sync::Arc::new(move || {
+            let read = support::elsewhere(|| e.transact(|tx| s.enter(tx)?.read(|seen| *seen.value)));
+            assert_eq!(read, Ok(0));
+        });
+        let refused = engine.transact(|tx| {
+            let part: Result<(), Abort> = tx.savepoint(|tx| {
+                add(&sum, tx, &reads)?;
+                Err(Abort::rollback())
+            })?;
+            assert!(part.is_err());
+            add(&sum, tx, &reads)?;
+            Err::<(), _>(Abort::rollback())
+        });
+        assert!(refused.is_err());
+        // The panic of a rollback is passed on, and that of a commit is contained.
+        let panics: OnDrop = std::sync::Arc::new(|| panic!("a drop that panics"));
+        let roll_back = || {
+            engine.transact(|tx| {
+                add(&sum, tx, &panics)?;
+                Err::<(), _>(Abort::rollback())
+            })
+        };
+        assert!(catch_unwind(AssertUnwindSafe(roll_back)).is_err());
+        let logged = CommutingSegment::of(&engine, "logged", Sum, 0).logged(Box::new(|_, _, _| Ok(())));
+        let other = TBox::new(&engine, 0u64);
+        let commit = || {
+            engine.transact(|tx| {
+                add(&logged, tx, &panics)?;
+                other.set(tx, 1)
+            })
+        };
+        let _ = catch_unwind(AssertUnwindSafe(commit));
+        let now = support::elsewhere(|| {
+            engine.transact(|tx| Ok((logged.enter(tx)?.read(|seen| *seen.value)?, other.get(tx)?)))
+        });
+        assert_eq!(now, Ok((1, 1)));
     });
 }

@@ -71,7 +71,7 @@ pub(crate) struct Hooks {
 static OWNERS: AtomicU64 = AtomicU64::new(0);
 
 impl Hooks {
-    /// The number of hooks so far, for [`undo_since`](Self::undo_since).
+    /// The number of hooks so far, for [`undo_part`](Self::undo_part).
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }

@@ -123,10 +123,15 @@ impl<P: Protocol> Worker<P> {
                     access.end_committed();
                     return Attempted::Over(Ended::Committed);
                 }
-                let attempted = Attempted::failed(access.give_up_passing_on());
+                let mut panics = Panics::default();
+                let attempted = Attempted::failed(access.give_up(&mut panics));
                 if !matches!(attempted, Attempted::Over(Ended::RolledBack(None))) {
                     // Nobody is told of it. Users' code may drop it: no locks are held any more.
-                    body.forget();
+                    panics.contain(|| body.forget());
+                }
+                if let Some(panic) = panics.take() {
+                    P::panicked(self);
+                    resume_unwind(panic)
                 }
                 attempted
             }

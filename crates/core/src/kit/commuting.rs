@@ -204,7 +204,7 @@ where
     pub fn change<R>(self, change: impl FnOnce(&mut D::Change) -> R) -> Result<R, Abort> {
         let Self { tx, object, segment } = self;
         // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; items of the object have
-        // payloads of type `Kept`, which its functions expect.
+        // payloads that point to a `Kept`, as its functions expect.
         let kept = unsafe {
             let (id, pending) = tx.write(object, segment.address())?;
             let mut kept = kept_or_new::<D, P>(tx, id);

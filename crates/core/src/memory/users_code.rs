@@ -37,6 +37,11 @@ impl Panics {
         }
     }
 
+    /// Takes the first panic out, to be passed on.
+    pub(crate) fn take(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.0.take()
+    }
+
     /// Runs work that contains panics, and passes the first one on when all is done, so that everything is released by
     /// then. During another panic it is dropped instead, because a second one would end the process.
     pub(crate) fn passing_on<R>(work: impl FnOnce(&mut Self) -> R) -> R {

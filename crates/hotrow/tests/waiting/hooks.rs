@@ -123,6 +123,34 @@ fn hooks_of_datatypes_and_of_bodies_run_each_at_its_moment_and_locks_outlive_an_
     });
 }
 
+#[test]
+fn hooks_of_a_transaction_whose_end_panics_are_not_left_to_the_next_one() {
+    for_each_protocol!(1, |P| {
+        let engine = engine::<P>();
+        let (said, meta) = (Said::default(), ObjectMeta::new(engine.id(), "own"));
+        let mut worker = engine.worker().unwrap();
+        let leave = |tx: &mut Transaction<'_, P>| {
+            said.leave(tx);
+            tx.enter(&meta)?.at_end(|_| panic!("of the end"));
+            Ok::<_, Abort>(())
+        };
+        let message = panic_of(|| {
+            worker.transact(|tx| {
+                leave(tx)?;
+                Err::<(), _>(Abort::rollback())
+            })
+        });
+        assert_eq!((message.as_str(), said.take()), ("of the end", vec!["aborted"]));
+        let message = panic_of(|| {
+            let mut open = worker.begin();
+            leave(&mut open).unwrap();
+        });
+        assert_eq!((message.as_str(), said.take()), ("of the end", vec!["aborted"]));
+        worker.transact(|_| Ok(())).unwrap();
+        assert!(said.take().is_empty());
+    });
+}
+
 /// Makes the attempt lose, or tells that the protocol does not let it: another transaction changes what it has read, so that it
 /// may not write.
 fn disturb<P: Protocol>(

@@ -259,8 +259,8 @@ impl<P: Protocol> Drop for ObjectAccess<'_, P> {
             Panics::passing_on(|panics| {
                 self.roll_back(panics);
                 self.forget_stop();
+                self.attempt.end_dropped();
             });
-            self.attempt.end_dropped();
             return;
         }
         self.forget_stop();

@@ -101,7 +101,7 @@ pub(super) unsafe fn change_of<'a, D: Commuting>(kept: Option<NonNull<Kept<D>>>)
     unsafe { kept.and_then(|kept| kept.as_ref().change.as_ref()) }
 }
 
-// SAFETY: all items of the object are for its segments, with payloads of type `Kept`; the shared state is in an `EpochBox`;
+// SAFETY: all items of the object are for its segments, with payloads that point to a `Kept`; the shared state is in an `EpochBox`;
 // operations enter with `meta`.
 unsafe impl<D, P, S> Object<P> for Shared<S, D>
 where
@@ -124,9 +124,16 @@ where
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the item has a pending write of this object; here and below, nobody else looks at it during the call.
         let (kept, segment) = unsafe { parts::<D, P>(item) };
-        let Some(change) = kept.change.take() else { return };
-        let result = kept.result.take();
-        if let Some(value) = result.or_else(|| contained(|| changed(segment, &self.datatype, change))) {
+        let value = match (kept.result.take(), &mut kept.change) {
+            (_, None) => return,
+            // The change is dropped with what is kept, when nothing is locked.
+            (Some(result), _) => Some(result),
+            (None, change) => {
+                let change = change.take().expect("it has one");
+                contained(|| changed(segment, &self.datatype, change))
+            }
+        };
+        if let Some(value) = value {
             // SAFETY: the caller holds the segment's lock.
             unsafe { item.install_in(&segment.cell, <D::Value as Value>::Cell::pend(value), pin) };
         }
@@ -160,15 +167,23 @@ where
         Ok(())
     }
 
+    /// What is kept is dropped with the attempt's memory, when nothing is locked any more.
+    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
+
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         // SAFETY: as in `install`.
         saver.cloned(unsafe { &parts::<D, P>(item).0.change })
     }
 
     /// The condition stays: the body goes on as it does because of all tests.
-    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
         // SAFETY: as in `install`; `save` has saved a change.
-        unsafe { parts::<D, P>(item).0.change = saved.and_then(|saved| saved.take::<P, _>()) };
+        let undone = unsafe {
+            let before = saved.and_then(|saved| saved.take::<P, Option<D::Change>>());
+            std::mem::replace(&mut parts::<D, P>(item).0.change, before)
+        };
+        // Users' code, which must not run under a lock.
+        pin.drop_later(undone);
     }
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
