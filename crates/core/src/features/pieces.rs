@@ -1,4 +1,4 @@
-//! Transactions in pieces: each piece commits by itself (dbx-tc §3; `hotrow_tables::chopping` says when that is right).
+//! Transactions in pieces: each piece commits by itself (dbx-tc §3; `hotrow_procedures::chopping` says when that is right).
 //!
 //! A piece is an ordinary transaction of the protocol. All pieces of a transaction are one transaction in everything but that:
 //!

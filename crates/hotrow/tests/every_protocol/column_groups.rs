@@ -313,6 +313,70 @@ fn a_row_is_seen_whole_though_its_groups_change_apart() {
 }
 
 #[test]
+fn a_row_is_seen_whole_though_its_last_group_is_the_attempts_own_write() {
+    for_each_concurrent_protocol!(2, |P| {
+        let (tax, next, total) =
+            (column_of!(Warehouse, tax), column_of!(Warehouse, next), column_of!(Warehouse, total));
+        let is_whole = |tax: u32, next: u32, total: u64| total == u64::from(tax) + u64::from(next);
+        for what in 0..3 {
+            let engine = support::impatient::<P>();
+            let table = warehouses(&engine);
+            let first = Warehouse { tax: 10, next: 20, total: 30, ..Warehouse::new(0) };
+            engine.transact(|tx| table.upsert(tx, 1, first)).unwrap();
+            // A panic of an attempt that loses would not be believed.
+            let (mut bodies, mut torn) = (0, None);
+            let _ = whatever_time_it_takes(|| {
+                engine.transact(|tx| {
+                    bodies += 1;
+                    table.update_columns(tx, &1, (tax, total), |(tax, total)| {
+                        *tax += 1;
+                        *total += 1;
+                    })?;
+                    if bodies == 1 {
+                        overtake(&engine, |tx| {
+                            table.update_columns(tx, &1, (next, total), |(next, total)| {
+                                *next += 5;
+                                *total += 5;
+                            })
+                        });
+                    }
+                    let seen = match what {
+                        0 => table.read_columns(tx, &1, (tax, next, total))?,
+                        1 => table.get(tx, &1)?.map(|row| (row.tax, row.next, row.total)),
+                        _ => Some(table.update_columns(tx, &1, (tax, next, total), |columns| *columns)?),
+                    };
+                    torn = torn.or(seen.filter(|(tax, next, total)| !is_whole(*tax, *next, *total)));
+                    Ok(())
+                })
+            });
+            assert_eq!(torn, None);
+        }
+    });
+}
+
+/// A row that is one column of a group.
+#[derive(Debug, Clone, Copy, Value)]
+#[value(inline)]
+struct Alone {
+    #[value(group = "only")]
+    _number: u64,
+}
+
+#[test]
+fn a_row_that_is_one_column_of_a_group_is_not_split() {
+    let db = Database::open().unwrap();
+    let (alone, plain) = (db.table::<u64, Alone>("alone"), db.table::<u64, u64>("plain"));
+    let (alone, plain) = (alone.create().unwrap(), plain.create().unwrap());
+    let items = db.transact(|tx| {
+        alone.insert(tx, 1, Alone { _number: 1 })?;
+        let items = tx.items();
+        plain.insert(tx, 1, 1)?;
+        Ok((items, tx.items() - items))
+    });
+    assert!(matches!(items, Ok((split, whole)) if split == whole), "{items:?}");
+}
+
+#[test]
 fn indexes_and_constraints_see_what_they_are_made_of() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();

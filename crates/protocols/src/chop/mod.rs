@@ -7,7 +7,7 @@
 //!
 //! # Algorithm (dbx-tc §3, §4)
 //!
-//! Each piece is a transaction of [`occ`](crate::occ): the analysis (`hotrow_tables::chopping`) has seen to it that one piece of a
+//! Each piece is a transaction of [`occ`](crate::occ): the analysis (`hotrow_procedures::chopping`) has seen to it that one piece of a
 //! procedure at most may conflict with others. A piece that others follow draws its stamp even if it only reads, because the transaction's
 //! place in the order is that of this piece. With regions, both halves of its commit are one hardware transaction ([`region`]), which
 //! falls back to the commit of `occ`, perhaps with locks of partitions ([`fallback`]).

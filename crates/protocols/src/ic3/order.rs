@@ -3,7 +3,7 @@
 //!
 //! # Algorithm
 //!
-//! The tables, or their column groups, have *ranks* (`hotrow_tables::chopping`). Each piece of a transaction touches one of them (or
+//! The tables, or their column groups, have *ranks* (`hotrow_procedures::chopping`). Each piece of a transaction touches one of them (or
 //! several neighbours), and the pieces come in the order of ranks. A transaction publishes its *bound*: it, and all transactions before
 //! it, have done with all ranks below.
 //!

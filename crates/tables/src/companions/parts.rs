@@ -36,7 +36,9 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         let groups = GroupsOf::<R>::NAMES.len();
         debug_assert!(groups <= GROUPS_MAX);
         let apart = ((1u32 << groups) - 1) << 1 & !indexed;
-        if apart == 0 {
+        // A row that is one column of a group has nothing else from which to be apart.
+        let is_one = matches!(GroupsOf::<R>::COLUMNS, [only] if only.bytes == size_of::<R>());
+        if apart == 0 || is_one {
             return None;
         }
         let meta = ObjectMeta::new(engine, format!("{table}.parts"));
