@@ -57,6 +57,7 @@ pub use kernel::loss::DeadlockPart;
 pub use kernel::object::Object;
 pub use kernel::object::OutOfRange;
 pub use kernel::object::{SavedWrite, Saver};
+pub use kernel::object_access::{ObjectAccess, ReadValue};
 pub use kernel::observations::StructureAccess;
 pub use kernel::profile::Durability;
 pub use kernel::profile::{Isolation, Profile};
@@ -67,7 +68,7 @@ pub use kernel::protocol::{OneByOne, Prepared};
 pub use kernel::read_log::{LoggedRead, ReadLog};
 pub use kernel::statistics::Statistics;
 pub use kernel::statistics::{Counter, CounterPlace, CounterValue, NamedCounts};
-pub use kernel::transaction::{ObjectAccess, ReadValue, Transaction};
+pub use kernel::transaction::Transaction;
 pub use kernel::worker::Worker;
 pub use kit::column_groups;
 pub use kit::commit_time::{

@@ -2,9 +2,10 @@
 
 use crate::features::pieces::WholeGuard;
 use crate::kernel::abort::Error;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use crate::memory::users_code::Panics;
 use hotrow_sync::thread;

@@ -8,9 +8,10 @@ use crate::features::snapshot::{Snapshot, SnapshotReader};
 use crate::kernel::abort::{Abort, Error};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 
 /// Returns functions that call all others.
 pub fn functions_of<P: Protocol>() -> impl Sized {

@@ -30,11 +30,11 @@ use crate::features::state::{OfWorker, Place, Shared, State};
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::capabilities::Reports;
 use crate::kernel::item::{Flags, ItemId};
+use crate::kernel::object_access::{ObjectAccess, Stop};
 use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::{Moments, Slots};
 use crate::kernel::statistics::Named;
-use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::kernel::worker::{Worker, WorkerSlots};
 use crate::memory::users_code::Panics;
 

@@ -26,10 +26,11 @@ use crate::kernel::capabilities::PieceOrder;
 use crate::kernel::capabilities::PieceRanks;
 use crate::kernel::engine::Engine;
 use crate::kernel::loss::ConflictReport;
+use crate::kernel::object_access::{ObjectAccess, Stop};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::Counter;
-use crate::kernel::transaction::{ObjectAccess, Stop, Transaction};
+use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use hotrow_sync::Arc;
 

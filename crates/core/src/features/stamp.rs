@@ -18,9 +18,9 @@
 use crate::kernel::abort::Misuse;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Item;
+use crate::kernel::object_access::Stop;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::Stop;
 use crate::memory::identity::WorkerId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::Arc;

@@ -1,10 +1,11 @@
 //! Reads on which a transaction does not depend.
 
 use crate::kernel::attempt::ReadPath;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 
 /// A part of a body whose reads are not kept. Ends when it is dropped.
 struct Untracked<'a, 'w, P: Protocol> {

@@ -6,8 +6,8 @@
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::item::{ItemId, TouchedSegment};
+use crate::kernel::object_access::LOADED;
 use crate::kernel::protocol::{ConflictCause, Look, Protocol};
-use crate::kernel::transaction::LOADED;
 use hotrow_sync::spin::Spin;
 
 impl<P: Protocol> Attempt<P> {

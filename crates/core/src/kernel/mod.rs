@@ -8,6 +8,7 @@ pub(crate) mod item;
 mod loading;
 pub(crate) mod loss;
 pub(crate) mod object;
+pub(crate) mod object_access;
 pub(crate) mod observations;
 pub(crate) mod profile;
 pub(crate) mod protocol;

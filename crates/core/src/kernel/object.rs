@@ -2,8 +2,8 @@
 
 use crate::kernel::abort::Abort;
 use crate::kernel::item::{Flags, Item, ItemId, Payload};
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 
 use crate::memory::arena::Arena;
 use crate::memory::cell::{Cell, Value};

@@ -5,10 +5,10 @@
 
 use crate::kernel::attempt::{Attempt, ReadPath};
 use crate::kernel::item::ItemId;
+use crate::kernel::object_access::{ObjectAccess, Stop};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::Counters;
 use crate::kernel::statistics::Named;
-use crate::kernel::transaction::{ObjectAccess, Stop};
 use crate::memory::users_code::Panics;
 use hotrow_sync::Mutex;
 

@@ -14,8 +14,9 @@
 use crate::features::snapshot::KeptSegments;
 use crate::kernel::abort::Abort;
 use crate::kernel::engine::Engine;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 use crate::kit::segment::Segment;
 use crate::kit::segment_object::{Register, SegmentAccess, SegmentObject, Segments, Shared, Valued, sealed};
 use crate::memory::cell::Value;

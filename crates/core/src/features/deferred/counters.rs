@@ -1,9 +1,9 @@
 //! The counters of deferred operations.
 
 use crate::kernel::abort::Reason;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::Counter;
-use crate::kernel::transaction::ObjectAccess;
 
 /// Counters of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it, and
 /// nothing had been read. They never abort for a conflict over a value.

@@ -22,8 +22,8 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Access;
 use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::item::{ItemId, TouchedSegment};
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::{ConflictCause, Protocol};
-use crate::kernel::transaction::ObjectAccess;
 use crate::memory::pin::Pin;
 
 /// The segments of a footprint, with the access for which to queue.

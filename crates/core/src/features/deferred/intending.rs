@@ -11,8 +11,9 @@ use crate::kernel::capabilities::Deferral as _;
 use crate::kernel::engine::Engine;
 use crate::kernel::item::{Flags, ItemId};
 use crate::kernel::object::Object;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::{ConflictCause, Protocol};
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 

@@ -12,8 +12,8 @@ use crate::features::deferred::DeferralAccess;
 use crate::features::operations::{Deferred, Input, Once, Results};
 use crate::kernel::abort::Abort;
 use crate::kernel::capabilities::Deferral as _;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use crate::memory::identity::ObjectMeta;
 
 /// The result of an operation that another one has deferred.

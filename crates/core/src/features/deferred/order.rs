@@ -25,8 +25,8 @@
 use super::intention::{Intention, Intentions, NO_OBJECT};
 use crate::features::deferred::DeferralAccess;
 use crate::kernel::item::{Flags, Item};
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use crate::memory::identity::ObjectMeta;
 
 impl<P: Protocol> ObjectAccess<'_, P> {

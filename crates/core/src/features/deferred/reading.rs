@@ -2,8 +2,8 @@
 
 use crate::kernel::abort::Abort;
 use crate::kernel::item::ItemId;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use std::ptr::NonNull;
 
 impl<P: Protocol> ObjectAccess<'_, P> {

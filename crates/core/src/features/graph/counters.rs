@@ -1,8 +1,8 @@
 //! The counters of stealable operations.
 
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::statistics::Counter;
-use crate::kernel::transaction::ObjectAccess;
 
 /// Counters of operations on rows that were enqueued for others to steal (stealdb §4), in attempts that committed or not.
 /// One operation of several is timed, waits for locks included.

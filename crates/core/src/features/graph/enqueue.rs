@@ -10,8 +10,8 @@ use crate::kernel::abort::Abort;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::Stealing as _;
 use crate::kernel::engine::Engine;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use crate::memory::identity::ObjectMeta;
 
 /// An operation or a computation that is not on the board.

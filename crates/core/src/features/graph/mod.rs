@@ -46,8 +46,8 @@ mod word;
 use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Flags;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use crate::kernel::transaction::room_of_access;
 
 room_of_access!(

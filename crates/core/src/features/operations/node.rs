@@ -2,9 +2,9 @@
 
 use super::{Deferred, DropAt, Input, Results, drop_of};
 use crate::kernel::abort::{Abort, Misuse};
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::ObjectAccess;
 use hotrow_sync::work::{Work as Charged, charge};
 use std::marker::PhantomData;
 use std::mem::offset_of;

@@ -7,10 +7,11 @@ use crate::kernel::abort::Error;
 use crate::kernel::abort::{Abort, Misuse};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::Engine;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::{ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use std::panic::Location;
 

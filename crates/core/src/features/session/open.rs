@@ -3,10 +3,11 @@
 use super::link::{Answer, Link, Next, Request};
 use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, CancelCause, Error};
+use crate::kernel::object_access::{AttemptOutcome, ObjectAccess};
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::{AttemptOutcome, ObjectAccess, Transaction};
+use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use crate::memory::identity::Origin;
 use crate::memory::retained::{self, HolderKind};

@@ -1,9 +1,10 @@
 //! The part of waiting that bodies see.
 
 use crate::kernel::abort::Abort;
+use crate::kernel::object_access::{ObjectAccess, Stop};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::{ObjectAccess, Stop, Transaction};
+use crate::kernel::transaction::Transaction;
 use std::time::Duration;
 
 impl<P: Protocol> Transaction<'_, P> {

@@ -4,8 +4,8 @@
 
 use crate::kernel::item::{Item, ItemId};
 use crate::kernel::object::OutOfRange;
+use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::ObjectAccess;
 use crate::kit::commit_time::{CommitTimeChanges, Needed};
 use crate::memory::cell::{Cell, Value};
 use crate::memory::pin::Pin;
