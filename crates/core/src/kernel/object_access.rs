@@ -29,11 +29,11 @@ mod pending;
 
 /// A transaction in an operation of an object: the interface for authors of datatypes.
 ///
-/// An operation gets it by [entering](Transaction::enter), so there is no access without the checks that `enter`
+/// An operation gets it by [entering](crate::Transaction::enter), so there is no access without the checks that `enter`
 /// makes. The work of a deferred operation gets it from the engine. The unsafe methods share one contract, stated at
 /// [`read`](Self::read).
 ///
-/// It is the transaction, too: it dereferences to [`Transaction`], so that an operation may call others, of the same
+/// It is the transaction, too: it dereferences to [`Transaction`](crate::Transaction), so that an operation may call others, of the same
 /// object or of another one.
 pub struct ObjectAccess<'w, P: Protocol> {
     pub(crate) protocol: &'w P,
@@ -292,7 +292,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// - `segment` belongs to `object`: the object's [`Object`] functions can work with it;
     /// - both stay in memory until the attempt ends: they are freed through the epoch only;
     /// - this access is of an operation of `object`, or of an object of the same engine of which `object` is a part: the
-    ///   operation got it by [entering](Transaction::enter) with the [`ObjectMeta`], or the operation's deferred work
+    ///   operation got it by [entering](crate::Transaction::enter) with the [`ObjectMeta`], or the operation's deferred work
     ///   got it from the engine; and nothing that the operation has called on it has failed.
     ///
     /// That an operation enters at all is no promise of the caller's: there is no other way to an access.
@@ -438,7 +438,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         }
     }
 
-    /// False at read committed and in an [untracked](Transaction::untracked) part: the transaction does not depend on what
+    /// False at read committed and in an [untracked](crate::Transaction::untracked) part: the transaction does not depend on what
     /// it reads, so an object keeps no condition of it, and an operation that has to look at two segments finds by itself
     /// what was true at one moment. False on a snapshot, too.
     #[inline]
