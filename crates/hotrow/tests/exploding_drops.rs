@@ -132,7 +132,7 @@ fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
     });
 }
 
-/// What a change does when it is dropped.
+/// The effect of a change's drop.
 type OnDrop = std::sync::Arc<dyn Fn() + Send + Sync>;
 
 /// An amount to be added. The first of its clones does something when it is dropped.

@@ -373,7 +373,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     }
 }
 
-/// What a durable database needs to know.
+/// The facts that a durable database needs.
 impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     /// Declares that the table lives in memory alone, in a database that was opened at a directory.
     /// Otherwise its rows survive the process there, and its types are [stored](hotrow_stored::Stored).

@@ -44,7 +44,7 @@ pub(crate) trait FieldsChange<R: Value>: Sized {
     fn of_part(self) -> impl CommitTimeChange<Part<WordsOf<R>>>;
 }
 
-/// What users' code does to fields.
+/// A change of fields by users' code.
 pub(crate) struct Apply<F, C>(pub(crate) F, pub(crate) C);
 
 impl<R: Value, F, C> FieldsChange<R> for Apply<F, C>

@@ -29,9 +29,9 @@ use crate::kernel::capabilities::{RangeId, RangeLocks as _, RangeUse};
 use crate::kernel::item::Flags;
 use crate::kernel::object::Object;
 use crate::kernel::object_access::ObjectAccess;
+use crate::kernel::object_access::room_of_access;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::kernel::slots::Moments;
-use crate::kernel::transaction::room_of_access;
 use crate::memory::structure::{Contradiction, Observed, OpenObservation, StructureChange};
 use std::ptr::NonNull;
 

@@ -39,56 +39,6 @@ impl<'w, P: Protocol> DerefMut for ObjectAccess<'w, P> {
     }
 }
 
-/// Defines a room of the access, what an operation may ask of one feature and tell it, and the two ways to the room.
-macro_rules! room_of_access {
-    ($(#[$doc:meta])* $Room:ident, $room:ident, $room_mut:ident) => {
-        $(#[$doc])*
-        #[repr(transparent)]
-        pub struct $Room<'w, P: $crate::kernel::protocol::Protocol>(
-            $crate::kernel::object_access::ObjectAccess<'w, P>,
-        );
-
-        impl<P: $crate::kernel::protocol::Protocol> std::fmt::Debug for $Room<'_, P> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_tuple(stringify!($Room)).field(&self.0).finish()
-            }
-        }
-
-        impl<'w, P: $crate::kernel::protocol::Protocol> std::ops::Deref for $Room<'w, P> {
-            type Target = $crate::kernel::object_access::ObjectAccess<'w, P>;
-
-            #[inline(always)]
-            fn deref(&self) -> &Self::Target {
-                &self.0
-            }
-        }
-
-        impl<P: $crate::kernel::protocol::Protocol> std::ops::DerefMut for $Room<'_, P> {
-            #[inline(always)]
-            fn deref_mut(&mut self) -> &mut Self::Target {
-                &mut self.0
-            }
-        }
-
-        impl<'w, P: $crate::kernel::protocol::Protocol> $crate::kernel::object_access::ObjectAccess<'w, P> {
-            $(#[$doc])*
-            #[inline(always)]
-            pub fn $room(&self) -> &$Room<'w, P> {
-                // SAFETY: the room is a transparent wrapper of this type, with no invariant of its own.
-                unsafe { &*std::ptr::from_ref(self).cast() }
-            }
-
-            /// As the method without `mut`, to change something.
-            #[inline(always)]
-            pub fn $room_mut(&mut self) -> &mut $Room<'w, P> {
-                // SAFETY: as above.
-                unsafe { &mut *std::ptr::from_mut(self).cast() }
-            }
-        }
-    };
-}
-pub(crate) use room_of_access;
-
 impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (worker, attempt) = (self.worker().number(), self.attempt_number());

@@ -99,7 +99,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn load<O: Object<P> + 'static>(
         &self,
         tx: &mut ObjectAccess<'_, P>,

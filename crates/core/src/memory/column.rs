@@ -152,7 +152,7 @@ pub trait Columns<R>: Fields<R, Values: Copy> {
     }
 }
 
-/// What an operation uses of a row: [all of it](Whole), or some [columns](Columns).
+/// The fields that an operation uses of a row: [all](Whole), or some [columns](Columns).
 pub trait Fields<R>: Copy + sealed::Sealed {
     /// The row, or the columns' values.
     type Values;

@@ -128,20 +128,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         segments: u32,
     ) -> Result<(), Abort> {
         for segment in each(segments) {
+            let part = (segment != 0).then(|| self.part_at(record, segment));
+            let address = part.map_or(Record::address(record), |(_, part, _)| part.address());
             // One that was read last is as it was, but not the attempt's own write, which it made of what it had read before.
-            let is_read_before =
-                |tx: &ObjectAccess<'_, P>, at| segments >> segment != 1 || tx.own_write(at).is_some();
+            if segments >> segment == 1 && tx.own_write(address).is_none() {
+                continue;
+            }
             // SAFETY: as in `load_segment`.
             unsafe {
-                if segment == 0 {
-                    if is_read_before(tx, Record::address(record)) {
-                        tx.check_unchanged(self, Record::address(record))?;
-                    }
-                } else {
-                    let (split, part, _) = self.part_at(record, segment);
-                    if is_read_before(tx, part.address()) {
-                        tx.check_unchanged(split, part.address())?;
-                    }
+                match part {
+                    None => tx.check_unchanged(self, address)?,
+                    Some((split, ..)) => tx.check_unchanged(split, address)?,
                 }
             }
         }

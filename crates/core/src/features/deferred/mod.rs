@@ -39,7 +39,7 @@ pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
 use crate::kernel::item::Flags;
-use crate::kernel::transaction::room_of_access;
+use crate::kernel::object_access::room_of_access;
 
 room_of_access!(
     /// The part of an access that asks of [deferral](crate::deferred), and tells it.

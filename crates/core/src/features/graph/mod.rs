@@ -47,8 +47,8 @@ use crate::kernel::abort::Reason;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::Flags;
 use crate::kernel::object_access::ObjectAccess;
+use crate::kernel::object_access::room_of_access;
 use crate::kernel::protocol::Protocol;
-use crate::kernel::transaction::room_of_access;
 
 room_of_access!(
     /// The part of an access that asks of [operations that others may run](crate::graph), and tells them.

@@ -21,7 +21,7 @@ use std::convert::Infallible;
 /// A worker while it makes the further attempts of a transaction.
 struct Attempts<'w, 's, P: Protocol> {
     worker: &'w mut Worker<P>,
-    retries: Option<Retries<'s, P>>,
+    retries: Retries<'s, P>,
 }
 
 /// A transaction that needs more than one attempt.
@@ -53,7 +53,6 @@ impl<P: Protocol> Attempts<'_, '_, P> {
         inside: &mut Inside,
     ) -> Result<u32, Error<Infallible>> {
         let Self { worker, retries } = self;
-        let retries = retries.as_mut().expect("until it ends");
         retries.end_attempt(&mut worker.attempt);
         match cause {
             Unfinished::Waits(time_max) => {
@@ -90,9 +89,7 @@ impl<P: Protocol> Attempts<'_, '_, P> {
 impl<P: Protocol> Drop for Attempts<'_, '_, P> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(retries) = self.retries.take() {
-            retries.end(self.worker);
-        }
+        self.retries.end(self.worker);
     }
 }
 
@@ -166,7 +163,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
     /// Ends with the transaction.
     #[cold]
     #[inline(never)]
-    fn end(self, worker: &mut Worker<P>) {
+    fn end(&self, worker: &mut Worker<P>) {
         worker.slot.counters.attempts(self.attempts);
         worker.attempt.set_watch(None);
         worker.attempt.course.lost_since = None;
@@ -186,7 +183,7 @@ impl<P: Protocol> Worker<P> {
     ) -> Ended {
         // An elder borrows its gate.
         let shared = self.shared.clone();
-        let retries = Some(Retries::begin(&mut self.attempt, &shared));
+        let retries = Retries::begin(&mut self.attempt, &shared);
         let mut attempts = Attempts { worker: self, retries };
         loop {
             let number = match attempts.prepare(cause, &profile, inside) {

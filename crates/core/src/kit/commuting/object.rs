@@ -167,7 +167,7 @@ where
         Ok(())
     }
 
-    /// What is kept is dropped with the attempt's memory, when nothing is locked any more.
+    /// Does nothing: the payload is dropped with the attempt's memory, when nothing is locked any more.
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
 
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
