@@ -124,7 +124,7 @@ impl Counts {
             kind.aborts += aborts;
             if ran.end == End::Committed && acknowledging.is_none() {
                 kind.commits += 1;
-                kind.latencies.record(end - begin);
+                kind.latencies.record(end.nanoseconds_since(begin));
             } else if ran.end != End::Committed {
                 kind.rollbacks += 1;
             }
@@ -227,7 +227,7 @@ impl Control {
         let Commits(count, latencies) = &self.commits[thread];
         count.store(commits, Ordering::Relaxed);
         if let Some(latencies) = latencies {
-            lock(latencies).record(begin.elapsed());
+            lock(latencies).record(clock::now().nanoseconds_since(begin));
         }
     }
 

@@ -30,9 +30,14 @@ pub fn nanoseconds() -> u64 {
     return 0;
     #[cfg(not(loom))]
     {
-        static BEGINNING: crate::OnceLock<quanta::Instant> = crate::OnceLock::new();
-        let beginning = *BEGINNING.get_or_init(quanta::Instant::now);
-        whole_nanoseconds(quanta::Instant::now().saturating_duration_since(beginning))
+        // The clock, and its reading at the beginning.
+        static CLOCK: crate::OnceLock<(quanta::Clock, u64)> = crate::OnceLock::new();
+        let (clock, beginning) = CLOCK.get_or_init(|| {
+            let clock = quanta::Clock::new();
+            let beginning = clock.raw();
+            (clock, beginning)
+        });
+        clock.delta_as_nanos(*beginning, clock.raw())
     }
 }
 
@@ -51,9 +56,15 @@ impl Instant {
         now().saturating_duration_since(*self)
     }
 
+    /// The nanoseconds since an earlier moment; 0 if it was not earlier.
+    #[inline]
+    pub fn nanoseconds_since(&self, earlier: Instant) -> u64 {
+        self.nanoseconds.saturating_sub(earlier.nanoseconds)
+    }
+
     /// The time since an earlier moment; zero if it was not earlier.
     pub fn saturating_duration_since(&self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.nanoseconds.saturating_sub(earlier.nanoseconds))
+        Duration::from_nanos(self.nanoseconds_since(earlier))
     }
 
     /// Nanoseconds since the simulation, or the process, began.

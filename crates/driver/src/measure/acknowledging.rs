@@ -57,7 +57,7 @@ impl<'d, P: Protocol> Acknowledging<'d, P> {
             let now = clock::now();
             for (_, kind, begin) in self.waiting.drain(..count) {
                 kinds[kind].commits += 1;
-                kinds[kind].latencies.record(now - begin);
+                kinds[kind].latencies.record(now.nanoseconds_since(begin));
             }
         }
     }
