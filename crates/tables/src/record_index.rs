@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::ptr::NonNull;
 
 /// The most bytes of a record that are prefetched.
-const PREFETCHED_MAX: usize = 512;
+pub(crate) const PREFETCHED_MAX: usize = 512;
 
 /// The index of a table: it maps keys to records of these types.
 pub(crate) struct Index<K: Key, R: Value, P: Protocol> {

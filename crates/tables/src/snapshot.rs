@@ -223,7 +223,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
             self.add_buried(tx, &mut records, (from, to), direction);
-            for record in records {
+            for (at, record) in records.iter().enumerate() {
+                Self::prefetch_ahead(&records, at, |record| record.cast());
                 let record = record.cast::<Record<K, R, P>>();
                 let mut room = Room::<R>::uninit();
                 // SAFETY: there is room for a snapshot.
