@@ -536,6 +536,15 @@ trait MayLogReads {
     ) -> Result<(), ConflictCause> {
         logs_no_reads()
     }
+
+    fn mark_to_write(
+        &self,
+        _attempt: &mut Attempt<Any>,
+        _segment: &TouchedSegment<Any>,
+        _before: Before,
+    ) -> Option<AnyMark> {
+        None
+    }
 }
 
 #[cold]
@@ -564,6 +573,16 @@ macro_rules! logs_reads {
                 before: Before,
             ) -> Result<(), ConflictCause> {
                 LoggedReads::<Any>::after_load(self, attempt, segment, before)
+            }
+
+            #[inline(always)]
+            fn mark_to_write(
+                &self,
+                attempt: &mut Attempt<Any>,
+                segment: &TouchedSegment<Any>,
+                before: Before,
+            ) -> Option<AnyMark> {
+                LoggedReads::<Any>::mark_to_write(self, attempt, segment, before)
             }
         })*
 
@@ -595,6 +614,16 @@ impl LoggedReads<Any> for Any {
         before: Before,
     ) -> Result<(), ConflictCause> {
         self.it.after_logged(attempt, segment, before)
+    }
+
+    #[inline(always)]
+    fn mark_to_write(
+        &self,
+        attempt: &mut Attempt<Any>,
+        segment: &TouchedSegment<Any>,
+        before: Before,
+    ) -> Option<AnyMark> {
+        self.it.mark_to_write(attempt, segment, before)
     }
 }
 

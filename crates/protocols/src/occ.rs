@@ -96,6 +96,16 @@ macro_rules! tells_versions {
             ) -> Result<(), hotrow_core::ConflictCause> {
                 $crate::reads::log::<$protocol, H>(attempt, segment, before).map(drop)
             }
+
+            #[inline(always)]
+            fn mark_to_write(
+                &self,
+                _attempt: &mut hotrow_core::Attempt<H>,
+                segment: &hotrow_core::TouchedSegment<H>,
+                before: hotrow_core::Before,
+            ) -> Option<H::Mark> {
+                $crate::reads::mark_to_write::<$protocol, H>(segment, before)
+            }
         }
 
         impl<H: $crate::host::Host<$protocol>> hotrow_core::Reports<H> for $protocol {

@@ -37,7 +37,7 @@ pub(crate) fn after_peek<A: Algorithm<Header: StableWord>, H: Host<A>>(
         .map_err(|reason| passing(reason, ConflictTarget::Item(id)))
 }
 
-/// The second half of a read: keeps the version in the item. A second read of the segment must find the same version.
+/// The second half of a read: keeps the version in the item. A second read by the item must find the same version.
 #[inline(always)]
 pub(crate) fn after_read<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
@@ -47,15 +47,10 @@ pub(crate) fn after_read<A: KeepsVersions, H: Host<A>>(
     let item = attempt.items.get_mut(id);
     let version = stable::after(H::header(item.header()), before)
         .map_err(|reason| passing(reason, ConflictTarget::Item(id)))?;
-    let earlier = if item.is(Flags::READ) {
-        Some(*A::version(H::mark_mut(&mut item.mark)))
-    } else {
+    if !item.is(Flags::READ) {
         *A::version(H::mark_mut(&mut item.mark)) = version;
         item.set(Flags::READ);
-        let logged = attempt.reads.mark_of(item.segment().addr().get());
-        logged.map(|mut mark| *A::version(H::mark_mut(&mut mark)))
-    };
-    if earlier.is_some_and(|earlier| earlier != version) {
+    } else if *A::version(H::mark_mut(&mut item.mark)) != version {
         return Err(ConflictCause::item(Reason::ReadChanged, id));
     }
     Ok(version)
@@ -87,7 +82,7 @@ fn passing(reason: Reason, target: ConflictTarget) -> ConflictCause {
     ConflictCause::new(reason, target).passing()
 }
 
-/// The second half of a read that is logged. A second read of the segment must find the same version.
+/// The second half of a read that is logged. Returns the version that was read.
 #[inline(always)]
 pub(crate) fn log<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
@@ -95,12 +90,25 @@ pub(crate) fn log<A: KeepsVersions, H: Host<A>>(
     before: Before,
 ) -> Result<VersionOf<A>, ConflictCause> {
     let version = after_logged::<A, H>(segment, before)?;
+    attempt.reads.push(segment, mark_of::<A, H>(version));
+    Ok(version)
+}
+
+/// The mark of a version.
+#[inline(always)]
+fn mark_of<A: KeepsVersions, H: Host<A>>(version: VersionOf<A>) -> H::Mark {
     let mut mark = H::Mark::default();
     *A::version(H::mark_mut(&mut mark)) = version;
-    attempt.reads.push(segment, mark, |mut first, mut second| {
-        A::version(H::mark_mut(&mut first)) == A::version(H::mark_mut(&mut second))
-    })?;
-    Ok(version)
+    mark
+}
+
+/// The second half of a read of a segment that is going to be written: returns the mark for its item, if the read succeeds.
+#[inline(always)]
+pub(crate) fn mark_to_write<A: KeepsVersions, H: Host<A>>(
+    segment: &TouchedSegment<H>,
+    before: Before,
+) -> Option<H::Mark> {
+    stable::after(H::header(segment.header()), before).ok().map(mark_of::<A, H>)
 }
 
 /// True if the attempt has locked the segment of a logged read since, to write it.

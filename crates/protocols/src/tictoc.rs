@@ -148,8 +148,9 @@ impl TicToc {
         })
     }
 
-    /// Keeps the version that was read. A segment must not be read in two versions, even if both are valid at some
-    /// moment.
+    /// Keeps the version that was read. An item's segment must not be read in two versions, even if both are valid at some
+    /// moment. (If two logged reads have two versions, the later one was written after the time to which the earlier one is valid, and so
+    /// the commit, which comes after both, cannot make the earlier one valid.)
     #[inline]
     fn keep<H: Host<Self>>(
         item: &mut Item<H>,
@@ -291,13 +292,8 @@ impl<H: Host<TicToc>> Steps<H> for TicToc {
         if look == Look::Peek {
             return Ok(());
         }
-        let Attempt { items, reads, local, .. } = attempt;
-        let item = items.get_mut(id);
-        let logged = reads.mark_of(item.segment().addr().get());
-        if logged.is_some_and(|logged| !H::mark(logged).same_version(version)) {
-            return Err(ConflictCause::item(Reason::ReadChanged, id));
-        }
-        Self::keep(item, id, version, H::local_mut(local))
+        let Attempt { items, local, .. } = attempt;
+        Self::keep(items.get_mut(id), id, version, H::local_mut(local))
     }
 
     #[inline]
@@ -362,9 +358,20 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
     ) -> Result<(), ConflictCause> {
         let version = reads::after_logged::<Self, H>(segment, before)?;
         H::local_mut(&mut attempt.local).latest = H::local(&attempt.local).latest.max(version.write());
-        attempt
-            .reads
-            .push(segment, H::new_mark(version), |first, second| H::mark(first).same_version(H::mark(second)))
+        attempt.reads.push(segment, H::new_mark(version));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn mark_to_write(
+        &self,
+        attempt: &mut Attempt<H>,
+        segment: &TouchedSegment<H>,
+        before: Before,
+    ) -> Option<H::Mark> {
+        let version = reads::after_logged::<Self, H>(segment, before).ok()?;
+        H::local_mut(&mut attempt.local).latest = H::local(&attempt.local).latest.max(version.write());
+        Some(H::new_mark(version))
     }
 }
 

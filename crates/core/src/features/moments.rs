@@ -63,8 +63,10 @@ impl<P: Protocol> Slots for P {
 
     #[inline(always)]
     fn admitted(attempt: &mut Attempt<P>) {
-        attempt.features.operations.has_lost = false;
-        attempt.features.footprint.clear();
+        if const { P::DEFERS || P::ALLOWS_STEALING } {
+            attempt.features.operations.has_lost = false;
+            attempt.features.footprint.clear();
+        }
     }
 
     #[inline]
@@ -73,7 +75,6 @@ impl<P: Protocol> Slots for P {
             const { P::DEFERS || P::ALLOWS_STEALING } && (attempt.can_defer() || attempt.allows_stealing());
         let State { operations, snapshot, piece, logging, .. } = &mut attempt.features;
         let is_alone = snapshot.is_some();
-        operations.run_at_once = operations.has_lost || is_alone;
         let (is_later, goes_on) = (piece.is_later(), P::ALLOWS_CHOPPING && piece.goes_on());
         attempt.hears = const { Moments::BODY_ENDED.and(Moments::FORGETTING) }
             .when(records)
@@ -82,6 +83,7 @@ impl<P: Protocol> Slots for P {
             .and(Moments::PREPARING.when(goes_on))
             .and(Moments::BETWEEN.when(is_later));
         if records {
+            operations.run_at_once = operations.has_lost || is_alone;
             attempt.features.execution = Execution::new();
         }
         if !is_later {

@@ -137,8 +137,10 @@ impl<P: Protocol> State<P> {
     #[inline(always)]
     pub(crate) fn begin_attempt(&mut self) {
         self.snapshot_read = 0;
-        self.scout = None;
-        self.scout_inserts = false;
+        if P::DEFERS {
+            self.scout = None;
+            self.scout_inserts = false;
+        }
     }
 }
 

@@ -89,8 +89,10 @@ impl<P: Protocol> Observations<P> {
 
     #[inline]
     fn clear(&mut self) {
-        self.structures.clear();
-        self.observers.clear();
+        if !self.is_empty() {
+            self.structures.clear();
+            self.observers.clear();
+        }
     }
 }
 
@@ -286,6 +288,12 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     fn logs_reads(&self) -> bool {
         P::LOGS_READS && self.abilities.logs_reads
+    }
+
+    /// True if its reads are logged, and nobody else hears of them: it is serializable, on no snapshot, and in no history.
+    #[inline(always)]
+    pub(crate) fn logs_reads_only(&self) -> bool {
+        P::LOGS_READS && self.read_path == ReadPath::Log
     }
 
     /// The path of reads that are logged where the protocol logs them.

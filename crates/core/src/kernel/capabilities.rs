@@ -318,6 +318,17 @@ pub trait LoggedReads<P: Protocol>: Sized {
         segment: &TouchedSegment<P>,
         before: Before,
     ) -> Result<(), ConflictCause>;
+
+    /// The second half of a read of a segment that has no item and is going to be written: returns the mark for its item, and logs
+    /// nothing. `None` if the read did not succeed, or the protocol needs the item for it: then it is made by the item.
+    fn mark_to_write(
+        &self,
+        _attempt: &mut Attempt<P>,
+        _segment: &TouchedSegment<P>,
+        _before: Before,
+    ) -> Option<P::Mark> {
+        None
+    }
 }
 
 impl<P: Protocol> LoggedReads<P> for Absent {

@@ -488,12 +488,15 @@ impl<P: Protocol> Items<P> {
     /// Forgets all items.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.items.clear();
-        self.writes.clear();
-        self.predicates = 0;
         // The attempt may have ended within a part.
         self.mark_new_writes(false);
+        // An address is entered before its item, which may not have come.
         self.index.clear();
+        if !self.items.is_empty() {
+            self.items.clear();
+            self.writes.clear();
+            self.predicates = 0;
+        }
     }
 
     /// The number of items.
@@ -573,15 +576,33 @@ impl<P: Protocol> Items<P> {
         self.items.get(id.0 as usize).is_some_and(|item| item.segment() == segment)
     }
 
+    /// Enters a segment in the index, if that tells at once that it has no item and there is room for one. True if the caller may
+    /// [add](Self::add_read) it.
+    #[inline(always)]
+    pub(crate) fn enter_new(&mut self, touched: &TouchedSegment<P>) -> bool {
+        charge(Work::Item);
+        self.items.len() < self.items.capacity() && self.index.enter_new(touched.address())
+    }
+
+    /// Adds an item for a segment that was read, and was [entered](Self::enter_new) just now.
+    #[inline(always)]
+    pub(crate) fn add_read(&mut self, touched: TouchedSegment<P>, mark: P::Mark) -> ItemId {
+        self.add(Item { mark, flags: Flags::READ.0, ..Item::new(touched) })
+    }
+
+    #[inline(always)]
+    fn add(&mut self, item: Item<P>) -> ItemId {
+        let id = ItemId(self.items.len() as u32);
+        self.items.push(item);
+        id
+    }
+
     /// Returns the item of a segment, a new one if the segment was not touched yet.
     #[inline(always)]
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
-        charge(Work::Item);
-        let Self { items, index, .. } = self;
-        if items.len() < items.capacity() && index.enter_new(touched.address()) {
+        if self.enter_new(&touched) {
             // Within the capacity.
-            items.push(Item::new(touched));
-            return ItemId(items.len() as u32 - 1);
+            return self.add(Item::new(touched));
         }
         let (segment, object) = touched.into_parts();
         self.find_or_add_slowly(segment, object)
@@ -594,10 +615,7 @@ impl<P: Protocol> Items<P> {
         let Self { items, index, .. } = self;
         match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),
-            None => {
-                items.push(Item::new(touched));
-                ItemId(items.len() as u32 - 1)
-            }
+            None => self.add(Item::new(touched)),
         }
     }
 

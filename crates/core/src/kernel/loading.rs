@@ -77,6 +77,24 @@ impl<P: Protocol> Attempt<P> {
         Err(lost.settled())
     }
 
+    /// Loads the value of a segment that is going to be written, and adds the item: for a segment that was not touched yet, in one look.
+    /// `None` if that does not succeed: the caller makes the read by the item.
+    #[inline(always)]
+    pub(crate) fn load_to_write<V>(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: &TouchedSegment<P>,
+        load: &mut impl FnMut() -> V,
+    ) -> Option<(ItemId, V)> {
+        if !self.items.enter_new(touched) {
+            return None;
+        }
+        let before = reads.before_load(touched).ok()?;
+        let value = load();
+        let mark = reads.mark_to_write(self, touched, before)?;
+        Some((self.items.add_read(*touched, mark), value))
+    }
+
     /// As [`load`](Self::load), for a read that is logged.
     #[inline(always)]
     pub(crate) fn load_logged<V>(

@@ -168,6 +168,9 @@ pub enum ReadValue<V> {
 }
 
 /// Message of a panic that cannot happen.
+const LOGS_READS: &str = "the protocol logs reads";
+
+/// Message of a panic that cannot happen.
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
 const STOPPED: EngineId = EngineId(0);
@@ -248,7 +251,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The attempt's pinned epoch.
     #[inline]
     pub fn pin(&self) -> &Pin {
-        self.attempt.pin()
+        debug_assert!(self.attempt.is_open());
+        // SAFETY: an access is of an attempt in progress, which is pinned: `begin` and `of_stolen_work` get one, and no operation can have
+        // the access when that is closed.
+        unsafe { self.attempt.pin.as_ref().unwrap_unchecked() }
     }
 
     /// Makes the checks of [`Transaction::enter`].
@@ -355,7 +361,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ) -> Result<ReadValue<V>, Abort> {
         // SAFETY: the caller's promise, in all three.
         unsafe {
-            if P::LOGS_READS && self.attempt.read_path == ReadPath::Log {
+            if self.attempt.logs_reads_only() {
                 self.read_logged(TouchedSegment::new(segment, NonNull::from(object)), load)
             } else if !P::LOGS_READS || P::DEFERS && self.attempt.read_path == ReadPath::Item {
                 self.read_by_item(TouchedSegment::new(segment, NonNull::from(object)), load)
@@ -481,7 +487,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if let Some(id) = self.own_write(touched.segment()) {
             return Ok(ReadValue::Own(id));
         }
-        let logged = P::LoggedReads::of(self.protocol).expect("the protocol logs reads");
+        let logged = P::LoggedReads::of(self.protocol).expect(LOGS_READS);
         match self.attempt.load_logged(logged, touched, load) {
             Ok(value) => Ok(ReadValue::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
@@ -529,11 +535,18 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
-        load: impl FnMut() -> V,
+        mut load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
         self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        if self.attempt.logs_reads_only() {
+            touched.announce();
+            let logged = P::LoggedReads::of(self.protocol).expect(LOGS_READS);
+            if let Some((id, value)) = self.attempt.load_to_write(logged, &touched, &mut load) {
+                return Ok((id, Some(value)));
+            }
+        }
         let (id, is_written) = self.item_to_write(touched)?;
         if is_written {
             return Ok((id, None));

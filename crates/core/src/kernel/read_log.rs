@@ -1,18 +1,16 @@
 //! The read log: reads that need no item.
 //!
 //! An optimistic protocol only checks its reads again at commit. For that it needs the segment and the version, not an
-//! item that is found through a map. So a read is appended to a log. A segment that is written later gets an item
+//! item that is found through an index. So a read is appended to a log. A segment that is written later gets an item
 //! besides. (Silo's read set; STO has an item for each read, sto §3.2.)
 //!
 //! Reads at read committed, and those that a datatype makes of an item, use items under every protocol.
 
 use crate::kernel::abort::Reason;
 use crate::kernel::item::TouchedSegment;
-use crate::kernel::object::Object;
 use crate::kernel::protocol::{ConflictCause, ConflictTarget, Protocol};
-use crate::memory::address_index::AddressIndex;
+use crate::memory::address_map::AddressMap;
 use hotrow_sync::work::{Work, charge};
-use std::ptr::NonNull;
 
 /// A read that the commit checks.
 pub struct LoggedRead<P: Protocol> {
@@ -34,76 +32,63 @@ impl<P: Protocol> LoggedRead<P> {
     }
 }
 
-/// An attempt's logged reads, one for each segment, in their order.
+/// An attempt's logged reads, in their order. A segment that is read several times may be there several times.
+///
+/// The commit checks each. So if two reads of a segment have seen two states, the attempt cannot commit.
 pub struct ReadLog<P: Protocol> {
     reads: Vec<LoggedRead<P>>,
-    index: AddressIndex,
+    /// Memory for the compaction of a full log.
+    segments: AddressMap,
 }
 
-/// The address of the segment of each read, for the index.
-#[inline(always)]
-fn address_in<P: Protocol>(reads: &[LoggedRead<P>]) -> impl Fn(usize) -> usize + Copy {
-    |at| reads[at].segment.address()
-}
+/// Number of reads for which a log has room at first.
+const ROOM: usize = if cfg!(test) { 4 } else { 128 };
 
 impl<P: Protocol> ReadLog<P> {
     pub(crate) fn new() -> Self {
-        Self { reads: Vec::new(), index: AddressIndex::new(64) }
+        Self { reads: Vec::new(), segments: AddressMap::new(4) }
     }
 
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.reads.clear();
-        self.index.clear();
     }
 
-    /// Logs a read. Fails if the mark of an earlier read of the segment is not of the `same` state: an attempt sees one
-    /// state of a segment.
+    /// Logs a read.
     #[inline(always)]
-    pub fn push(
-        &mut self,
-        segment: &TouchedSegment<P>,
-        mark: P::Mark,
-        same: impl FnOnce(P::Mark, P::Mark) -> bool,
-    ) -> Result<(), ConflictCause> {
+    pub fn push(&mut self, segment: &TouchedSegment<P>, mark: P::Mark) {
         charge(Work::LoggedRead);
-        let Self { reads, index } = self;
-        if reads.len() < reads.capacity() && index.enter_new(segment.address()) {
-            // Within the capacity.
-            reads.push(LoggedRead { segment: *segment, mark });
-            return Ok(());
+        if self.reads.len() == self.reads.capacity() {
+            self.make_room();
         }
-        let (segment, object) = segment.into_parts();
-        self.push_slowly(segment, object, mark, same)
+        // Within the capacity.
+        self.reads.push(LoggedRead { segment: *segment, mark });
     }
 
-    /// Out of line, so that the others call nothing. Takes the segment in parts: as a whole it would be in memory for the others, too.
+    /// Makes room in a full log: removes all but the first read of each segment, and doubles the log if that is no half of it. So the log
+    /// grows with the segments that are read, and not with the reads, and a read costs constant time on average.
+    #[cold]
     #[inline(never)]
-    fn push_slowly(
-        &mut self,
-        segment: NonNull<P::Header>,
-        object: NonNull<dyn Object<P>>,
-        mark: P::Mark,
-        same: impl FnOnce(P::Mark, P::Mark) -> bool,
-    ) -> Result<(), ConflictCause> {
-        // SAFETY: the parts of a touched segment.
-        let segment = unsafe { TouchedSegment::new(segment, object) };
-        let Self { reads, index } = self;
-        match index.find_or_enter(segment.address(), reads.len(), address_in(reads)) {
-            None => {
-                reads.push(LoggedRead { segment, mark });
-                Ok(())
+    fn make_room(&mut self) {
+        let Self { reads, segments } = self;
+        segments.clear();
+        let mut kept = 0;
+        for at in 0..reads.len() {
+            reads.swap(kept, at);
+            let address = reads[kept].segment.address();
+            if segments.find_or_enter(address, |at| reads[at].segment.address()).is_err() {
+                kept += 1;
             }
-            Some(at) if same(reads[at as usize].mark, mark) => Ok(()),
-            Some(at) => Err(self.lost(at as usize, Reason::ReadChanged)),
+        }
+        reads.truncate(kept);
+        if kept * 2 >= reads.capacity() {
+            reads.reserve_exact(ROOM.max(reads.capacity() * 2) - kept);
         }
     }
 
-    /// Returns the mark of a logged read of a segment.
-    #[inline(always)]
-    pub fn mark_of(&self, segment: usize) -> Option<P::Mark> {
-        let at = self.index.find(segment, self.reads.len(), address_in(&self.reads))?;
-        Some(self.reads[at as usize].mark)
+    /// Returns the mark of the last logged read of a segment. Searches from the end: for a segment that was read just now.
+    pub(crate) fn last_mark_of(&self, segment: usize) -> Option<P::Mark> {
+        self.reads.iter().rev().find(|read| read.segment.address() == segment).map(LoggedRead::mark)
     }
 
     /// The logged reads.
@@ -134,52 +119,39 @@ impl<P: Protocol> ReadLog<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::address_index::FEW;
+    use crate::kernel::object::Object;
     use crate::testing::{Silent, Unprotected};
-
-    fn touched<'a>(segment: &'a u64, object: &'a Silent) -> TouchedSegment<Unprotected> {
-        // SAFETY: nothing looks into the segment, and both outlive the log.
-        unsafe {
-            TouchedSegment::new(NonNull::from(segment), NonNull::from(object as &dyn Object<Unprotected>))
-        }
-    }
-
-    fn same(first: u64, second: u64) -> bool {
-        first == second
-    }
+    use std::ptr::NonNull;
 
     #[test]
     fn a_log_grows_with_the_segments_read_and_not_with_the_reads() {
         let segments = [0u64; 100];
         let object = Silent::default();
         let mut log = ReadLog::<Unprotected>::new();
-        for count in [1, FEW - 1, FEW, FEW + 1, 100] {
+        for count in [1, ROOM - 1, ROOM, ROOM + 1, 100] {
             log.clear();
-            for _ in 0..3 {
+            for round in 0..100 {
                 for segment in &segments[..count] {
-                    log.push(&touched(segment, &object), 7, same).unwrap();
+                    // SAFETY: nothing looks into the segment, and both outlive the log.
+                    let touched = unsafe {
+                        TouchedSegment::new(
+                            NonNull::from(segment),
+                            NonNull::from(&object as &dyn Object<Unprotected>),
+                        )
+                    };
+                    log.push(&touched, round);
                 }
             }
-            let logged: Vec<_> = log.iter().map(|read| read.segment().address()).collect();
-            let read: Vec<_> =
-                segments[..count].iter().map(|segment| std::ptr::from_ref(segment).addr()).collect();
-            assert_eq!(logged, read);
-        }
-    }
-
-    #[test]
-    fn a_segment_is_not_read_in_two_states() {
-        let segments = [0u64; 100];
-        let object = Silent::default();
-        let mut log = ReadLog::<Unprotected>::new();
-        for (count, again) in [(1, 0), (3, 1), (100, 0), (100, 99)] {
-            log.clear();
+            assert!(
+                log.reads.capacity() <= 4 * count.max(ROOM),
+                "{count} segments: {}",
+                log.reads.capacity()
+            );
             for segment in &segments[..count] {
-                log.push(&touched(segment, &object), 7, same).unwrap();
+                let address = std::ptr::from_ref(segment).addr();
+                let first = log.iter().find(|read| read.segment().address() == address).unwrap();
+                assert_eq!(first.mark(), 0, "the first read of each segment stays");
             }
-            let lost = log.push(&touched(&segments[again], &object), 8, same).unwrap_err();
-            assert_eq!(lost.reason(), Reason::ReadChanged);
-            assert_eq!(lost.target(), ConflictTarget::Read(again as u32));
         }
     }
 }

@@ -61,7 +61,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// The number of items that the attempt tracks so far: the segments that it has read or written. A segment that it has
-    /// read and later written may count twice. Fewer items make shorter validations and fewer conflicts.
+    /// read several times, or read and later written, may count several times. Fewer items make shorter validations and fewer conflicts.
     pub fn items(&self) -> usize {
         self.0.attempt.items.len() + self.0.attempt.reads.iter().len()
     }

@@ -1,6 +1,6 @@
 //! Workers, with which threads run attempts. Features make transactions of them (`features/retries`).
 
-use crate::kernel::abort::{Abort, Error, Misuse};
+use crate::kernel::abort::{Error, Misuse};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::engine::{Engine, Shared};
 use crate::kernel::loss::ConflictReport;
@@ -97,6 +97,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Makes an attempt.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn one_attempt(
         &mut self,
         (number, is_last, describe): (u32, bool, bool),
@@ -108,7 +109,7 @@ impl<P: Protocol> Worker<P> {
         if access.run_in_region(body) {
             body.resolve(access.attempt);
             access.end_committed();
-            return Attempted::Over(Ended::Committed);
+            return Attempted::Committed;
         }
         match catch_unwind(AssertUnwindSafe(|| body.run(&mut access))) {
             Ok(wish) => {
@@ -122,11 +123,11 @@ impl<P: Protocol> Worker<P> {
                         body.resolve(access.attempt);
                     }
                     access.end_committed();
-                    return Attempted::Over(Ended::Committed);
+                    return Attempted::Committed;
                 }
                 let mut panics = Panics::default();
                 let attempted = Attempted::failed(access.give_up(&mut panics));
-                if !matches!(attempted, Attempted::Over(Ended::RolledBack(None))) {
+                if !matches!(attempted, Attempted::RolledBack) {
                     // Nobody is told of it. Users' code may drop it: no locks are held any more.
                     panics.contain(|| body.forget());
                 }
@@ -140,7 +141,7 @@ impl<P: Protocol> Worker<P> {
             Err(panic) => match access.give_up(&mut Panics::default()) {
                 AttemptOutcome::Lost(lost) => {
                     drop_payload(panic);
-                    Attempted::unfinished(Unfinished::Lost(lost))
+                    Attempted::Unfinished(Box::new(Unfinished::Lost(lost)))
                 }
                 _ => {
                     P::panicked(self);
@@ -199,21 +200,22 @@ pub(crate) trait Body<P: Protocol> {
     fn leak(&mut self);
 }
 
-/// The outcome of one attempt: two words, in registers.
+/// The outcome of one attempt: a tag and a pointer, in registers.
 pub(crate) enum Attempted {
-    /// The transaction is over.
-    Over(Ended),
+    /// The transaction is over: the body's result is known.
+    Committed,
+    /// It is over, by the body, with the error that it has returned.
+    RolledBack,
+    /// It is over for this reason; a rollback is an intention's.
+    Failed(Box<Error>),
     Unfinished(Box<Unfinished>),
 }
 
-/// The end of a transaction.
+/// The end of a transaction: an [`Attempted`] after which there is no other.
 pub(crate) enum Ended {
-    /// The body's result is known.
     Committed,
-    /// By an intention, for this reason, or by the body, with the error that it has returned.
-    RolledBack(Option<Abort>),
-    /// For another reason.
-    Failed(Box<Error<Infallible>>),
+    RolledBack,
+    Failed(Box<Error>),
 }
 
 /// The cause why a transaction needs another attempt.
@@ -226,27 +228,36 @@ pub(crate) enum Unfinished {
 
 impl Ended {
     pub(crate) fn failed(error: Error<Infallible>) -> Self {
-        Ended::Failed(Box::new(error))
+        Ended::Failed(Box::new(error.of_any_body()))
     }
 }
 
 impl Attempted {
-    fn unfinished(cause: Unfinished) -> Self {
-        Attempted::Unfinished(Box::new(cause))
+    /// The end of the transaction if it is over; otherwise what `go_on` makes of the cause for which it is not.
+    #[inline(always)]
+    pub(crate) fn ended_or(self, go_on: impl FnOnce(Unfinished) -> Ended) -> Ended {
+        match self {
+            Attempted::Committed => Ended::Committed,
+            Attempted::RolledBack => Ended::RolledBack,
+            Attempted::Failed(error) => Ended::Failed(error),
+            Attempted::Unfinished(cause) => go_on(*cause),
+        }
     }
 
     /// The outcome of an attempt that did not commit.
     fn failed(outcome: AttemptOutcome) -> Self {
-        Attempted::Over(match outcome {
-            AttemptOutcome::Lost(lost) => return Self::unfinished(Unfinished::Lost(lost)),
-            AttemptOutcome::Retry(time_max) => return Self::unfinished(Unfinished::Waits(time_max)),
-            AttemptOutcome::Misused(misuse) => Ended::failed(Error::Misuse(misuse)),
-            AttemptOutcome::Panicked(message) => Ended::failed(Error::Panicked { message }),
-            AttemptOutcome::Told(told) => Ended::failed(told.into()),
-            AttemptOutcome::NotDurable(failure) => Ended::failed(Error::NotDurable(failure)),
+        Attempted::Failed(Box::new(match outcome {
+            AttemptOutcome::Done => return Attempted::RolledBack,
+            AttemptOutcome::Lost(lost) => return Self::Unfinished(Box::new(Unfinished::Lost(lost))),
+            AttemptOutcome::Retry(time_max) => {
+                return Self::Unfinished(Box::new(Unfinished::Waits(time_max)));
+            }
+            AttemptOutcome::Misused(misuse) => Error::Misuse(misuse),
+            AttemptOutcome::Panicked(message) => Error::Panicked { message },
+            AttemptOutcome::Told(told) => told.into(),
+            AttemptOutcome::NotDurable(failure) => Error::NotDurable(failure),
             // Even if the body has turned the token into another error: the intention has decided.
-            AttemptOutcome::RolledBack(reason) => Ended::RolledBack(Some(reason)),
-            AttemptOutcome::Done => Ended::RolledBack(None),
-        })
+            AttemptOutcome::RolledBack(reason) => Error::Rollback(reason),
+        }))
     }
 }

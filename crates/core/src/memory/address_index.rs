@@ -1,17 +1,48 @@
 //! An index of a list whose elements have addresses: by a filter while there are few, by a map once there are many.
 //!
-//! Most attempts touch few segments, and most lookups find nothing. Then one bit tells. Where it does not, the list is
+//! Most attempts touch few segments, and most lookups find nothing. Then one of 256 bits tells. Where it does not, the list is
 //! searched from its beginning.
 
 use crate::memory::address_map::{AddressMap, spread};
 
 /// Number of elements up to which the list is searched.
-pub(crate) const FEW: usize = if cfg!(test) { 4 } else { 16 };
+pub(crate) const FEW: usize = if cfg!(test) { 4 } else { 32 };
+
+/// A set of addresses that may have others, too.
+#[derive(Debug, Clone, Copy)]
+struct Filter([u64; 4]);
+
+impl Filter {
+    const EMPTY: Self = Self([0; 4]);
+    const FULL: Self = Self([u64::MAX; 4]);
+
+    /// The word and the bit of an address.
+    #[inline(always)]
+    fn place(address: usize) -> (usize, u64) {
+        let place = spread(address) >> 56;
+        ((place >> 6) as usize, 1 << (place & 63))
+    }
+
+    #[inline(always)]
+    fn may_have(&self, address: usize) -> bool {
+        let (word, bit) = Self::place(address);
+        self.0[word] & bit != 0
+    }
+
+    /// Adds an address. True if the set had none that shares its bit.
+    #[inline(always)]
+    fn add(&mut self, address: usize) -> bool {
+        let (word, bit) = Self::place(address);
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct AddressIndex {
     /// A bit for each element's address; several addresses may share one. All bits, once the elements are in the map.
-    filter: u64,
+    filter: Filter,
     /// True if all elements are in the map.
     is_mapped: bool,
     map: AddressMap,
@@ -20,22 +51,17 @@ pub(crate) struct AddressIndex {
 impl AddressIndex {
     /// Makes an index of an empty list. `slots`, a power of two, is the size of the map at first.
     pub(crate) fn new(slots: usize) -> Self {
-        Self { filter: 0, is_mapped: false, map: AddressMap::new(slots) }
+        Self { filter: Filter::EMPTY, is_mapped: false, map: AddressMap::new(slots) }
     }
 
     /// The list has been emptied.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        self.filter = 0;
+        self.filter = Filter::EMPTY;
         if self.is_mapped {
             self.is_mapped = false;
             self.map.clear();
         }
-    }
-
-    #[inline(always)]
-    fn bit(address: usize) -> u64 {
-        1 << (spread(address) >> 58)
     }
 
     /// Returns the position of the element with an address in the list, which has `len` elements. `address_of` returns the
@@ -47,7 +73,7 @@ impl AddressIndex {
         len: usize,
         address_of: impl Fn(usize) -> usize + Copy,
     ) -> Option<u32> {
-        if self.filter & Self::bit(address) == 0 { None } else { self.search(address, len, address_of) }
+        if self.filter.may_have(address) { self.search(address, len, address_of) } else { None }
     }
 
     #[inline(never)]
@@ -62,10 +88,7 @@ impl AddressIndex {
     /// Notes that an element with an address is added to the end of the list, if the filter alone tells that there is none.
     #[inline(always)]
     pub(crate) fn enter_new(&mut self, address: usize) -> bool {
-        let bit = Self::bit(address);
-        let is_new = self.filter & bit == 0;
-        self.filter |= bit;
-        is_new
+        self.filter.add(address)
     }
 
     /// As [`find`](Self::find). If there is no such element, the caller adds it to the end of the list.
@@ -76,12 +99,7 @@ impl AddressIndex {
         len: usize,
         address_of: impl Fn(usize) -> usize + Copy,
     ) -> Option<u32> {
-        let bit = Self::bit(address);
-        if self.filter & bit != 0 {
-            return self.search_or_enter(address, len, address_of);
-        }
-        self.filter |= bit;
-        None
+        if self.filter.add(address) { None } else { self.search_or_enter(address, len, address_of) }
     }
 
     #[inline(never)]
@@ -93,10 +111,9 @@ impl AddressIndex {
     ) -> Option<u32> {
         if !self.is_mapped && len >= FEW {
             for at in 0..len {
-                // An address is in the list once.
                 let _ = self.map.find_or_enter(address_of(at), address_of);
             }
-            (self.filter, self.is_mapped) = (u64::MAX, true);
+            (self.filter, self.is_mapped) = (Filter::FULL, true);
         }
         if self.is_mapped {
             self.map.find_or_enter(address, address_of).ok()

@@ -190,15 +190,16 @@ impl<P: Protocol> Worker<P> {
                 Ok(number) => number,
                 Err(error) => return Ended::failed(error),
             };
-            match attempts.worker.attempt(number, number, inside, profile, body) {
-                Attempted::Over(ended) => return ended,
+            let attempted = attempts.worker.attempt(number, number, inside, profile, body);
+            match attempted {
                 Attempted::Unfinished(next) => cause = *next,
+                over => return over.ended_or(|_| unreachable!("the transaction is over")),
             }
         }
     }
 
     /// Makes an attempt of this number, after so many lost ones.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn attempt(
         &mut self,
         number: u32,

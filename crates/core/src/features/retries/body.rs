@@ -60,12 +60,11 @@ impl<F, B, E: From<Abort>, O> Returning<F, B, E, O> {
         match (ended, self.returned) {
             (Ended::Committed, Some(Ok(result))) if !B::LATER => Ok(result.known().expect(KNOWN)),
             (Ended::Committed, _) => Ok(self.output.expect(KNOWN)),
-            (Ended::RolledBack(Some(reason)), _) => Err(Error::Rollback(reason.into())),
-            (Ended::RolledBack(None), returned) => {
+            (Ended::RolledBack, returned) => {
                 let error = returned.and_then(Result::err);
                 Err(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
             }
-            (Ended::Failed(error), _) => Err(error.of_any_body()),
+            (Ended::Failed(error), _) => Err(error.map_rollback(E::from)),
         }
     }
 }
@@ -79,11 +78,18 @@ where
     B: Resolve<P>,
 {
     fn run(&mut self, tx: &mut Transaction<'_, P>) -> Wish {
-        match self.returned.insert((self.body)(tx)) {
+        let returned = (self.body)(tx);
+        let wish = match &returned {
             Ok(_) if B::LATER => Wish::CommitAndResolve,
             Ok(_) => Wish::Commit,
             Err(_) => Wish::RollBack,
+        };
+        if self.returned.is_some() {
+            // A region that was aborted has left it, say.
+            self.returned = None;
         }
+        self.returned = Some(returned);
+        wish
     }
 
     fn resolve(&mut self, attempt: &mut Attempt<P>) {

@@ -8,7 +8,7 @@ use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Slots;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Body, Ended, Worker};
+use crate::kernel::worker::{Body, Ended, Worker};
 use crate::memory::thread_mark::NestingGuard;
 use hotrow_sync::clock::Duration;
 use hotrow_sync::profile;
@@ -44,6 +44,18 @@ pub(crate) enum TransactionEnd {
     /// By the body, whose error may tell what it has read.
     RolledBack,
     Failed,
+}
+
+impl TransactionEnd {
+    #[inline(always)]
+    fn of(ended: &Ended) -> Self {
+        match ended {
+            Ended::Committed => TransactionEnd::Committed,
+            Ended::RolledBack => TransactionEnd::RolledBack,
+            Ended::Failed(error) if matches!(**error, Error::Rollback(_)) => TransactionEnd::RolledBack,
+            Ended::Failed(_) => TransactionEnd::Failed,
+        }
+    }
 }
 
 impl<P: Protocol> Worker<P> {
@@ -116,17 +128,11 @@ impl<P: Protocol> Worker<P> {
             Ok(inside) => inside,
             Err(error) => return Ended::failed(error),
         };
-        let ended = match self.attempt(0, 0, &inside, profile, body) {
-            Attempted::Over(ended) => ended,
-            Attempted::Unfinished(cause) => self.attempt_again(*cause, profile, &mut inside, body),
-        };
+        let ended = self
+            .attempt(0, 0, &inside, profile, body)
+            .ended_or(|cause| self.attempt_again(cause, profile, &mut inside, body));
         drop(inside);
-        let end = match &ended {
-            Ended::Committed => TransactionEnd::Committed,
-            Ended::RolledBack(_) => TransactionEnd::RolledBack,
-            Ended::Failed(_) => TransactionEnd::Failed,
-        };
-        match self.tell_end(end) {
+        match self.tell_end(TransactionEnd::of(&ended)) {
             Ok(()) => ended,
             Err(failure) => Ended::failed(Error::NotDurable(failure)),
         }

@@ -72,7 +72,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// alone: there are no items, and the protocol is not called.
     #[inline(always)]
     pub fn is_on_snapshot(&self) -> bool {
-        self.attempt.features.snapshot.is_some()
+        !self.attempt.logs_reads_only() && self.attempt.features.snapshot.is_some()
     }
 
     fn read_point(&self) -> &ReadPoint {

@@ -33,7 +33,7 @@ use crate::kernel::loss::Events;
 use crate::kernel::profile::Profile;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
-use crate::kernel::worker::{Attempted, Ended, Unfinished, Worker};
+use crate::kernel::worker::{Attempted, Unfinished, Worker};
 use crate::memory::users_code::Panics;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::fmt;
@@ -314,13 +314,16 @@ impl<P: Protocol> Worker<P> {
         progress.hooks = self.attempt.features.hooks.take_of_body();
         drop(inside);
         self.attempt.course.lost_since = None;
-        self.end_activity(matches!(attempted, Ok(Attempted::Over(Ended::Committed))));
+        self.end_activity(matches!(attempted, Ok(Attempted::Committed)));
         let cause = match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
-            Attempted::Over(Ended::Failed(error)) => return Step::failed(error.of_any_body()),
-            Attempted::Over(ended) => {
+            Attempted::Unfinished(cause) => cause,
+            Attempted::Failed(error) if !matches!(*error, Error::Rollback(_)) => {
+                return Step::failed(error.map_rollback(E::from));
+            }
+            over => {
+                let ended = over.ended_or(|_| unreachable!("the transaction is over"));
                 return Step::Over(body.end::<P>(ended), self.attempt.acknowledgement());
             }
-            Attempted::Unfinished(cause) => cause,
         };
         match *cause {
             Unfinished::Lost(lost) => {

@@ -249,7 +249,15 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             // The value that was read is the attempt's own.
             return Ok(());
         }
-        // A second read must find what the first one has found.
+        if !item.is(Flags::READ)
+            && let Some(mark) = self.attempt.reads.last_mark_of(segment.addr().get())
+        {
+            // The first read was logged.
+            let item = self.attempt.items.get_mut(id);
+            item.mark = mark;
+            item.set(Flags::READ);
+        }
+        // A second read by the item must find what the first one has found.
         match self.attempt.load(self.protocol, id, Look::Read, || ()) {
             Ok(()) => Ok(()),
             Err(lost) => Err(self.lose(lost)),
