@@ -171,7 +171,10 @@ where
         vector.change_later(tx, 2, |number| *number += 1)?;
         let mut all = Vec::new();
         vector.peek_all(tx, &mut all)?;
-        assert_eq!((all, Vector::read(&vector, tx, 2, |number| *number)?), (vec![8, 5, 7], 7));
+        let mut last = Vec::new();
+        vector.read_range(tx, 1..3, |number| last.push(*number))?;
+        assert_eq!((all, last), (vec![8, 5, 7], vec![5, 7]));
+        assert_eq!(Vector::read(&vector, tx, 2, |number| *number)?, 7);
         Ok(())
     });
     let left = S::transact(&mut worker, |tx| {

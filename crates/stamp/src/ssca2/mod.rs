@@ -162,15 +162,21 @@ impl<S: Store> Ssca2<S> {
         }
     }
 
-    /// Writes down the implied edges of a worker's share of the vertices, out of a copy of the array of implied edges.
-    fn write_implied(&self, implied: &[u32], vertices: usize, number: usize, workers: usize) {
+    /// Writes down the implied edges of a worker's share of the vertices.
+    fn write_implied(&self, vertices: usize, number: usize, workers: usize) {
         let mut worker = self.store.worker();
         for vertex in share(vertices, number, workers) {
             let places = self.incoming.of(vertex);
             let inside = places.len().min(self.clique_size_max);
-            for (place, from) in places[..inside].iter().zip(&implied[vertex * self.clique_size_max..]) {
-                place.store(*from, Ordering::Relaxed);
-            }
+            let start = vertex * self.clique_size_max;
+            S::transact(&mut worker, |tx| {
+                let mut places = places.iter();
+                self.implied.read_range(tx, start..start + inside, |from| {
+                    if let Some(place) = places.next() {
+                        place.store(*from, Ordering::Relaxed);
+                    }
+                })
+            });
             if inside < places.len() {
                 let more = S::transact(&mut worker, |tx| self.more_implied.get(tx, vertex as u32));
                 for (place, (from, ())) in places[inside..].iter().zip(more.unwrap_or_default()) {
@@ -215,14 +221,11 @@ impl<S: Store> Application<S> for Ssca2<S> {
         self.implied_degrees = self.store.vector((0..vertices).map(|_| 0));
         self.implied = self.store.vector((0..vertices * self.clique_size_max).map(|_| 0));
         runner.run(self, &|ssca2, number| ssca2.enter_implied(vertices, number, workers));
-        // No transaction runs beside these copies.
-        let (mut degrees, mut implied) = (Vec::new(), Vec::new());
-        S::transact(&mut self.store.worker(), |tx| {
-            self.implied_degrees.peek_all(tx, &mut degrees)?;
-            self.implied.peek_all(tx, &mut implied)
-        });
+        // No transaction runs beside the copy.
+        let mut degrees = Vec::new();
+        S::transact(&mut self.store.worker(), |tx| self.implied_degrees.peek_all(tx, &mut degrees));
         self.incoming = Adjacency::with_degrees(degrees.into_iter());
-        runner.run(self, &|ssca2, number| ssca2.write_implied(&implied, vertices, number, workers));
+        runner.run(self, &|ssca2, number| ssca2.write_implied(vertices, number, workers));
 
         let out_edges = S::transact(&mut self.store.worker(), |tx| self.out_edges.get(tx, 0));
         Statistics::new([
@@ -351,11 +354,10 @@ mod tests {
     fn a_lost_implied_edge_is_found() {
         let mut ssca2 = after_a_run();
         let Ok(()) = ssca2.implied_degrees.update(&mut (), 5, |degree| *degree += 1);
-        let (mut degrees, mut implied) = (Vec::new(), Vec::new());
+        let mut degrees = Vec::new();
         let Ok(()) = ssca2.implied_degrees.peek_all(&mut (), &mut degrees);
-        let Ok(()) = ssca2.implied.peek_all(&mut (), &mut implied);
         ssca2.incoming = Adjacency::with_degrees(degrees.into_iter());
-        ssca2.write_implied(&implied, 128, 0, 1);
+        ssca2.write_implied(128, 0, 1);
         assert!(ssca2.verify().is_err());
     }
 }

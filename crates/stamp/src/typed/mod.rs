@@ -13,6 +13,7 @@ use hotrow::{
     Abort, Protocol, TArray, TBox, TCounters, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
 };
 use list::List;
+use std::ops::Range;
 
 /// The choices that a [`Typed`] store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -199,6 +200,15 @@ impl<T: Element, P: Protocol> store::Vector<Typed<P>, T> for TypedVector<T, P> {
     #[inline]
     fn read<R>(&self, tx: &mut Tx<'_, P>, index: usize, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
         self.elements.read(tx, index, look)
+    }
+
+    fn read_range(
+        &self,
+        tx: &mut Tx<'_, P>,
+        range: Range<usize>,
+        mut look: impl FnMut(&T),
+    ) -> Result<(), Abort> {
+        self.elements.read_each(tx, range, |_, element| look(element))
     }
 
     #[inline]
