@@ -8,6 +8,7 @@ use hotrow_core::{
 };
 use hotrow_protocols::Occ;
 use std::fmt;
+use std::ops::Range;
 
 /// A transactional array of fixed length. Operations on different elements never conflict.
 ///
@@ -33,6 +34,11 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         Self::named(engine, "array", length, element)
     }
 
+    /// An array of these elements.
+    pub fn with_elements(engine: &Engine<P>, elements: impl IntoIterator<Item = T>) -> Self {
+        Self { elements: SegmentArray::new(engine, "array", elements) }
+    }
+
     /// An array with a name, for errors and conflict reports.
     pub fn named(
         engine: &Engine<P>,
@@ -51,6 +57,24 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// True if the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.elements.is_empty()
+    }
+
+    /// Reads the elements of a range in their order: `look` gets the index of each, and the element. It may run for elements of an attempt that
+    /// ends with an error.
+    ///
+    /// Cheaper than a call of [`read`](Self::read) for each; in an [untracked](Transaction::untracked) part, under `occ` and other protocols
+    /// that check reads at commit, little dearer than copying the elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get). A range that ends behind the array is out of bounds.
+    pub fn read_each(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: Range<usize>,
+        look: impl FnMut(usize, &T),
+    ) -> Result<(), Abort> {
+        self.elements.read_each(tx, range, look)
     }
 }
 

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque, btree_map, hash_map};
 use std::convert::Infallible;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A wrapper that gives access to a collection through a shared reference.
 pub trait Wrapper: 'static {
@@ -218,6 +219,11 @@ impl<W: Wrapper, T: Element> Vector<Plain<W>, T> for PlainCollection<W, Box<[T]>
     #[inline]
     fn read<R>(&self, _: &mut (), index: usize, look: impl FnOnce(&T) -> R) -> Result<R, Infallible> {
         self.with(|elements| look(&elements[index]))
+    }
+
+    #[inline]
+    fn read_range(&self, _: &mut (), range: Range<usize>, look: impl FnMut(&T)) -> Result<(), Infallible> {
+        self.with(|elements| elements[range].iter().for_each(look))
     }
 
     #[inline]

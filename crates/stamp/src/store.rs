@@ -23,6 +23,7 @@
 
 use crate::encode::Encode;
 use std::hash::Hash;
+use std::ops::Range;
 
 /// A value that collections hold: plain data.
 ///
@@ -153,6 +154,16 @@ pub trait Vector<S: Store, T> {
 
     /// Reads an element without copying it.
     fn read<R>(&self, tx: &mut S::Tx<'_>, index: usize, look: impl FnOnce(&T) -> R) -> Result<R, S::Abort>;
+
+    /// Reads the elements of a range in their order, without copying them.
+    fn read_range(
+        &self,
+        tx: &mut S::Tx<'_>,
+        mut range: Range<usize>,
+        mut look: impl FnMut(&T),
+    ) -> Result<(), S::Abort> {
+        range.try_for_each(|index| self.read(tx, index, &mut look))
+    }
 
     /// Replaces an element without reading it.
     fn set(&self, tx: &mut S::Tx<'_>, index: usize, value: T) -> Result<(), S::Abort>;

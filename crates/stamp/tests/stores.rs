@@ -1,5 +1,6 @@
 //! Every application on every store over an engine, under protocols of each kind, with verified results.
 
+use hotrow::protocols::{Visitor, for_each_concurrent_protocol};
 use hotrow::{Any, Engine, Occ, Protocol, RetryPolicy};
 use hotrow_stamp::registry::{APPLICATIONS, ApplicationOptions};
 use hotrow_stamp::store::{Cell, Counters, Lists, Map, Queue, Store, Vector};
@@ -69,6 +70,28 @@ fn every_application_is_right_on_boosted_maps() {
     assert_right(|| typed::<Any>("tl2", BOOSTED), "boosted under tl2", 3);
     assert_right(|| typed::<Any>("drp", BOOSTED), "boosted under drp", 3);
     assert_right(|| typed::<Any>("wait-die", BOOSTED), "boosted under wait-die", 2);
+}
+
+/// Runs labyrinth, whose copies of the grid are of no single state, with wires that cross each other.
+#[derive(Clone, Copy)]
+struct LabyrinthUnderEachProtocol;
+
+impl Visitor for LabyrinthUnderEachProtocol {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, name: &str) {
+        let given = [("width", "12"), ("height", "12"), ("pairs", "40")];
+        let options = ApplicationOptions::parse("labyrinth", None, &given).unwrap();
+        let outcome = options.execute(typed::<P>(name, TypedOptions::default()), &on_threads(3));
+        assert_eq!(outcome.verification, Ok(()), "on datatypes under {name}");
+        let outcome = options.execute(Words::new(Tracked::new(engine::<P>(name))), &on_threads(3));
+        assert_eq!(outcome.verification, Ok(()), "in words under {name}");
+    }
+}
+
+#[test]
+fn labyrinth_is_right_with_untracked_copies_under_every_protocol() {
+    assert!(for_each_concurrent_protocol(4, LabyrinthUnderEachProtocol).len() > 10);
 }
 
 #[test]
@@ -148,7 +171,10 @@ where
         vector.change_later(tx, 2, |number| *number += 1)?;
         let mut all = Vec::new();
         vector.peek_all(tx, &mut all)?;
-        assert_eq!((all, Vector::read(&vector, tx, 2, |number| *number)?), (vec![8, 5, 7], 7));
+        let mut last = Vec::new();
+        vector.read_range(tx, 1..3, |number| last.push(*number))?;
+        assert_eq!((all, last), (vec![8, 5, 7], vec![5, 7]));
+        assert_eq!(Vector::read(&vector, tx, 2, |number| *number)?, 7);
         Ok(())
     });
     let left = S::transact(&mut worker, |tx| {

@@ -19,6 +19,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(self.insert_unless_found(tx, key, row)?.is_none())
     }
 
+    /// True if a row of others has the key, on which the attempt then depends. False says nothing: an insertion finds out.
+    ///
+    /// Spares an insertion that is likely to meet a row the record that it would make.
+    pub(crate) fn has_row(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<bool, Abort> {
+        let tx = self.enter_to_write(tx)?;
+        if tx.deferral().is_scout() {
+            return Ok(false);
+        }
+        match self.index.get(key, tx.pin()) {
+            Lookup::Found(record) => Ok(matches!(self.read_presence(tx, record)?, RecordView::Present)),
+            Lookup::Absent(_) => Ok(false),
+        }
+    }
+
     /// Inserts a row, or returns the record that has its key already.
     pub(crate) fn insert_unless_found(
         &self,

@@ -10,6 +10,7 @@ use crate::key::{AsKey, Key, KeyBounds};
 use crate::operations::{Change, Delete, Insert, Later, Operation, Read, Update};
 use crate::record_index::Index;
 use crate::storage::Shared;
+use crate::updating::UpdateIfFound;
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value, Whole};
 use hotrow_protocols::Occ;
 use hotrow_sync::hashing::KeyHashing;
@@ -252,11 +253,13 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     pub fn insert(&self, tx: &mut Transaction<'_, P>, key: K, value: V) -> Result<Option<V>, Abort> {
         let mut value = Some(value);
         let replace = |old: &mut V| value.take().map(|value| std::mem::replace(old, value));
-        let replaced = self.entries.update(tx, &key, Whole, replace)?.flatten();
-        if let Some(value) = value {
-            self.insert_absent(tx, key, value)?;
+        match self.entries.update_unless_absent(tx, &key, replace)? {
+            UpdateIfFound::Updated(replaced) => Ok(replaced),
+            UpdateIfFound::Absent(absence) => {
+                let value = value.expect("no value was there to be replaced");
+                self.entries.insert_absent(tx, key, value, absence).map(|()| None)
+            }
         }
-        Ok(replaced)
     }
 
     /// Inserts a value unless the map has the key; false then, and nothing changed.
@@ -265,7 +268,7 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     ///
     /// As [`get`](Self::get).
     pub fn insert_if_absent(&self, tx: &mut Transaction<'_, P>, key: K, value: V) -> Result<bool, Abort> {
-        self.entries.insert(tx, key, value)
+        Ok(!self.entries.has_row(tx, &key)? && self.entries.insert(tx, key, value)?)
     }
 
     /// Changes the value of a key, and returns what the change returns; `None` if the map has no such key.
@@ -297,19 +300,15 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     ) -> Result<R, Abort> {
         let mut change = Some(change);
         let mut changed = |value: &mut V| change.take().map(|change| change(value));
-        if let Some(Some(result)) = self.entries.update(tx, &key, Whole, &mut changed)? {
-            return Ok(result);
+        const ONCE: &str = "a value is changed once";
+        match self.entries.update_unless_absent(tx, &key, &mut changed)? {
+            UpdateIfFound::Updated(result) => Ok(result.expect(ONCE)),
+            UpdateIfFound::Absent(absence) => {
+                let mut value = default();
+                let result = changed(&mut value).expect(ONCE);
+                self.entries.insert_absent(tx, key, value, absence).map(|()| result)
+            }
         }
-        let mut value = default();
-        let result = changed(&mut value).expect("no value was there to be changed");
-        self.insert_absent(tx, key, value)?;
-        Ok(result)
-    }
-
-    /// Inserts a key whose absence the attempt has observed.
-    fn insert_absent(&self, tx: &mut Transaction<'_, P>, key: K, value: V) -> Result<(), Abort> {
-        // If somebody else has inserted it since, the attempt cannot commit, so that its result does not matter.
-        self.entries.insert(tx, key, value).map(drop)
     }
 
     /// Removes a key, and returns its value.

@@ -1,13 +1,15 @@
 //! Changes of rows that run at once. The row is found and announced first, by code that knows nothing of the change, so that a change
 //! brings only itself.
 
-use crate::index::Keyed;
+use crate::index::{Keyed, Lookup};
 use crate::key::{AsKey, Key};
 use crate::record::{Pending, Record, State};
 use crate::rows::{ONCE, end_joint_changes};
 use crate::split::MAIN;
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, Fields, ItemId, ObjectAccess, Presence, Protocol, Transaction, Value};
+use hotrow_core::{
+    Abort, Cell, Fields, ItemId, ObjectAccess, Observed, Presence, Protocol, Transaction, Value, Whole,
+};
 use std::ptr::NonNull;
 
 /// A row that an attempt is going to change: its write is announced.
@@ -23,7 +25,78 @@ impl<K: Key, R: Value, P: Protocol> RowToChange<K, R, P> {
     }
 }
 
+/// The result of a change of a row that is inserted next if there is none.
+pub(crate) enum UpdateIfFound<O> {
+    Updated(O),
+    /// There is none. The bucket or leaf that says so, if the attempt does not depend on it yet.
+    Absent(Option<Observed>),
+}
+
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Changes the row of a key. If there is none, [`insert_absent`](Self::insert_absent) follows: so the absence is observed only if that
+    /// finds it out of date.
+    #[inline]
+    pub(crate) fn update_unless_absent<O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<UpdateIfFound<O>, Abort> {
+        if const { Self::HAS_GROUPS } {
+            let updated = self.update(tx, key, Whole, change)?;
+            return Ok(updated.map_or(UpdateIfFound::Absent(None), UpdateIfFound::Updated));
+        }
+        let tx = self.enter_to_write(tx)?;
+        match self.find_to_change_or_insert(tx, key)? {
+            UpdateIfFound::Updated(row) => self.change_row(tx, row, change).map(UpdateIfFound::Updated),
+            UpdateIfFound::Absent(absence) => Ok(UpdateIfFound::Absent(absence)),
+        }
+    }
+
+    /// Finds a row to change.
+    #[inline]
+    fn find_to_change_or_insert(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &K,
+    ) -> Result<UpdateIfFound<RowToChange<K, R, P>>, Abort> {
+        let observes_first = tx.history().is_recorded() || tx.structure().may_refuse_observations();
+        loop {
+            let record = if observes_first {
+                let Some(record) = self.find(tx, key)? else { return Ok(UpdateIfFound::Absent(None)) };
+                record
+            } else {
+                match self.index.get(key, tx.pin()) {
+                    Lookup::Found(record) => record,
+                    Lookup::Absent(observed) => return Ok(UpdateIfFound::Absent(Some(observed))),
+                }
+            };
+            match self.row_to_change(tx, record)? {
+                Presence::Present(row) => return Ok(UpdateIfFound::Updated(row)),
+                Presence::Deleted => return Ok(UpdateIfFound::Absent(None)),
+                Presence::Absent => self.leave_dead(tx, record, MAIN)?,
+            }
+        }
+    }
+
+    /// Inserts the row of a key that [`update_unless_absent`](Self::update_unless_absent) has found absent.
+    pub(crate) fn insert_absent(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: K,
+        row: R,
+        absence: Option<Observed>,
+    ) -> Result<(), Abort> {
+        if !self.insert(tx, key, row)?
+            && let Some(observed) = absence
+        {
+            // Somebody else has inserted it since. The attempt depends on the absence, so it cannot commit, and its result does not matter.
+            // SAFETY: the node is this table's, and was observed under the attempt's pinned epoch; `tx` is of an operation of this table.
+            unsafe { tx.enter(&self.meta)?.observe(self, observed) }?;
+        }
+        Ok(())
+    }
+
     /// Changes fields of a row, and returns what the change returns; `None` if there is none with this key.
     #[inline]
     pub(crate) fn update<F: Fields<R>, O>(

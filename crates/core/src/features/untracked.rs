@@ -1,11 +1,15 @@
 //! Reads on which a transaction does not depend.
 
+use crate::kernel::abort::Abort;
 use crate::kernel::attempt::ReadPath;
-use crate::kernel::object_access::ObjectAccess;
+use crate::kernel::capabilities::LoggedReads;
+use crate::kernel::item::TouchedSegment;
+use crate::kernel::object_access::{ObjectAccess, ReadValue};
 use crate::kernel::profile::{Isolation, Profile};
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::kernel::transaction::Transaction;
+use hotrow_sync::atomic::{Ordering, fence};
 
 /// A part of a body whose reads are not kept. Ends when it is dropped.
 struct Untracked<'a, 'w, P: Protocol> {
@@ -50,9 +54,62 @@ impl<P: Protocol> Transaction<'_, P> {
         let (profile, read_path) = (attempt.profile, attempt.read_path);
         let moments = attempt.hears;
         attempt.profile = Profile { read_only: true, isolation: Isolation::ReadCommitted, ..profile };
-        attempt.read_path = ReadPath::Item;
+        if read_path != ReadPath::Unkept {
+            attempt.read_path = if read_path == ReadPath::Log { ReadPath::Unkept } else { ReadPath::Item };
+        }
         attempt.hears.add(Moments::READ_APART);
         let running = Untracked { access: &mut self.0, profile, read_path, moments };
         part(running.access)
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Reads a segment on which the attempt does not depend, and of which nobody hears: leaves an item only if a writer is in the way.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(never)]
+    pub(crate) unsafe fn read_unkept(
+        &mut self,
+        touched: TouchedSegment<P>,
+        load: &mut dyn FnMut(),
+    ) -> Result<ReadValue<()>, Abort> {
+        if let Some(id) = self.own_write(touched.segment()) {
+            return Ok(ReadValue::Own(id));
+        }
+        match self.glance(touched, &mut *load) {
+            Some(()) => {
+                self.attempt.note_seen_segment(&touched);
+                Ok(ReadValue::Shared(()))
+            }
+            // SAFETY: the caller's promise.
+            None => unsafe { self.read_by_item(touched, load) },
+        }
+    }
+
+    /// True if a [`glance`](Self::glance) alone is a read: the attempt depends on no segment that it reads, nobody hears of them, and it
+    /// has written nothing.
+    #[inline]
+    pub(crate) fn may_glance(&self) -> bool {
+        P::LOGS_READS
+            && self.attempt.read_path == ReadPath::Unkept
+            && self.attempt.items.writes().is_empty()
+            && self.attempt.features.logging.is_none()
+    }
+
+    /// Loads the value of a segment that the attempt has not written, once. `None` if a writer came in between, so that the value may be torn.
+    ///
+    /// The protocol's first half of a logged read succeeds before and after the load, with the same note: so it holds of the load what
+    /// [`LoggedReads::before_load`] says.
+    #[inline(always)]
+    pub(crate) fn glance<V>(&self, touched: TouchedSegment<P>, load: impl FnOnce() -> V) -> Option<V> {
+        touched.announce();
+        let logged = P::LoggedReads::of(self.protocol)?;
+        let before = logged.before_load(&touched).ok()?;
+        let value = load();
+        // Pairs with the release fence of a writer that has locked the word, as in the second half of a read.
+        fence(Ordering::Acquire);
+        (logged.before_load(&touched).ok()? == before).then_some(value)
     }
 }

@@ -35,6 +35,8 @@ pub(crate) enum ReadPath {
     LogAndRecord,
     /// In items, and possibly in the history. Attempts that defer operations find them there.
     Item,
+    /// Nowhere: the attempt does not depend on them, and nobody hears of them.
+    Unkept,
 }
 
 /// All state of one attempt. A worker has one and reuses it.

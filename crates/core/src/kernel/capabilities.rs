@@ -309,6 +309,8 @@ pub trait LoggedReads<P: Protocol>: Sized {
     fn of(protocol: &P) -> Option<&Self>;
 
     /// The first half of a read of a segment of which the attempt has no pending write, as [`Steps::before_load`](crate::Steps::before_load).
+    /// Nothing was installed between two calls that have returned the same note, so a load between them, and an acquire fence after it,
+    /// is stable without the second half.
     fn before_load(&self, segment: &TouchedSegment<P>) -> Result<Before, ConflictCause>;
 
     /// The second half, as [`Steps::after_load`](crate::Steps::after_load): [logs](crate::ReadLog::push) what `prepare` needs to know.

@@ -407,10 +407,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ) -> Result<ReadValue<()>, Abort> {
         // SAFETY: the caller's promise, in both.
         unsafe {
-            if self.attempt.read_path == ReadPath::Item {
-                self.read_by_item(touched, load)
-            } else {
-                self.read_logged_recorded(touched, load)
+            match self.attempt.read_path {
+                ReadPath::Item => self.read_by_item(touched, load),
+                ReadPath::Unkept => self.read_unkept(touched, load),
+                ReadPath::Log | ReadPath::LogAndRecord => self.read_logged_recorded(touched, load),
             }
         }
     }
@@ -421,7 +421,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[inline]
-    unsafe fn read_by_item<V>(
+    pub(crate) unsafe fn read_by_item<V>(
         &mut self,
         touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,

@@ -2,7 +2,7 @@
 
 use crate::features::snapshot::OnSnapshot;
 use crate::kernel::abort::{Abort, Reason};
-use crate::kernel::item::{Item, ItemId};
+use crate::kernel::item::{Item, ItemId, TouchedSegment};
 use crate::kernel::object::Object;
 use crate::kernel::object::OutOfRange;
 use crate::kernel::object::WriteKind;
@@ -107,6 +107,22 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ) -> Result<ReadValue<<T::Cell as Cell<T>>::Snapshot>, Abort> {
         // SAFETY: the caller's promise.
         unsafe { tx.read(object, self.address(), || self.cell.load()) }
+    }
+
+    /// Loads the value for an attempt that [may](ObjectAccess::may_glance) glance at it. `None` if a writer was in the way.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub(super) unsafe fn glance<O: Object<P> + 'static>(
+        &self,
+        tx: &ObjectAccess<'_, P>,
+        object: &O,
+    ) -> Option<<T::Cell as Cell<T>>::Snapshot> {
+        // SAFETY: the caller's promise.
+        let touched = unsafe { TouchedSegment::new(self.address(), NonNull::from(object)) };
+        tx.glance(touched, || self.cell.load())
     }
 
     /// As [`read`](Self::read), of a value that may be absent.

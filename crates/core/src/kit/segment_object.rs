@@ -23,7 +23,7 @@ use crate::kernel::object_access::ObjectAccess;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
 use crate::kit::segment::Segment;
-use crate::memory::cell::Value;
+use crate::memory::cell::{Cell, Value};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::pin::{EpochBox, Pin};
 use crate::memory::users_code::contained;
@@ -31,6 +31,7 @@ use crate::memory::versions::Keeper;
 use hotrow_sync::OnceLock;
 use hotrow_sync::prefetch::prefetch;
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 mod at_commit;
@@ -279,6 +280,60 @@ impl<T: Value, P: Protocol, D: Send + Sync + 'static> SegmentObject<Elements<T, 
         let object = self.name().to_owned();
         tx.misuse(Misuse::OutOfBounds { object, index, length: self.len() })
     }
+}
+
+impl<T: Value, P: Protocol> SegmentArray<T, P> {
+    /// Reads the segments of a range in their order, as [`SegmentAccess::read`] does: `look` gets the number of each and its value.
+    ///
+    /// # Errors
+    ///
+    /// As [`enter`](Self::enter).
+    pub fn read_each(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: Range<usize>,
+        mut look: impl FnMut(usize, &T),
+    ) -> Result<(), Abort> {
+        let object = &*self.shared;
+        let tx = tx.enter(&object.meta)?;
+        if range.is_empty() {
+            return Ok(());
+        }
+        let Some(segments) = object.segments.0.get(range.clone()) else {
+            return Err(self.out_of_bounds(tx, range.end - 1));
+        };
+        let (mut at, mut segments) = (range.start, segments.iter());
+        while let Some(segment) = segments.next() {
+            // SAFETY: as in `SegmentAccess::read`.
+            unsafe { segment.read(tx, object, |value| look(at, value)) }?;
+            at += 1;
+            if tx.may_glance() {
+                at += glance_each(tx, object, &mut segments, |offset, value| look(at + offset, value));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads segments as long as no writer is in the way, for an attempt that [may](ObjectAccess::may_glance) glance at them. Returns their
+/// number.
+#[inline]
+fn glance_each<T: Value, P: Protocol>(
+    tx: &ObjectAccess<'_, P>,
+    object: &Shared<Elements<T, P>>,
+    segments: &mut std::slice::Iter<'_, Segment<T, P>>,
+    mut look: impl FnMut(usize, &T),
+) -> usize {
+    let (pin, mut number) = (tx.pin(), 0);
+    while let Some(segment) = segments.as_slice().first() {
+        // SAFETY: as in `SegmentAccess::read`; the segments are the object's. The attempt, which is pinned, has written none of them.
+        let Some(snapshot) = (unsafe { segment.glance(tx, object) }) else { break };
+        // SAFETY: stable.
+        look(number, unsafe { T::Cell::view(&snapshot, pin) });
+        segments.next();
+        number += 1;
+    }
+    number
 }
 
 /// A segment of an object that a transaction has entered, for one operation.

@@ -1,8 +1,9 @@
 //! Pairs of operations that conflict, and pairs that do not: two transactions on one thread, one within the other.
 
+use crate::support::elsewhere;
 use hotrow::{
-    Abort, Any, Engine, Occ, Protocol, RetryPolicy, TBox, TCounter, TCounters, TList, TListSet,
-    TPriorityQueue, TQueue, TTreeMap, TVector, Transaction,
+    Abort, Any, Engine, Occ, Protocol, RetryPolicy, TBox, TCounter, TCounters, THashMap, TList, TListSet,
+    TOrderedMap, TPriorityQueue, TQueue, TTreeMap, TVector, Transaction,
 };
 
 type Body<O, P> = fn(&O, &mut Transaction<'_, P>) -> Result<(), Abort>;
@@ -259,4 +260,54 @@ fn a_test_of_a_counter_after_increments_keeps_what_is_necessary_and_sufficient()
         true: outer, |counter, tx| counter.add(tx, -6);
         false: outer, |counter, tx| counter.add(tx, -7);
     ]);
+}
+
+/// Inserts a key into a map while a transaction makes the value that it is going to insert there.
+macro_rules! check_overtaken_insertion {
+    ($map:ident) => {
+        let engine = Engine::<Occ>::new();
+        let map = $map::<u64, u64>::new(&engine);
+        let mut attempts = 0;
+        let result = engine.transact(|tx| {
+            attempts += 1;
+            let default = || {
+                if attempts == 1 {
+                    elsewhere(|| engine.transact(|tx| map.insert(tx, 7, 100)).unwrap());
+                }
+                1
+            };
+            map.update_or_insert(tx, 7, default, |value| {
+                *value += 1;
+                *value
+            })
+        });
+        assert_eq!((result, attempts), (Ok(101), 2), stringify!($map));
+        assert_eq!(engine.transact(|tx| map.get(tx, &7)), Ok(Some(101)), stringify!($map));
+    };
+}
+
+#[test]
+fn a_key_that_comes_between_the_look_and_the_insertion_is_changed_by_the_next_attempt() {
+    check_overtaken_insertion!(THashMap);
+    check_overtaken_insertion!(TOrderedMap);
+}
+
+#[test]
+fn an_insertion_that_meets_a_value_depends_on_it() {
+    let engine = Engine::<Occ>::new();
+    let (map, inserted) = (THashMap::<u64, u64>::new(&engine), TBox::new(&engine, false));
+    engine.transact(|tx| map.insert(tx, 7, 1)).unwrap();
+    let mut attempts = 0;
+    engine
+        .transact(|tx| {
+            attempts += 1;
+            let is_new = map.insert_if_absent(tx, 7, 2)?;
+            if attempts == 1 {
+                elsewhere(|| engine.transact(|tx| map.remove(tx, &7)).unwrap());
+            }
+            inserted.set(tx, is_new)
+        })
+        .unwrap();
+    let after = engine.transact(|tx| Ok::<_, Abort>((inserted.get(tx)?, map.get(tx, &7)?)));
+    assert_eq!((attempts, after), (2, Ok((true, Some(2)))));
 }

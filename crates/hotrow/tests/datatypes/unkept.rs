@@ -183,7 +183,9 @@ impl<P: Protocol> Everything<P> {
         let mut see = |found: &dyn Debug| seen.push(format!("{found:?}"));
         see(&self.boxed.get(tx)?);
         see(&self.text.get(tx)?);
-        see(&self.array.get(tx, 0)?);
+        let mut elements = Vec::new();
+        self.array.read_each(tx, 0..2, |_, element| elements.push(*element))?;
+        see(&(self.array.get(tx, 0)?, elements));
         see(&self.counter.get(tx)?);
         see(&(self.counter.is_at_least(tx, 6)?, self.counter.is_between(tx, 1, 5)?));
         see(&(self.counters.get(tx, 0)?, self.counters.is_at_least(tx, 0, 6)?));

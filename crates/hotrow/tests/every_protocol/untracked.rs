@@ -2,7 +2,10 @@
 
 use crate::support::{self, elsewhere, for_each_concurrent_protocol, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Abort, Database, Direction, Engine, Error, Isolation, Misuse, Occ, Profile, TBox};
+use hotrow::{
+    Abort, Database, Direction, Engine, Error, Isolation, Misuse, Occ, Profile, Protocol, TArray, TBox,
+    Transaction,
+};
 use hotrow_check::check;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +43,84 @@ fn what_is_read_untracked_may_change() {
         assert_eq!((attempts, engine.statistics().aborts), (1, 0), "{}", engine.protocol());
         let report = check(&recording.finish()).unwrap();
         assert!(report.serializable, "{report}");
+    });
+}
+
+/// The elements of an array, read at once.
+fn elements<P: Protocol>(array: &TArray<u64, P>, tx: &mut Transaction<'_, P>) -> Result<Vec<u64>, Abort> {
+    let mut elements = Vec::new();
+    array.read_each(tx, 0..array.len(), |index, element| {
+        assert_eq!(index, elements.len());
+        elements.push(*element);
+    })?;
+    Ok(elements)
+}
+
+#[test]
+fn elements_read_untracked_at_once_may_change_and_leave_no_items() {
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = support::engine::<P>();
+        let array = TArray::new(&engine, 100, |index| index as u64);
+        let mut expected: Vec<u64> = (0..100).collect();
+        let mut attempts = 0;
+        let (first, then) = engine
+            .transact(|tx| {
+                attempts += 1;
+                let first = tx.untracked(|tx| elements(&array, tx))?;
+                if engine.protocol() == "occ" {
+                    assert_eq!(tx.items(), 0);
+                }
+                elsewhere(|| engine.transact(|tx| array.set(tx, 7, 700)).unwrap());
+                array.set(tx, 8, 800)?;
+                Ok((first, tx.untracked(|tx| elements(&array, tx))?))
+            })
+            .unwrap();
+        assert_eq!(first, expected);
+        (expected[7], expected[8]) = (700, 800);
+        assert_eq!(then, expected, "{}", engine.protocol());
+        assert_eq!((attempts, engine.statistics().aborts), (1, 0), "{}", engine.protocol());
+        assert_eq!(engine.transact(|tx| elements(&array, tx)), Ok(expected));
+    });
+}
+
+#[test]
+fn elements_read_at_once_are_of_one_state() {
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = support::engine::<P>();
+        let array = TArray::new(&engine, 16, |_| 10u64);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for step in 0..400 {
+                    let (from, to) = (step * 7 % 16, step * 5 % 16);
+                    let moved = engine.transact(|tx| {
+                        let amount = array.update(tx, from, std::mem::take)?;
+                        array.update(tx, to, |to| *to += amount)
+                    });
+                    moved.unwrap();
+                }
+            });
+            for _ in 0..200 {
+                let sum = engine.transact(|tx| Ok::<_, Abort>(elements(&array, tx)?.iter().sum::<u64>()));
+                assert_eq!(sum, Ok(160), "{}", engine.protocol());
+            }
+        });
+    });
+}
+
+#[test]
+fn a_range_that_ends_behind_the_array_is_out_of_bounds() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let array = TArray::new(&engine, 4, |index| index as u64);
+        let refused = engine.transact(|tx| array.read_each(tx, 2..6, |_, _| ()));
+        assert!(
+            matches!(refused, Err(Error::Misuse(Misuse::OutOfBounds { index: 5, length: 4, .. }))),
+            "{refused:?}"
+        );
+        let mut seen = Vec::new();
+        engine.transact(|tx| array.read_each(tx, 1..3, |_, element| seen.push(*element))).unwrap();
+        engine.transact(|tx| array.read_each(tx, 6..6, |_, _| unreachable!())).unwrap();
+        assert_eq!(seen, [1, 2]);
     });
 }
 

@@ -55,9 +55,10 @@ options! {
 
 /// A distinct segment and what is known of the chain to which it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[value(inline)]
 struct Link {
-    /// True if the segment is the first of its chain.
-    is_start: bool,
+    /// 1 if the segment is the first of its chain, 0 if not.
+    is_start: u32,
     /// The first segment of the chain, if this one is the last.
     start: u32,
     /// The last segment of the chain, if this one is the first.
@@ -162,14 +163,14 @@ impl<S: Store> Genome<S> {
     ) -> Result<bool, S::Abort> {
         let next = self.links.get(tx, start as usize)?;
         let first = self.links.read(tx, end as usize, |link| link.start)?;
-        if !next.is_start || first == start {
+        if next.is_start == 0 || first == start {
             return Ok(false);
         }
         self.links.update(tx, end as usize, |link| {
             link.next = start;
             link.overlap = overlap as u32;
         })?;
-        self.links.update(tx, start as usize, |link| link.is_start = false)?;
+        self.links.update(tx, start as usize, |link| link.is_start = 0)?;
         self.links.update(tx, next.end as usize, |link| link.start = first)?;
         self.links.update(tx, first as usize, |link| link.end = next.end)?;
         Ok(true)
@@ -177,11 +178,12 @@ impl<S: Store> Genome<S> {
 
     /// Writes down the chains, one after the other. They are one chain if the links are right.
     fn read_chains(&self) -> Vec<u8> {
-        let mut worker = self.store.worker();
-        let mut link = |index: u32| S::transact(&mut worker, |tx| self.links.get(tx, index as usize));
+        let mut links = Vec::new();
+        S::transact(&mut self.store.worker(), |tx| self.links.peek_all(tx, &mut links));
+        let link = |index: u32| links[index as usize];
         let mut sequence = Vec::with_capacity(self.options.gene_length);
         for start in 0..self.contents.len() as u32 {
-            if !link(start).is_start {
+            if link(start).is_start == 0 {
                 continue;
             }
             let (mut index, mut length) = (start, self.options.segment_length);
@@ -228,7 +230,7 @@ impl<S: Store> Application<S> for Genome<S> {
             lock(&distinct).extend(new);
         });
         self.contents = std::mem::take(&mut lock(&distinct));
-        let alone = |index| Link { is_start: true, start: index, end: index, next: index, overlap: 0 };
+        let alone = |index| Link { is_start: 1, start: index, end: index, next: index, overlap: 0 };
         self.links = self.store.vector((0..self.contents.len() as u32).map(alone));
         runner.run(self, &|genome, number| genome.enter_starts(number, workers));
 

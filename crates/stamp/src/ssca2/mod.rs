@@ -168,10 +168,15 @@ impl<S: Store> Ssca2<S> {
         for vertex in share(vertices, number, workers) {
             let places = self.incoming.of(vertex);
             let inside = places.len().min(self.clique_size_max);
-            for (offset, place) in places[..inside].iter().enumerate() {
-                let index = vertex * self.clique_size_max + offset;
-                place.store(S::transact(&mut worker, |tx| self.implied.get(tx, index)), Ordering::Relaxed);
-            }
+            let start = vertex * self.clique_size_max;
+            S::transact(&mut worker, |tx| {
+                let mut places = places.iter();
+                self.implied.read_range(tx, start..start + inside, |from| {
+                    if let Some(place) = places.next() {
+                        place.store(*from, Ordering::Relaxed);
+                    }
+                })
+            });
             if inside < places.len() {
                 let more = S::transact(&mut worker, |tx| self.more_implied.get(tx, vertex as u32));
                 for (place, (from, ())) in places[inside..].iter().zip(more.unwrap_or_default()) {
@@ -216,11 +221,10 @@ impl<S: Store> Application<S> for Ssca2<S> {
         self.implied_degrees = self.store.vector((0..vertices).map(|_| 0));
         self.implied = self.store.vector((0..vertices * self.clique_size_max).map(|_| 0));
         runner.run(self, &|ssca2, number| ssca2.enter_implied(vertices, number, workers));
-        let mut worker = self.store.worker();
-        let degree = |vertex| S::transact(&mut worker, |tx| self.implied_degrees.get(tx, vertex));
-        let incoming = Adjacency::with_degrees((0..vertices).map(degree));
-        drop(worker);
-        self.incoming = incoming;
+        // No transaction runs beside the copy.
+        let mut degrees = Vec::new();
+        S::transact(&mut self.store.worker(), |tx| self.implied_degrees.peek_all(tx, &mut degrees));
+        self.incoming = Adjacency::with_degrees(degrees.into_iter());
         runner.run(self, &|ssca2, number| ssca2.write_implied(vertices, number, workers));
 
         let out_edges = S::transact(&mut self.store.worker(), |tx| self.out_edges.get(tx, 0));
@@ -350,8 +354,9 @@ mod tests {
     fn a_lost_implied_edge_is_found() {
         let mut ssca2 = after_a_run();
         let Ok(()) = ssca2.implied_degrees.update(&mut (), 5, |degree| *degree += 1);
-        let degree = |vertex| ssca2.implied_degrees.get(&mut (), vertex).unwrap_or_default();
-        ssca2.incoming = Adjacency::with_degrees((0..128).map(degree));
+        let mut degrees = Vec::new();
+        let Ok(()) = ssca2.implied_degrees.peek_all(&mut (), &mut degrees);
+        ssca2.incoming = Adjacency::with_degrees(degrees.into_iter());
         ssca2.write_implied(128, 0, 1);
         assert!(ssca2.verify().is_err());
     }

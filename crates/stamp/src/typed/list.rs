@@ -47,6 +47,13 @@ impl<I: Key, V: Element> List<I, V> {
         items
     }
 
+    pub(crate) fn into_vec(mut self) -> Vec<(I, V)> {
+        if let Some(first) = self.first {
+            self.others.insert(0, first);
+        }
+        self.others
+    }
+
     /// Inserts an item, unless it is there.
     pub(crate) fn insert(&mut self, item: I, value: V) -> bool {
         match &mut self.first {

@@ -13,6 +13,7 @@ use hotrow::{
     Abort, Protocol, TArray, TBox, TCounters, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
 };
 use list::List;
+use std::ops::Range;
 
 /// The choices that a [`Typed`] store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,12 +108,8 @@ impl<P: Protocol> Store for Typed<P> {
     }
 
     fn vector<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TypedVector<T, P> {
-        let elements: Vec<T> = elements.into_iter().collect();
-        let length = elements.len();
-        let mut all = elements.into_iter();
-        let next = |_| all.next().expect("the array has the length of the iterator");
         TypedVector {
-            elements: TArray::new(self.tracked.engine(), length, next),
+            elements: TArray::with_elements(self.tracked.engine(), elements),
             deferred: self.options.deferred,
         }
     }
@@ -126,8 +123,7 @@ impl<P: Protocol> Store for Typed<P> {
             let counters = TCounters::new(engine, values);
             return TypedCounters::Predicates { counters, deferred: self.options.deferred };
         }
-        let values: Vec<i64> = values.into_iter().collect();
-        TypedCounters::Exact(TArray::new(engine, values.len(), |index| values[index]))
+        TypedCounters::Exact(TArray::with_elements(engine, values))
     }
 
     fn hash_map<K: Key, V: Element>(
@@ -206,6 +202,15 @@ impl<T: Element, P: Protocol> store::Vector<Typed<P>, T> for TypedVector<T, P> {
         self.elements.read(tx, index, look)
     }
 
+    fn read_range(
+        &self,
+        tx: &mut Tx<'_, P>,
+        range: Range<usize>,
+        mut look: impl FnMut(&T),
+    ) -> Result<(), Abort> {
+        self.elements.read_each(tx, range, |_, element| look(element))
+    }
+
     #[inline]
     fn set(&self, tx: &mut Tx<'_, P>, index: usize, value: T) -> Result<(), Abort> {
         self.elements.set(tx, index, value)
@@ -235,13 +240,11 @@ impl<T: Element, P: Protocol> store::Vector<Typed<P>, T> for TypedVector<T, P> {
         }
     }
 
-    /// Reads every element, so that the transaction depends on all of them.
     fn peek_all(&self, tx: &mut Tx<'_, P>, copy: &mut Vec<T>) -> Result<(), Abort> {
         copy.clear();
-        for index in 0..self.elements.len() {
-            copy.push(self.elements.get(tx, index)?);
-        }
-        Ok(())
+        copy.reserve(self.elements.len());
+        let push = |_, element: &T| copy.push(element.clone());
+        tx.untracked(|tx| self.elements.read_each(tx, 0..self.elements.len(), push))
     }
 }
 
@@ -276,11 +279,21 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
 
     #[inline]
     fn take_if_available(&self, tx: &mut Tx<'_, P>, index: usize, amount: i64) -> Result<bool, Abort> {
-        let available = self.is_at_least(tx, index, amount)?;
-        if available {
-            self.add(tx, index, -amount)?;
+        match self {
+            // Announces a write even if too little is available, which is rare, but finds the number once.
+            Self::Exact(numbers) => numbers.update(tx, index, |number| {
+                let available = *number >= amount;
+                *number -= if available { amount } else { 0 };
+                available
+            }),
+            _ => {
+                let available = self.is_at_least(tx, index, amount)?;
+                if available {
+                    self.add(tx, index, -amount)?;
+                }
+                Ok(available)
+            }
         }
-        Ok(available)
     }
 }
 
@@ -332,9 +345,7 @@ impl<K: Key, I: Key, V: Element, P: Protocol> store::Lists<Typed<P>, K, I, V> fo
     #[inline]
     fn open(&self, tx: &mut Tx<'_, P>, key: K) -> Result<bool, Abort> {
         match self {
-            Self::Own(lists) => {
-                Ok(!lists.contains_key(tx, &key)? && lists.insert_if_absent(tx, key, List::new())?)
-            }
+            Self::Own(lists) => lists.insert_if_absent(tx, key, List::new()),
             Self::Boosted(lists) => lists.open(tx, key),
         }
     }
@@ -369,7 +380,7 @@ impl<K: Key, I: Key, V: Element, P: Protocol> store::Lists<Typed<P>, K, I, V> fo
             Self::Own(lists) => lists.remove(tx, &key)?,
             Self::Boosted(lists) => lists.take(tx, key)?,
         };
-        Ok(list.map(|list| list.to_vec()))
+        Ok(list.map(List::into_vec))
     }
 }
 

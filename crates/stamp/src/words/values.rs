@@ -69,13 +69,16 @@ impl<T: Element, P: Protocol> store::Vector<Words<P>, T> for WordVector<T, P> {
         Ok(result)
     }
 
-    /// Reads every element, so that the transaction depends on all of them.
+    /// Elements of several words are read so that the transaction depends on them, because their words may be of two times otherwise.
     fn peek_all(&self, tx: &mut Tx<'_, P>, copy: &mut Vec<T>) -> Result<(), Abort> {
         copy.clear();
-        for index in 0..self.length {
-            copy.push(self.get(tx, index)?);
-        }
-        Ok(())
+        let mut copy_all = |tx: &mut Tx<'_, P>| {
+            for index in 0..self.length {
+                copy.push(self.get(tx, index)?);
+            }
+            Ok(())
+        };
+        if self.stride <= 1 { tx.untracked(copy_all) } else { copy_all(tx) }
     }
 }
 
