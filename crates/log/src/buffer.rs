@@ -1,6 +1,6 @@
 //! The buffers in which workers leave the records of their commits.
 
-use crate::layout::{BLOCK, FRAME_HEADER, RECORD_HEADER, push_record};
+use crate::layout::{BLOCK, FRAME_HEADER, push_record};
 use crate::shared::Shared;
 use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
 use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -145,18 +145,19 @@ impl Buffer {
         if entries.len() > RECORD_BYTES_MAX {
             return self.shared.fail(Failure::RecordTooLarge { bytes: entries.len() });
         }
-        let length = {
+        let (length, bytes) = {
             let mut records = lock(&self.state.records);
+            let before = records.bytes.len();
             push_record(&mut records.bytes, stamp, entries);
             records.last_epoch = records.last_epoch.max(stamp.epoch);
             let length = records.bytes.len();
             // Relaxed: read without the mutex only to decide about waiting.
             self.state.bytes.store(length, Ordering::Relaxed);
-            length
+            (length, length - before)
         };
         let shared = &*self.shared;
         if shared.is_limited() {
-            let taken = (RECORD_HEADER + entries.len()) as u64 + RECORD_OVERHEAD;
+            let taken = bytes as u64 + RECORD_OVERHEAD;
             if let Some(more) = taken.checked_sub(self.reserved) {
                 shared.reserve_anyway(more);
             }

@@ -8,7 +8,7 @@ use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol, Redo,
-    SavedWrite, Saver, Segment, Value, Whole,
+    SavedWrite, Saver, Segment, Value,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
@@ -84,17 +84,16 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
     /// As for [`Object::log`](hotrow_core::Object::log).
     unsafe fn log_write(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
         let Some(log) = &self.row_log else { return Ok(()) };
-        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock.
-        let ((part, key), value) =
+        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock, so that nothing is installed.
+        let ((part, key), after) =
             unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
         // The deletion of the record says all.
-        if !value.is_present() {
+        if !after.is_present() {
             return Ok(());
         }
-        // SAFETY: it is a row.
-        log.put_group(entries, key, part.group(), &|row| unsafe {
-            value.put::<R, GroupsOf<R>, _>(Whole, row, Some(part.group()));
-        })
+        // SAFETY: as above.
+        let before = unsafe { part.segment().in_place() };
+        log.put_part_changes(entries, key, part.group(), before, &after)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The way of a table's rows to the log.
 
 use crate::codec::Codec;
-use crate::database_log::Entries;
+use crate::database_log::{ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD};
 use crate::key::Key;
-use crate::record::GroupsOf;
-use hotrow_core::Value;
-use hotrow_core::column_groups::ColumnGroups;
+use crate::record::{GroupsOf, WordsOf};
+use hotrow_core::column_groups::{ColumnGroups, Part};
+use hotrow_core::{Value, Whole};
 use hotrow_sync::OnceLock;
 
 /// Writes a table's rows to records of the log. A row that cannot be written is an error.
@@ -14,14 +14,18 @@ pub(crate) struct RowLog<K, R> {
     entries: Box<dyn Entries>,
     /// A row of the table, as one that has columns for a group. There is one as soon as there has been a row.
     any_row: OnceLock<R>,
-    /// The fields of each column group.
-    fields_of_groups: Vec<u64>,
+    /// The fields of each column of the groups, in their order.
+    fields_of_columns: Vec<u64>,
+    /// The fields of each piece of a row: see [`changed_fields`].
+    fields_of_pieces: Vec<u64>,
 }
 
 impl<K: Key, R: Value> RowLog<K, R> {
     pub(crate) fn new(codec: Codec<K, R>, entries: Box<dyn Entries>) -> Self {
-        let fields_of_groups = (0..GroupsOf::<R>::NAMES.len()).map(fields_of_group::<R>).collect();
-        Self { codec, entries, any_row: OnceLock::new(), fields_of_groups }
+        let columns = GroupsOf::<R>::COLUMNS.iter();
+        let fields_of_columns = columns.map(|column| fields_in::<R>(column.row, column.bytes)).collect();
+        let fields_of_pieces = if codec.by_fields { fields_of_pieces::<R>() } else { Vec::new() };
+        Self { codec, entries, any_row: OnceLock::new(), fields_of_columns, fields_of_pieces }
     }
 
     pub(crate) fn codec(&self) -> &Codec<K, R> {
@@ -36,8 +40,24 @@ impl<K: Key, R: Value> RowLog<K, R> {
     /// Appends a row.
     pub(crate) fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
         self.note(row);
-        let put_key = &mut |bytes: &mut Vec<u8>| self.codec.put_key(key, bytes);
-        self.entries.put(entries, put_key, &mut |bytes| self.codec.put_row(row, bytes))
+        self.entry(entries, key, EntryKind::Row, |bytes| self.codec.put_row(row, bytes))
+    }
+
+    /// Appends an entry, whose value `put` appends.
+    #[inline(always)]
+    fn entry(
+        &self,
+        entries: &mut Vec<u8>,
+        key: &K,
+        kind: EntryKind,
+        put: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let start = entries.len();
+        entries.extend_from_slice(&[0; ENTRY_HEAD]);
+        self.codec.put_key(key, entries)?;
+        let value = entries.len();
+        put(entries)?;
+        self.entries.end(entries, start, value, kind)
     }
 
     /// Appends what has changed of a row.
@@ -48,56 +68,95 @@ impl<K: Key, R: Value> RowLog<K, R> {
         before: &R,
         after: &R,
     ) -> Result<(), String> {
-        self.put_fields(entries, key, after, changed_fields(before, after))
+        if !self.codec.by_fields {
+            return self.put(entries, key, after);
+        }
+        let fields = changed_fields(before, after, &self.fields_of_pieces);
+        self.put_fields(entries, key, after, fields)
     }
 
-    /// Appends the fields of a column group, which `put` copies to a row.
-    pub(crate) fn put_group(
+    /// Appends what has changed of a column group's part of a row.
+    pub(crate) fn put_part_changes(
         &self,
         entries: &mut Vec<u8>,
         key: &K,
         group: usize,
-        put: &dyn Fn(&mut R),
+        before: &Part<WordsOf<R>>,
+        after: &Part<WordsOf<R>>,
     ) -> Result<(), String> {
+        let columns = GroupsOf::<R>::COLUMNS.iter().zip(&self.fields_of_columns);
+        let fields = columns
+            // A part of a row that was not there says nothing about the fields.
+            .filter(|(column, _)| {
+                column.group == group && !(before.is_present() && after.has_same_bytes(before, column))
+            })
+            .fold(0, |fields, (_, of_column)| fields | of_column);
+        if fields == 0 {
+            return Ok(());
+        }
         let mut row = self.any_row.get().ok_or("a part of a row is logged before any row")?.clone();
-        put(&mut row);
-        self.put_fields(entries, key, &row, self.fields_of_groups[group])
+        // SAFETY: it is a row.
+        unsafe { after.put::<R, GroupsOf<R>, _>(Whole, &raw mut row, Some(group)) };
+        self.put_fields(entries, key, &row, fields)
     }
 
     /// Appends some fields of a row; the row, if rows are written whole.
-    fn put_fields(&self, entries: &mut Vec<u8>, key: &K, row: &R, fields: u64) -> Result<(), String> {
+    fn put_fields(&self, entries: &mut Vec<u8>, key: &K, row: &R, mut fields: u64) -> Result<(), String> {
         if !self.codec.by_fields {
             return self.put(entries, key, row);
         }
         if fields == 0 {
             return Ok(());
         }
-        let put_key = &mut |bytes: &mut Vec<u8>| self.codec.put_key(key, bytes);
-        let put = &mut |field, bytes: &mut Vec<u8>| self.codec.put_field(row, field, bytes);
-        self.entries.put_fields(entries, put_key, fields, put)
+        self.entry(entries, key, EntryKind::Fields, |entries| {
+            while fields != 0 {
+                let field = fields.trailing_zeros();
+                fields &= fields - 1;
+                let start = entries.len();
+                entries.extend_from_slice(&[0; FIELD_HEAD]);
+                self.codec.put_field(row, field, entries)?;
+                self.entries.end_field(entries, start, field);
+            }
+            Ok(())
+        })
     }
 
     /// Appends a row's deletion.
     pub(crate) fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String> {
-        self.entries.delete(entries, &mut |bytes| self.codec.put_key(key, bytes))
+        self.entry(entries, key, EntryKind::Deletion, |_| Ok(()))
     }
 }
 
-/// The fields that have columns in a group, one bit each.
-fn fields_of_group<R: Value>(group: usize) -> u64 {
-    let columns = GroupsOf::<R>::COLUMNS.iter().filter(|column| column.group == group);
-    columns.fold(0, |fields, column| fields | fields_in::<R>(column.row, column.bytes))
+/// The bytes that are compared at once: few comparisons find those of a large row that differ.
+const COMPARED: usize = 32;
+
+/// The fields that have bytes among those that are compared at once, one bit each.
+fn fields_of_pieces<R: Value>() -> Vec<u64> {
+    (0..size_of::<R>()).step_by(COMPARED).map(|first| fields_in::<R>(first, COMPARED)).collect()
 }
 
-/// The fields in which two rows differ, one bit each.
-fn changed_fields<R: Value>(before: &R, after: &R) -> u64 {
-    let (before, after) = (std::ptr::from_ref(before).cast::<u8>(), std::ptr::from_ref(after).cast::<u8>());
-    // SAFETY: only inline values have fields, and they are plain data without padding; fields lie within them.
-    let bytes = |row: *const u8, at: usize, count| unsafe { std::slice::from_raw_parts(row.add(at), count) };
-    let differ = R::FIELDS
-        .iter()
-        .map(|field| bytes(before, field.offset, field.bytes) != bytes(after, field.offset, field.bytes));
-    differ.enumerate().fold(0, |fields, (at, differs)| fields | u64::from(differs) << at)
+/// The fields in which two rows differ, one bit each. `fields_of_pieces`: see there.
+fn changed_fields<R: Value>(before: &R, after: &R, fields_of_pieces: &[u64]) -> u64 {
+    // SAFETY: only inline values have fields, and they are plain data without padding.
+    let [before, after] = [before, after].map(|row| unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(row).cast::<u8>(), size_of::<R>())
+    });
+    let (pieces_before, rest_before) = before.as_chunks::<COMPARED>();
+    let (pieces_after, rest_after) = after.as_chunks::<COMPARED>();
+    let pieces = pieces_before.iter().zip(pieces_after).map(|(before, after)| before != after);
+    let differ = pieces.chain(std::iter::once(rest_before != rest_after));
+    let mut candidates = differ
+        .zip(fields_of_pieces)
+        .fold(0, |all, (differs, fields)| if differs { all | fields } else { all });
+    let mut changed = 0;
+    while candidates != 0 {
+        let at = candidates.trailing_zeros();
+        candidates &= candidates - 1;
+        let field = &R::FIELDS[at as usize];
+        let place = field.offset..field.offset + field.bytes;
+        changed |= u64::from(before[place.clone()] != after[place]) << at;
+    }
+    changed
 }
 
 /// The fields that have bytes in a range of the row, one bit each.
