@@ -115,6 +115,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) floor: u64,
     /// Identity of the database.
     pub(crate) identity: u128,
+    /// True if the file was an earlier segment: behind the frames of this one there may be some of that one.
+    pub(crate) is_reused: bool,
 }
 
 /// Fault of a header.
@@ -161,6 +163,7 @@ impl SegmentHeader {
         put_u64(&mut bytes, 40, self.sequence);
         put_u64(&mut bytes, 48, self.floor);
         put_u128(&mut bytes, 56, self.identity);
+        put_u32(&mut bytes, 72, u32::from(self.is_reused));
         seal_header(&mut bytes);
         bytes
     }
@@ -174,6 +177,7 @@ impl SegmentHeader {
             sequence: u64_at(bytes, 40),
             floor: u64_at(bytes, 48),
             identity: u128_at(bytes, 56),
+            is_reused: u32_at(bytes, 72) != 0,
         })
     }
 }

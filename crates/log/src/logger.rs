@@ -2,7 +2,7 @@
 
 use crate::buffer::{BufferState, RECORD_OVERHEAD};
 use crate::catalog::FilesChange;
-use crate::files::SegmentState;
+use crate::files::{SegmentState, SpareSegment};
 use crate::layout::{
     BLOCK, CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
     segment_name, split_record,
@@ -46,22 +46,44 @@ const AHEAD_BYTES: usize = if cfg!(debug_assertions) { 8 << 10 } else { 1 << 20 
 /// Frames of this size and larger have no zeros written ahead: a sync of them takes long in any case.
 const LARGE_FRAME: usize = AHEAD_BYTES / 4;
 
+/// The error of a segment that cannot be begun: the operation, the file and the storage's error.
+type SegmentError = (&'static str, String, std::io::Error);
+
 /// The segment that is being written.
 pub(crate) struct OpenSegment {
     pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) salt: u64,
     pub(crate) bytes: u64,
-    /// Bytes of the file: behind those of the segment it has zeros.
+    /// Bytes of the file: behind those of the segment it has zeros, or what an earlier segment had.
     pub(crate) length: u64,
 }
 
 impl OpenSegment {
-    /// Creates a segment without frames, whole or not at all.
-    pub(crate) fn create(
+    /// Makes a segment without frames of a file that was another one, whole or not at all. What that had is written over: a sync then has
+    /// no new length and no new place on the device to make durable.
+    ///
+    /// The old segment is listed no more, so its file may be in any state until it has its new name.
+    fn reuse(
         storage: &dyn Storage,
-        header: &SegmentHeader,
-    ) -> Result<Self, (&'static str, String, std::io::Error)> {
+        header: SegmentHeader,
+        SpareSegment { name: old, length }: SpareSegment,
+    ) -> Result<Self, SegmentError> {
+        let failed = |operation| {
+            let file = old.clone();
+            move |error| (operation, file, error)
+        };
+        let header = SegmentHeader { is_reused: true, ..header };
+        write_all(storage, &old, 0, &header.encode()).map_err(failed("write"))?;
+        storage.sync(&old).map_err(failed("sync"))?;
+        let name = segment_name(header.number);
+        storage.rename(&old, &name).map_err(failed("rename"))?;
+        storage.sync_directory().map_err(failed("sync the directory of"))?;
+        Ok(Self { number: header.number, name, salt: header.salt, bytes: SEGMENT_HEADER as u64, length })
+    }
+
+    /// Creates a segment without frames, whole or not at all.
+    pub(crate) fn create(storage: &dyn Storage, header: &SegmentHeader) -> Result<Self, SegmentError> {
         let name = segment_name(header.number);
         let temporary = format!("{name}{TEMPORARY}");
         let failed = |operation| {
@@ -411,12 +433,20 @@ impl Logger {
             sequence: self.sequence,
             floor: self.bound,
             identity: self.shared.identity,
+            is_reused: false,
         };
-        if let Some(last) = lock(&self.shared.files).segments.back_mut() {
-            last.length = self.segment.length;
-        }
-        self.segment = OpenSegment::create(&*self.storage, &header)
-            .map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
+        let spare = {
+            let mut files = lock(&self.shared.files);
+            if let Some(last) = files.segments.back_mut() {
+                last.length = self.segment.length;
+            }
+            files.take_spare()
+        };
+        let begun = match spare {
+            Some(spare) => OpenSegment::reuse(&*self.storage, header, spare),
+            None => OpenSegment::create(&*self.storage, &header),
+        };
+        self.segment = begun.map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
         // Relaxed: a counter for reports.
         self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
         // No record so far, whatever its epochs will be.
@@ -442,7 +472,10 @@ impl Logger {
             (self.records, self.frame_bound) = (0, 0);
             self.write_frame(FrameKind::Close, self.bound)?;
         }
-        self.enter(FilesChange::default())
+        self.enter(FilesChange::default())?;
+        lock(&self.shared.files).give_up_spares();
+        self.shared.delete_obsolete();
+        Ok(())
     }
 }
 
