@@ -2,7 +2,7 @@
 
 use crate::layout::{BLOCK, FRAME_HEADER, push_record};
 use crate::shared::Shared;
-use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
+use crate::{Failure, RECORD_BYTES_MAX, Stamp};
 use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotrow_sync::clock;
 use hotrow_sync::{Mutex, lock};
@@ -171,7 +171,8 @@ impl Buffer {
             shared.appended.store(true, Ordering::Release);
             shared.idle.notify_all();
         }
-        if length > shared.options.buffer_bytes_max / 2 && matches!(shared.options.mode, Mode::Async { .. }) {
+        // Relaxed, as above.
+        if length > shared.options.buffer_bytes_max / 2 && !shared.hurry.load(Ordering::Relaxed) {
             // Release: pairs with the acquire in `Shared::is_urgent`.
             shared.hurry.store(true, Ordering::Release);
             shared.interval.notify_all();

@@ -9,7 +9,7 @@ use crate::layout::{
 };
 use crate::shared::Shared;
 use crate::storage::{Storage, create_new, write_all};
-use crate::{Failure, Mode, Options};
+use crate::{Failure, GATHERING, Mode, Options};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::{self, Instant};
 use hotrow_sync::{lock, thread};
@@ -265,13 +265,15 @@ impl Logger {
         // Acquire: pairs with the release in `Buffer::append`.
         let has_appended = || shared.appended.load(Ordering::Acquire);
         shared.idle.wait_until(|| has_appended() || shared.is_urgent());
-        if let Mode::Async { interval } = shared.options.mode {
-            let left = interval.saturating_sub(clock::now().saturating_duration_since(self.last_batch));
-            if !left.is_zero() && !shared.is_urgent() {
-                shared.interval.park_until(Some(left), || shared.is_urgent());
-            }
-            self.last_batch = clock::now();
+        let interval = match shared.options.mode {
+            Mode::Group => GATHERING,
+            Mode::Async { interval } => interval,
+        };
+        let left = interval.saturating_sub(clock::now().saturating_duration_since(self.last_batch));
+        if !left.is_zero() && !shared.is_urgent() {
+            shared.interval.park_until(Some(left), || shared.is_urgent());
         }
+        self.last_batch = clock::now();
     }
 
     /// Writes what is complete as one frame and publishes its epoch. Returns true if there was something to write.
