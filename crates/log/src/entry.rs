@@ -31,7 +31,7 @@ const LONG_PART: usize = 7;
 /// In a part's first byte: the part is a number behind it.
 const FAR_PART: u32 = 31;
 /// A length of one byte that has four bytes elsewhere.
-const LONG: u8 = 255;
+const LONG: usize = 255;
 
 /// Completes an entry, which begins at `start` with [`HEAD`] bytes for the head; its key follows, and at `value` its value.
 ///
@@ -39,12 +39,14 @@ const LONG: u8 = 255;
 /// commit.
 #[inline]
 pub fn seal(out: &mut Vec<u8>, start: usize, value: usize, structure: u32, kind: Kind) {
-    let lengths = [value - start - HEAD, out.len() - value];
-    let [key, value] = lengths.map(|length| length.min(usize::from(LONG)) as u8);
+    let (key, value) = (value - start - HEAD, out.len() - value);
     let near = structure.min(FAR_STRUCTURE);
-    out[start..start + HEAD].copy_from_slice(&[(near << KIND_BITS) as u8 | kind as u8, key, value]);
-    if near == FAR_STRUCTURE || key == LONG || value == LONG {
-        insert_rest(out, start + HEAD, (near == FAR_STRUCTURE).then_some(structure), &lengths);
+    let head = &mut out[start..start + HEAD];
+    head[0] = (near << KIND_BITS) as u8 | kind as u8;
+    head[1] = key.min(LONG) as u8;
+    head[2] = value.min(LONG) as u8;
+    if near == FAR_STRUCTURE || key >= LONG || value >= LONG {
+        insert_rest(out, start + HEAD, (near == FAR_STRUCTURE).then_some(structure), &[key, value]);
     }
 }
 
@@ -59,7 +61,7 @@ pub fn seal_part(out: &mut Vec<u8>, start: usize, part: u32) {
     }
     if length >= LONG_PART {
         let at = out.len() - length;
-        out.insert(at, length.min(usize::from(LONG)) as u8);
+        out.insert(at, length.min(LONG) as u8);
         insert_rest(out, at + 1, None, &[length]);
     }
 }
@@ -71,7 +73,7 @@ fn insert_rest(out: &mut Vec<u8>, at: usize, number: Option<u32>, lengths: &[usi
     if let Some(number) = number {
         push_number(&mut rest, number.into());
     }
-    for &length in lengths.iter().filter(|length| **length >= usize::from(LONG)) {
+    for &length in lengths.iter().filter(|length| **length >= LONG) {
         // More than four bytes can tell is more than a record may have, and is refused as a whole.
         rest.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     }
@@ -351,7 +353,7 @@ impl<'a> Cursor<'a> {
     /// A length that has one byte, or four bytes behind it.
     #[inline]
     fn length(&mut self, byte: u8) -> Result<usize, &'static str> {
-        if byte < LONG {
+        if usize::from(byte) < LONG {
             return Ok(usize::from(byte));
         }
         let mut four = [0; 4];

@@ -1,11 +1,11 @@
 //! The logger: takes records from the buffers and writes them.
 
-use crate::buffer::{BufferState, RECORD_OVERHEAD};
+use crate::buffer::{BufferState, RECORD_OVERHEAD, RecordList};
 use crate::catalog::FilesChange;
 use crate::files::{SegmentState, SpareSegment};
 use crate::layout::{
     BLOCK, CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
-    segment_name, split_record,
+    segment_name,
 };
 use crate::shared::Shared;
 use crate::storage::{Storage, create_new, write_all};
@@ -155,9 +155,9 @@ pub struct Logger {
     frame: Vec<u8>,
     records: u32,
     /// Records taken from the buffers whose epoch is not complete yet.
-    carried: Vec<u8>,
-    /// A buffer to exchange for a worker's.
-    spare: Vec<u8>,
+    carried: RecordList,
+    /// An empty list to exchange for a worker's.
+    spare: RecordList,
     last_batch: Instant,
     /// The smallest epoch that is larger than those of the frame's records.
     frame_bound: u64,
@@ -186,8 +186,8 @@ impl Logger {
             bound,
             frame: Vec::new(),
             records: 0,
-            carried: Vec::new(),
-            spare: Vec::new(),
+            carried: RecordList::default(),
+            spare: RecordList::default(),
             last_batch: clock::now(),
             frame_bound: 0,
             is_clean,
@@ -250,13 +250,13 @@ impl Logger {
             self.shared.progress.notify_all();
         }
         let written = self.write_batch()?;
-        if closing && self.carried.is_empty() {
+        if closing && self.carried.runs.is_empty() {
             self.write_close()?;
             self.closed = true;
             return Ok(Step::Ended);
         }
         // The engine has not got to an epoch that somebody waits for, or that a record has.
-        let stalled = !written && (self.shared.is_urgent() || !self.carried.is_empty());
+        let stalled = !written && (self.shared.is_urgent() || !self.carried.runs.is_empty());
         Ok(if stalled { Step::Stalled } else { Step::Written })
     }
 
@@ -286,7 +286,7 @@ impl Logger {
             return Err(Failure::LateEpoch { epoch: bound, bound: self.bound });
         }
         self.collect(bound)?;
-        if !self.carried.is_empty() {
+        if !self.carried.runs.is_empty() {
             // Relaxed: read by this thread, which is the one that waits for it.
             self.shared.appended.store(true, Ordering::Relaxed);
         }
@@ -320,15 +320,14 @@ impl Logger {
             let mut taken = std::mem::take(&mut self.spare);
             {
                 let mut records = lock(&buffer.records);
-                if !records.bytes.is_empty() {
-                    std::mem::swap(&mut records.bytes, &mut taken);
+                if !records.list.runs.is_empty() {
+                    std::mem::swap(&mut records.list, &mut taken);
                     // Relaxed: read without the mutex only to decide about waiting.
                     buffer.bytes.store(0, Ordering::Relaxed);
                 }
             }
             let result = self.sort_in(&taken, bound);
-            taken.clear();
-            taken.shrink_to(KEPT_BYTES_MAX);
+            taken.clear(KEPT_BYTES_MAX);
             self.spare = taken;
             result?;
         }
@@ -341,26 +340,24 @@ impl Logger {
     }
 
     /// Adds records to the frame, or to those carried to the next one.
-    fn sort_in(&mut self, bytes: &[u8], bound: u64) -> Result<(), Failure> {
-        // Records are copied in runs: nearly always all at once.
-        let (mut run, mut at) = (0, 0);
-        while let Some((record, rest)) = split_record(&bytes[at..]) {
-            let end = bytes.len() - rest.len();
-            let epoch = record.stamp.epoch;
+    fn sort_in(&mut self, list: &RecordList, bound: u64) -> Result<(), Failure> {
+        let mut rest = &list.bytes[..];
+        for run in &list.runs {
+            let (bytes, behind) = rest.split_at(run.bytes);
+            rest = behind;
+            let epoch = run.epoch;
             if epoch < self.bound {
                 return Err(Failure::LateEpoch { epoch, bound: self.bound });
             }
             if epoch < bound {
-                self.records += 1;
+                self.frame.extend_from_slice(bytes);
+                self.records += run.records;
                 self.frame_bound = self.frame_bound.max(epoch + 1);
             } else {
-                self.frame.extend_from_slice(&bytes[run..at]);
-                self.carried.extend_from_slice(&bytes[at..end]);
-                run = end;
+                self.carried.push_run(*run, bytes);
             }
-            at = end;
         }
-        self.frame.extend_from_slice(&bytes[run..at]);
+        debug_assert!(rest.is_empty(), "the runs are all of the list");
         Ok(())
     }
 
@@ -374,7 +371,7 @@ impl Logger {
             let records = lock(&buffer.records);
             // Release: pairs with the acquire in `Log::flush`.
             self.shared.departed_epoch.fetch_max(records.last_epoch, Ordering::Release);
-            !records.bytes.is_empty()
+            !records.list.runs.is_empty()
         });
     }
 
