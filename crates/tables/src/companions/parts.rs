@@ -26,6 +26,8 @@ pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     incarnations: AtomicU32,
     /// The way to the log, if the table is durable.
     row_log: Option<Arc<RowLog<K, R>>>,
+    /// The fields that the log has from parts and never from records, one bit each.
+    logged_fields: u64,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
 }
 
@@ -46,7 +48,14 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         let meta = unsafe { meta.noting_commits(PartSegment::<WordsOf<R>, P>::NEWEST_COMMIT) };
         meta.set_rank(rank);
         let incarnations = AtomicU32::new(0);
-        Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
+        Some(Box::new(Self {
+            meta,
+            apart,
+            incarnations,
+            row_log: None,
+            logged_fields: 0,
+            _parts: PhantomData,
+        }))
     }
 
     /// # Safety
@@ -74,7 +83,13 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
 
     /// Sets the way to the log. The table is new.
     pub(crate) fn set_log(&mut self, log: Arc<RowLog<K, R>>) {
+        self.logged_fields = log.fields_of_groups(self.apart >> 1);
         self.row_log = Some(log);
+    }
+
+    /// The fields that the log has from parts and never from records, one bit each.
+    pub(crate) fn logged_fields(&self) -> u64 {
+        self.logged_fields
     }
 
     /// Appends the entries of a part's pending write.

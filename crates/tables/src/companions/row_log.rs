@@ -5,7 +5,8 @@ use crate::database_log::{ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD};
 use crate::key::Key;
 use crate::record::{GroupsOf, WordsOf};
 use hotrow_core::column_groups::{ColumnGroups, Part};
-use hotrow_core::{Value, Whole};
+use hotrow_core::{Value, ValueField, Whole};
+use hotrow_stored::Writer;
 use hotrow_sync::OnceLock;
 
 /// Writes a table's rows to records of the log. A row that cannot be written is an error.
@@ -40,39 +41,48 @@ impl<K: Key, R: Value> RowLog<K, R> {
     /// Appends a row.
     pub(crate) fn put(&self, entries: &mut Vec<u8>, key: &K, row: &R) -> Result<(), String> {
         self.note(row);
-        self.entry(entries, key, EntryKind::Row, |bytes| self.codec.put_row(row, bytes))
+        self.entry(entries, key, EntryKind::Row, |to| self.codec.write_row(row, to))
     }
 
-    /// Appends an entry, whose value `put` appends.
+    /// Appends an entry, whose value `put` writes.
     #[inline(always)]
     fn entry(
         &self,
         entries: &mut Vec<u8>,
         key: &K,
         kind: EntryKind,
-        put: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+        put: impl FnOnce(&mut Writer<'_>),
     ) -> Result<(), String> {
-        let start = entries.len();
-        entries.extend_from_slice(&[0; ENTRY_HEAD]);
-        self.codec.put_key(key, entries)?;
-        let value = entries.len();
-        put(entries)?;
+        let (start, mut value) = (entries.len(), 0);
+        Writer::write(entries, |to| {
+            to.bytes(&[0; ENTRY_HEAD]);
+            self.codec.write_key(key, to);
+            value = to.written().len();
+            put(to);
+        })?;
         self.entries.end(entries, start, value, kind)
     }
 
-    /// Appends what has changed of a row.
+    /// The fields of some groups, each of which is one bit: one bit each.
+    pub(crate) fn fields_of_groups(&self, groups: u32) -> u64 {
+        let columns = GroupsOf::<R>::COLUMNS.iter().zip(&self.fields_of_columns);
+        let columns = columns.filter(|(column, _)| groups >> column.group & 1 != 0);
+        columns.fold(0, |fields, (_, of_column)| fields | of_column)
+    }
+
+    /// Appends what has changed of a row's record. `elsewhere`: the fields of which the record's values do not count.
     pub(crate) fn put_changes(
         &self,
         entries: &mut Vec<u8>,
         key: &K,
-        before: &R,
-        after: &R,
+        (before, after): (&R, &R),
+        elsewhere: u64,
     ) -> Result<(), String> {
         if !self.codec.by_fields {
             return self.put(entries, key, after);
         }
         let fields = changed_fields(before, after, &self.fields_of_pieces);
-        self.put_fields(entries, key, after, fields)
+        self.put_fields(entries, key, after, fields & !elsewhere)
     }
 
     /// Appends what has changed of a column group's part of a row.
@@ -108,22 +118,21 @@ impl<K: Key, R: Value> RowLog<K, R> {
         if fields == 0 {
             return Ok(());
         }
-        self.entry(entries, key, EntryKind::Fields, |entries| {
+        self.entry(entries, key, EntryKind::Fields, |to| {
             while fields != 0 {
                 let field = fields.trailing_zeros();
                 fields &= fields - 1;
-                let start = entries.len();
-                entries.extend_from_slice(&[0; FIELD_HEAD]);
-                self.codec.put_field(row, field, entries)?;
-                self.entries.end_field(entries, start, field);
+                let start = to.written().len();
+                to.bytes(&[0; FIELD_HEAD]);
+                self.codec.write_field(row, field, to);
+                self.entries.end_field(to.written(), start, field);
             }
-            Ok(())
         })
     }
 
     /// Appends a row's deletion.
     pub(crate) fn delete(&self, entries: &mut Vec<u8>, key: &K) -> Result<(), String> {
-        self.entry(entries, key, EntryKind::Deletion, |_| Ok(()))
+        self.entry(entries, key, EntryKind::Deletion, |_| ())
     }
 }
 
@@ -138,22 +147,30 @@ fn fields_of_pieces<R: Value>() -> Vec<u64> {
 /// The fields in which two rows differ, one bit each. `fields_of_pieces`: see there.
 fn changed_fields<R: Value>(before: &R, after: &R, fields_of_pieces: &[u64]) -> u64 {
     // SAFETY: only inline values have fields, and they are plain data without padding.
-    let [before, after] = [before, after].map(|row| unsafe {
-        std::slice::from_raw_parts(std::ptr::from_ref(row).cast::<u8>(), size_of::<R>())
-    });
+    let bytes =
+        |row: &R| unsafe { &*std::ptr::slice_from_raw_parts(std::ptr::from_ref(row).cast(), size_of::<R>()) };
+    differing_fields(bytes(before), bytes(after), R::FIELDS, fields_of_pieces)
+}
+
+/// As [`changed_fields`], for the bytes of rows of any type.
+#[inline(never)]
+fn differing_fields(before: &[u8], after: &[u8], fields: &[ValueField], fields_of_pieces: &[u64]) -> u64 {
     let (pieces_before, rest_before) = before.as_chunks::<COMPARED>();
     let (pieces_after, rest_after) = after.as_chunks::<COMPARED>();
-    let pieces = pieces_before.iter().zip(pieces_after).map(|(before, after)| before != after);
-    let differ = pieces.chain(std::iter::once(rest_before != rest_after));
-    let mut candidates = differ
-        .zip(fields_of_pieces)
-        .fold(0, |all, (differs, fields)| if differs { all | fields } else { all });
+    let mut candidates = 0;
+    for (number, before) in pieces_before.iter().enumerate() {
+        if *before != pieces_after[number] {
+            candidates |= fields_of_pieces[number];
+        }
+    }
+    if rest_before != rest_after {
+        candidates |= fields_of_pieces[pieces_before.len()];
+    }
     let mut changed = 0;
     while candidates != 0 {
         let at = candidates.trailing_zeros();
         candidates &= candidates - 1;
-        let field = &R::FIELDS[at as usize];
-        let place = field.offset..field.offset + field.bytes;
+        let place = fields[at as usize].offset..fields[at as usize].offset + fields[at as usize].bytes;
         changed |= u64::from(before[place.clone()] != after[place]) << at;
     }
     changed
