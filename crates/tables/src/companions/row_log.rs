@@ -5,7 +5,7 @@ use crate::database_log::{ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD};
 use crate::key::Key;
 use crate::record::{GroupsOf, WordsOf};
 use hotrow_core::column_groups::{ColumnGroups, Part};
-use hotrow_core::{Value, ValueField, Whole};
+use hotrow_core::{Value, Whole};
 use hotrow_stored::Writer;
 use hotrow_sync::OnceLock;
 
@@ -17,16 +17,16 @@ pub(crate) struct RowLog<K, R> {
     any_row: OnceLock<R>,
     /// The fields of each column of the groups, in their order.
     fields_of_columns: Vec<u64>,
-    /// The fields of each piece of a row: see [`changed_fields`].
-    fields_of_pieces: Vec<u64>,
+    /// The field of each byte of a row, if fields are written apart.
+    fields_of_bytes: Vec<u8>,
 }
 
 impl<K: Key, R: Value> RowLog<K, R> {
     pub(crate) fn new(codec: Codec<K, R>, entries: Box<dyn Entries>) -> Self {
         let columns = GroupsOf::<R>::COLUMNS.iter();
         let fields_of_columns = columns.map(|column| fields_in::<R>(column.row, column.bytes)).collect();
-        let fields_of_pieces = if codec.by_fields { fields_of_pieces::<R>() } else { Vec::new() };
-        Self { codec, entries, any_row: OnceLock::new(), fields_of_columns, fields_of_pieces }
+        let fields_of_bytes = if codec.by_fields { fields_of_bytes::<R>() } else { Vec::new() };
+        Self { codec, entries, any_row: OnceLock::new(), fields_of_columns, fields_of_bytes }
     }
 
     pub(crate) fn codec(&self) -> &Codec<K, R> {
@@ -81,7 +81,7 @@ impl<K: Key, R: Value> RowLog<K, R> {
         if !self.codec.by_fields {
             return self.put(entries, key, after);
         }
-        let fields = changed_fields(before, after, &self.fields_of_pieces);
+        let fields = changed_fields(before, after, &self.fields_of_bytes);
         self.put_fields(entries, key, after, fields & !elsewhere)
     }
 
@@ -139,39 +139,55 @@ impl<K: Key, R: Value> RowLog<K, R> {
 /// The bytes that are compared at once: few comparisons find those of a large row that differ.
 const COMPARED: usize = 32;
 
-/// The fields that have bytes among those that are compared at once, one bit each.
-fn fields_of_pieces<R: Value>() -> Vec<u64> {
-    (0..size_of::<R>()).step_by(COMPARED).map(|first| fields_in::<R>(first, COMPARED)).collect()
+/// The field that each byte of a row belongs to.
+fn fields_of_bytes<R: Value>() -> Vec<u8> {
+    let mut fields = vec![0; size_of::<R>()];
+    for (number, field) in R::FIELDS.iter().enumerate() {
+        fields[field.offset..field.offset + field.bytes].fill(number as u8);
+    }
+    fields
 }
 
-/// The fields in which two rows differ, one bit each. `fields_of_pieces`: see there.
-fn changed_fields<R: Value>(before: &R, after: &R, fields_of_pieces: &[u64]) -> u64 {
+/// The fields in which two rows differ, one bit each.
+fn changed_fields<R: Value>(before: &R, after: &R, fields_of_bytes: &[u8]) -> u64 {
     // SAFETY: only inline values have fields, and they are plain data without padding.
     let bytes =
         |row: &R| unsafe { &*std::ptr::slice_from_raw_parts(std::ptr::from_ref(row).cast(), size_of::<R>()) };
-    differing_fields(bytes(before), bytes(after), R::FIELDS, fields_of_pieces)
+    differing_fields(bytes(before), bytes(after), fields_of_bytes)
 }
 
 /// As [`changed_fields`], for the bytes of rows of any type.
 #[inline(never)]
-fn differing_fields(before: &[u8], after: &[u8], fields: &[ValueField], fields_of_pieces: &[u64]) -> u64 {
+fn differing_fields(before: &[u8], after: &[u8], fields_of_bytes: &[u8]) -> u64 {
     let (pieces_before, rest_before) = before.as_chunks::<COMPARED>();
     let (pieces_after, rest_after) = after.as_chunks::<COMPARED>();
-    let mut candidates = 0;
+    let mut changed = 0;
     for (number, before) in pieces_before.iter().enumerate() {
-        if *before != pieces_after[number] {
-            candidates |= fields_of_pieces[number];
+        let after = &pieces_after[number];
+        if before != after {
+            changed |= fields_of_difference(before, after, &fields_of_bytes[number * COMPARED..]);
         }
     }
-    if rest_before != rest_after {
-        candidates |= fields_of_pieces[pieces_before.len()];
-    }
+    let rest = before.len() - rest_before.len();
+    changed | fields_of_difference(rest_before, rest_after, &fields_of_bytes[rest..])
+}
+
+/// The fields to which the bytes belong in which two pieces of rows differ, one bit each.
+fn fields_of_difference(before: &[u8], after: &[u8], fields_of_bytes: &[u8]) -> u64 {
     let mut changed = 0;
-    while candidates != 0 {
-        let at = candidates.trailing_zeros();
-        candidates &= candidates - 1;
-        let place = fields[at as usize].offset..fields[at as usize].offset + fields[at as usize].bytes;
-        changed |= u64::from(before[place.clone()] != after[place]) << at;
+    let (words_before, rest_before) = before.as_chunks();
+    let (words_after, rest_after) = after.as_chunks();
+    for (number, before) in words_before.iter().enumerate() {
+        let mut differs = u64::from_le_bytes(*before) ^ u64::from_le_bytes(words_after[number]);
+        while differs != 0 {
+            let byte = differs.trailing_zeros() / u8::BITS;
+            differs &= !(u64::from(u8::MAX) << (byte * u8::BITS));
+            changed |= 1 << fields_of_bytes[number * size_of::<u64>() + byte as usize];
+        }
+    }
+    let rest = before.len() - rest_before.len();
+    for (number, before) in rest_before.iter().enumerate() {
+        changed |= u64::from(*before != rest_after[number]) << fields_of_bytes[rest + number];
     }
     changed
 }
@@ -181,4 +197,26 @@ fn fields_in<R: Value>(first: usize, bytes: usize) -> u64 {
     let is_in = |offset: usize, size: usize| offset < first + bytes && first < offset + size;
     let fields = R::FIELDS.iter().enumerate();
     fields.fold(0, |all, (at, field)| all | u64::from(is_in(field.offset, field.bytes)) << at)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_differ_that_have_a_byte_that_differs_wherever_it_is() {
+        for bytes in [0, 1, 7, 8, 31, 32, 33, 64, 100] {
+            let fields_of_bytes: Vec<u8> = (0..bytes).map(|at| (at / 3 % 64) as u8).collect();
+            let before = vec![0x55; bytes];
+            assert_eq!(differing_fields(&before, &before, &fields_of_bytes), 0);
+            for first in 0..bytes {
+                for second in (first..bytes).step_by(5) {
+                    let mut after = before.clone();
+                    (after[first], after[second]) = (0x54, 0xd5);
+                    let expected = 1 << fields_of_bytes[first] | 1 << fields_of_bytes[second];
+                    assert_eq!(differing_fields(&before, &after, &fields_of_bytes), expected);
+                }
+            }
+        }
+    }
 }
