@@ -15,8 +15,8 @@
 //! commits below some epoch: if a commit is there, all that it depends on is there, too.
 //!
 //! With [`Mode::Group`] the next batch begins the moment the device is free if somebody waits for it, and holds all that came
-//! meanwhile. If nobody waits, the logger gathers records for [`GATHERING`], because a batch costs the processor about as much as ten
-//! transactions, whatever it holds. Small frames are written over zeros that were written ahead, so that a sync does not change the file's length: it
+//! meanwhile. If nobody waits, the logger gathers records for [`GATHERING`], because each batch costs the processor a write and a sync,
+//! however few records it has. Small frames are written over zeros that were written ahead, so that a sync does not change the file's length: it
 //! takes 100 µs in place of 170 on the ext4 where that was measured.
 //!
 //! # Failures
