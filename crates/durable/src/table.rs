@@ -8,7 +8,9 @@ use hotrow_core::{Error, Misuse, Protocol, Snapshot, SnapshotReader};
 use hotrow_log::{RECORD_BYTES_MAX, entry};
 use hotrow_stored::Schema;
 use hotrow_sync::{Arc, MutexGuard, lock};
-use hotrow_tables::inside::{DatabaseLog, Entries, LoggedTable, PutBytes, RowsAsBytes};
+use hotrow_tables::inside::{
+    DatabaseLog, ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD, LoggedTable, PutBytes, RowsAsBytes,
+};
 
 impl<P: Protocol> DatabaseLog<P> for Durable<P> {
     fn find(
@@ -81,35 +83,23 @@ pub(crate) fn fits(entries: &[u8]) -> Result<(), String> {
     Err(format!("a transaction writes more than the {RECORD_BYTES_MAX} bytes that the log takes at once"))
 }
 
-/// Writes entries of the table that has this number in the log.
+/// Completes entries of the table that has this number in the log.
 struct EntriesOf(u32);
 
+const _: () = assert!(ENTRY_HEAD == entry::HEAD && FIELD_HEAD == entry::PART_HEAD);
+
 impl Entries for EntriesOf {
-    fn put(&self, entries: &mut Vec<u8>, key: PutBytes<'_>, row: PutBytes<'_>) -> Result<(), String> {
-        entry::put(entries, self.0, key, row)?;
-        fits(entries)
+    fn end_field(&self, entries: &mut Vec<u8>, start: usize, field: u32) {
+        entry::seal_part(entries, start, field);
     }
 
-    fn put_fields(
-        &self,
-        entries: &mut Vec<u8>,
-        key: PutBytes<'_>,
-        mut fields: u64,
-        put: &mut dyn FnMut(u32, &mut Vec<u8>) -> Result<(), String>,
-    ) -> Result<(), String> {
-        entry::put_parts(entries, self.0, key, |parts| {
-            while fields != 0 {
-                let field = fields.trailing_zeros();
-                fields &= fields - 1;
-                parts.put(field, |bytes| put(field, bytes))?;
-            }
-            Ok(())
-        })?;
-        fits(entries)
-    }
-
-    fn delete(&self, entries: &mut Vec<u8>, key: PutBytes<'_>) -> Result<(), String> {
-        entry::delete(entries, self.0, key)?;
+    fn end(&self, entries: &mut Vec<u8>, start: usize, value: usize, kind: EntryKind) -> Result<(), String> {
+        let kind = match kind {
+            EntryKind::Row => entry::Kind::Whole,
+            EntryKind::Fields => entry::Kind::Parts,
+            EntryKind::Deletion => entry::Kind::Deletion,
+        };
+        entry::seal(entries, start, value, self.0, kind);
         fits(entries)
     }
 }

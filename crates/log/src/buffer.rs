@@ -1,8 +1,8 @@
 //! The buffers in which workers leave the records of their commits.
 
-use crate::layout::{BLOCK, FRAME_HEADER, RECORD_HEADER, push_record};
+use crate::layout::{BLOCK, FRAME_HEADER, push_record};
 use crate::shared::Shared;
-use crate::{Failure, Mode, RECORD_BYTES_MAX, Stamp};
+use crate::{Failure, RECORD_BYTES_MAX, Stamp};
 use hotrow_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotrow_sync::clock;
 use hotrow_sync::{Mutex, lock};
@@ -26,9 +26,55 @@ pub(crate) struct BufferState {
 
 #[derive(Default)]
 pub(crate) struct Records {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) list: RecordList,
     /// Largest epoch of all records that were ever appended.
     pub(crate) last_epoch: u64,
+}
+
+/// Records behind each other, and the epochs that they have: nobody need read them to sort them by epochs.
+#[derive(Default)]
+pub(crate) struct RecordList {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// Records of one epoch that follow each other.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Run {
+    pub(crate) epoch: u64,
+    pub(crate) records: u32,
+    pub(crate) bytes: usize,
+}
+
+impl RecordList {
+    /// Appends a record. Returns its bytes.
+    #[inline]
+    fn push(&mut self, stamp: Stamp, entries: &[u8]) -> usize {
+        let before = self.bytes.len();
+        push_record(&mut self.bytes, stamp, entries);
+        let bytes = self.bytes.len() - before;
+        match self.runs.last_mut() {
+            Some(run) if run.epoch == stamp.epoch => {
+                run.records += 1;
+                run.bytes += bytes;
+            }
+            _ => self.runs.push(Run { epoch: stamp.epoch, records: 1, bytes }),
+        }
+        bytes
+    }
+
+    /// Appends a run of another list.
+    pub(crate) fn push_run(&mut self, run: Run, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.runs.push(run);
+    }
+
+    /// Takes all records out, and keeps some memory for others.
+    pub(crate) fn clear(&mut self, kept_bytes_max: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(kept_bytes_max);
+        self.runs.clear();
+    }
 }
 
 /// The buffer of one worker.
@@ -145,18 +191,18 @@ impl Buffer {
         if entries.len() > RECORD_BYTES_MAX {
             return self.shared.fail(Failure::RecordTooLarge { bytes: entries.len() });
         }
-        let length = {
+        let (length, bytes) = {
             let mut records = lock(&self.state.records);
-            push_record(&mut records.bytes, stamp, entries);
+            let bytes = records.list.push(stamp, entries);
             records.last_epoch = records.last_epoch.max(stamp.epoch);
-            let length = records.bytes.len();
+            let length = records.list.bytes.len();
             // Relaxed: read without the mutex only to decide about waiting.
             self.state.bytes.store(length, Ordering::Relaxed);
-            length
+            (length, bytes)
         };
         let shared = &*self.shared;
         if shared.is_limited() {
-            let taken = (RECORD_HEADER + entries.len()) as u64 + RECORD_OVERHEAD;
+            let taken = bytes as u64 + RECORD_OVERHEAD;
             if let Some(more) = taken.checked_sub(self.reserved) {
                 shared.reserve_anyway(more);
             }
@@ -170,7 +216,8 @@ impl Buffer {
             shared.appended.store(true, Ordering::Release);
             shared.idle.notify_all();
         }
-        if length > shared.options.buffer_bytes_max / 2 && matches!(shared.options.mode, Mode::Async { .. }) {
+        // Relaxed, as above.
+        if length > shared.options.buffer_bytes_max / 2 && !shared.hurry.load(Ordering::Relaxed) {
             // Release: pairs with the acquire in `Shared::is_urgent`.
             shared.hurry.store(true, Ordering::Release);
             shared.interval.notify_all();

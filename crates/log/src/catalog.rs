@@ -277,7 +277,7 @@ impl Shared {
         }
         changed.generation = changed.generation.saturating_add(1);
         changed.store(storage)?;
-        lock(&self.files).change(segment, checkpoint, changed.segments.0);
+        lock(&self.files).change(segment, checkpoint, changed.segments.0, self.is_limited());
         // Release: pairs with the acquire of the logger, which enters it in frames.
         self.generation.store(changed.generation, Ordering::Release);
         *catalog = changed;

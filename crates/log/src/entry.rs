@@ -4,20 +4,83 @@
 
 use std::fmt;
 
-const KIND: u8 = 0b11;
-const WHOLE: u8 = 0;
-const DELETION: u8 = 1;
-const PARTS: u8 = 2;
-/// The key's length has four bytes instead of one.
-const WIDE_KEY: u8 = 0b100;
-/// The value's length has four bytes instead of two.
-const WIDE_VALUE: u8 = 0b1000;
+/// Bytes before an entry's key: [`seal`] writes them.
+pub const HEAD: usize = 3;
+/// Bytes before a part's value: [`seal_part`] writes them.
+pub const PART_HEAD: usize = 1;
 
-/// Appends to `out` the entry of a whole row: its insertion, or all of it overwritten. `key` and `value` append their bytes, and do
-/// nothing else to it.
+/// The kind of change that an entry makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The whole row has this value: it was inserted, or all of it was overwritten.
+    Whole = 0,
+    /// The row is deleted. There is no value.
+    Deletion = 1,
+    /// Some parts of the row (columns, or groups of columns) have new values: the value is made of parts, at least one.
+    Parts = 2,
+}
+
+/// Bits of the first byte that say the kind. The others say the structure.
+const KIND_BITS: u32 = 2;
+/// In the first byte: the structure is a number behind the head.
+const FAR_STRUCTURE: u32 = 63;
+/// Bits of a part's first byte that say the length of its value. The others say the part.
+const LENGTH_BITS: u32 = 3;
+/// In a part's first byte: the length is behind it.
+const LONG_PART: usize = 7;
+/// In a part's first byte: the part is a number behind it.
+const FAR_PART: u32 = 31;
+/// A length of one byte that has four bytes elsewhere.
+const LONG: usize = 255;
+
+/// Completes an entry, which begins at `start` with [`HEAD`] bytes for the head; its key follows, and at `value` its value.
 ///
 /// No length is checked here: a transaction whose entries exceed [`RECORD_BYTES_MAX`](crate::RECORD_BYTES_MAX) must not
 /// commit.
+#[inline]
+pub fn seal(out: &mut Vec<u8>, start: usize, value: usize, structure: u32, kind: Kind) {
+    let (key, value) = (value - start - HEAD, out.len() - value);
+    let near = structure.min(FAR_STRUCTURE);
+    let head = &mut out[start..start + HEAD];
+    head[0] = (near << KIND_BITS) as u8 | kind as u8;
+    head[1] = key.min(LONG) as u8;
+    head[2] = value.min(LONG) as u8;
+    if near == FAR_STRUCTURE || key >= LONG || value >= LONG {
+        insert_rest(out, start + HEAD, (near == FAR_STRUCTURE).then_some(structure), &[key, value]);
+    }
+}
+
+/// Completes a part of an entry of parts, which begins at `start` with [`PART_HEAD`] bytes for the head; its value follows.
+#[inline]
+pub fn seal_part(out: &mut Vec<u8>, start: usize, part: u32) {
+    let length = out.len() - start - PART_HEAD;
+    let near = part.min(FAR_PART);
+    out[start] = (near << LENGTH_BITS) as u8 | length.min(LONG_PART) as u8;
+    if near == FAR_PART {
+        insert_rest(out, start + PART_HEAD, Some(part), &[]);
+    }
+    if length >= LONG_PART {
+        let at = out.len() - length;
+        out.insert(at, length.min(LONG) as u8);
+        insert_rest(out, at + 1, None, &[length]);
+    }
+}
+
+/// Inserts the number that a head has no room for, and the four bytes of each length that one byte has no room for.
+#[cold]
+fn insert_rest(out: &mut Vec<u8>, at: usize, number: Option<u32>, lengths: &[usize]) {
+    let mut rest = Vec::new();
+    if let Some(number) = number {
+        push_number(&mut rest, number.into());
+    }
+    for &length in lengths.iter().filter(|length| **length >= LONG) {
+        // More than four bytes can tell is more than a record may have, and is refused as a whole.
+        rest.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    out.splice(at..at, rest);
+}
+
+/// Appends to `out` the entry of a whole row. `key` and `value` append their bytes, and do nothing else to it.
 ///
 /// # Errors
 ///
@@ -29,10 +92,10 @@ pub fn put<E>(
     key: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     value: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    write(out, WHOLE, structure, key, value)
+    write(out, Kind::Whole, structure, key, value)
 }
 
-/// Appends to `out` the entry of some parts of a row (columns, or groups of columns). The value of each takes the place of the one before.
+/// Appends to `out` the entry of some parts of a row. The value of each takes the place of the one before.
 /// `key` appends the key's bytes, and `parts` gives the parts, at least one.
 ///
 /// # Errors
@@ -45,7 +108,7 @@ pub fn put_parts<E>(
     key: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     parts: impl FnOnce(&mut PartsWriter<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    write(out, PARTS, structure, key, |out| parts(&mut PartsWriter(out)))
+    write(out, Kind::Parts, structure, key, |out| parts(&mut PartsWriter(out)))
 }
 
 /// Takes the parts of [`put_parts`].
@@ -60,33 +123,12 @@ impl PartsWriter<'_> {
     /// Those of `value`.
     #[inline]
     pub fn put<E>(&mut self, part: u32, value: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
-        push_number(self.0, part);
-        push_counted(self.0, value)
-    }
-}
-
-#[inline]
-fn write<E>(
-    out: &mut Vec<u8>,
-    kind: u8,
-    structure: u32,
-    key: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    value: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-) -> Result<(), E> {
-    let start = out.len();
-    let written = begin(out, kind, structure, key).and_then(|()| {
-        let at = out.len();
-        out.extend_from_slice(&[0; 2]);
-        value(out)?;
-        if patch_length::<2>(out, at) {
-            out[start] |= WIDE_VALUE;
-        }
+        let start = self.0.len();
+        self.0.extend_from_slice(&[0; PART_HEAD]);
+        value(self.0)?;
+        seal_part(self.0, start, part);
         Ok(())
-    });
-    if written.is_err() {
-        out.truncate(start);
     }
-    written
 }
 
 /// Appends to `out` the deletion of a row. `key` appends the key's bytes.
@@ -99,51 +141,33 @@ pub fn delete<E>(
     structure: u32,
     key: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let start = out.len();
-    let written = begin(out, DELETION, structure, key);
-    if written.is_err() {
-        out.truncate(start);
-    }
-    written
+    write(out, Kind::Deletion, structure, key, |_| Ok(()))
 }
 
 #[inline]
-fn begin<E>(
+fn write<E>(
     out: &mut Vec<u8>,
-    kind: u8,
+    kind: Kind,
     structure: u32,
     key: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    value: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = out.len();
-    out.push(kind);
-    push_number(out, structure);
-    let at = out.len();
-    out.push(0);
-    key(out)?;
-    if patch_length::<1>(out, at) {
-        out[start] |= WIDE_KEY;
+    out.extend_from_slice(&[0; HEAD]);
+    let written = key(out).and_then(|()| {
+        let at = out.len();
+        value(out).map(|()| at)
+    });
+    match written {
+        Ok(at) => seal(out, start, at, structure, kind),
+        Err(_) => out.truncate(start),
     }
-    Ok(())
+    written.map(drop)
 }
 
-/// Writes the number of bytes behind the `N` bytes at `at` into them. Makes four bytes of them and returns true if
-/// they have no room for it.
+/// Appends a number: seven bits a byte, the lowest first; the highest bit says that more follow.
 #[inline]
-fn patch_length<const N: usize>(out: &mut Vec<u8>, at: usize) -> bool {
-    let length = out.len() - at - N;
-    if length < 1 << (8 * N) {
-        out[at..at + N].copy_from_slice(&(length as u32).to_le_bytes()[..N]);
-        return false;
-    }
-    // More than four bytes can tell is more than a record may have, and is refused as a whole.
-    let wide = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-    out.splice(at..at + N, wide);
-    true
-}
-
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
-#[inline]
-fn push_number(out: &mut Vec<u8>, mut number: u32) {
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -151,45 +175,23 @@ fn push_number(out: &mut Vec<u8>, mut number: u32) {
     out.push(number as u8);
 }
 
-/// The first byte of a length that has four bytes behind it.
-const LONG: u8 = 255;
-
-/// Appends bytes behind their number, which has one byte, or 255 and four bytes. `write` appends the bytes.
-///
-/// # Errors
-///
-/// Those of `write`.
+/// Takes a number from the front of `rest`. `None` if it is cut off, or has more than 64 bits.
 #[inline]
-pub fn push_counted<E>(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-) -> Result<(), E> {
-    let at = out.len();
-    out.push(0);
-    write(out)?;
-    let length = out.len() - at - 1;
-    if length < usize::from(LONG) {
-        out[at] = length as u8;
-    } else {
-        out[at] = LONG;
-        // More than four bytes can tell is more than a record may have, and is refused as a whole.
-        out.splice(at + 1..at + 1, u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+pub(crate) fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, behind) = rest.split_first()?;
+        let bits = u64::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        *rest = behind;
+        if *byte < 0x80 {
+            return Some(number);
+        }
     }
-    Ok(())
-}
-
-/// Takes the bytes that [`push_counted`] has appended from the front of `rest`. `None` if they are cut off.
-#[inline]
-pub fn take_counted<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
-    let (first, mut more) = rest.split_first()?;
-    let mut length = usize::from(*first);
-    if *first == LONG {
-        let (four, behind) = more.split_first_chunk()?;
-        (length, more) = (u32::from_le_bytes(*four) as usize, behind);
-    }
-    let (bytes, behind) = more.split_at_checked(length)?;
-    *rest = behind;
-    Some(bytes)
+    None
 }
 
 /// The change that an entry makes.
@@ -221,8 +223,14 @@ impl<'a> Parts<'a> {
     #[inline]
     fn take_part(&mut self) -> Result<(u32, &'a [u8]), &'static str> {
         let mut cursor = Cursor { bytes: self.0 };
-        let part = cursor.number()?;
-        let value = take_counted(&mut cursor.bytes).ok_or("is cut off")?;
+        let head = cursor.byte()?;
+        let part = cursor.near_or_number(u32::from(head >> LENGTH_BITS), FAR_PART)?;
+        let mut length = usize::from(head) & LONG_PART;
+        if length == LONG_PART {
+            let byte = cursor.byte()?;
+            length = cursor.length(byte)?;
+        }
+        let value = cursor.take(length)?;
         self.0 = cursor.bytes;
         Ok((part, value))
     }
@@ -332,50 +340,38 @@ impl<'a> Cursor<'a> {
         Ok(self.take(1)?[0])
     }
 
+    /// A number that a head has, unless that says that it is behind.
     #[inline]
-    fn number(&mut self) -> Result<u32, &'static str> {
-        let mut number = 0;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.byte()?;
-            let bits = u32::from(byte & 0x7f);
-            if shift == 28 && byte > 0x0f {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
+    fn near_or_number(&mut self, near: u32, far: u32) -> Result<u32, &'static str> {
+        if near < far {
+            return Ok(near);
         }
-        Err("has a number of more than 32 bits")
+        let number = take_number(&mut self.bytes).and_then(|number| u32::try_from(number).ok());
+        number.ok_or("has a number that is cut off, or too large")
     }
 
-    /// Takes bytes behind their number, which has `N` bytes, or four if it is wide.
+    /// A length that has one byte, or four bytes behind it.
     #[inline]
-    fn counted<const N: usize>(&mut self, wide: bool) -> Result<&'a [u8], &'static str> {
-        let mut length = [0; 4];
-        if wide {
-            length.copy_from_slice(self.take(4)?);
-        } else {
-            length[..N].copy_from_slice(self.take(N)?);
+    fn length(&mut self, byte: u8) -> Result<usize, &'static str> {
+        if usize::from(byte) < LONG {
+            return Ok(usize::from(byte));
         }
-        self.take(u32::from_le_bytes(length) as usize)
+        let mut four = [0; 4];
+        four.copy_from_slice(self.take(4)?);
+        Ok(u32::from_le_bytes(four) as usize)
     }
 
     #[inline]
     fn entry(&mut self) -> Result<Entry<'a>, &'static str> {
-        let flags = self.byte()?;
-        let kind = flags & KIND;
-        let known = KIND | WIDE_KEY | if kind == DELETION { 0 } else { WIDE_VALUE };
-        if kind > PARTS || flags & !known != 0 {
-            return Err("is of an unknown kind");
-        }
-        let structure = self.number()?;
-        let key = self.counted::<1>(flags & WIDE_KEY != 0)?;
-        let mut value = || self.counted::<2>(flags & WIDE_VALUE != 0);
-        let change = match kind {
-            WHOLE => Change::Put(value()?),
-            PARTS => Change::PutParts(Parts::checked(value()?)?),
-            _ => Change::Delete,
+        let (first, key, value) = (self.byte()?, self.byte()?, self.byte()?);
+        let structure = self.near_or_number(u32::from(first >> KIND_BITS), FAR_STRUCTURE)?;
+        let (key, value) = (self.length(key)?, self.length(value)?);
+        let (key, value) = (self.take(key)?, self.take(value)?);
+        let change = match first & ((1 << KIND_BITS) - 1) {
+            0 => Change::Put(value),
+            1 if value.is_empty() => Change::Delete,
+            2 => Change::PutParts(Parts::checked(value)?),
+            _ => return Err("is of an unknown kind"),
         };
         Ok(Entry { structure, key, change })
     }

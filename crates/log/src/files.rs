@@ -15,6 +15,16 @@ pub(crate) struct SegmentState {
     pub(crate) bound: u64,
 }
 
+/// A file that was a segment, and may become another one. It is under the name of the one that it was.
+#[derive(Debug)]
+pub(crate) struct SpareSegment {
+    pub(crate) name: String,
+    pub(crate) length: u64,
+}
+
+/// Most spare segments that are kept.
+const SPARES_MAX: usize = 2;
+
 /// The newest checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointState {
@@ -41,6 +51,8 @@ pub(crate) struct Files {
     pub(crate) obsolete: Vec<String>,
     /// Files that the next checkpoint makes obsolete.
     pub(crate) obsolete_later: Vec<String>,
+    /// Segments that are needed no more, and are used again when no backup reads them. None if space is limited.
+    pub(crate) spares: Vec<SpareSegment>,
 }
 
 impl Files {
@@ -57,12 +69,13 @@ impl Files {
         Some(first.map_or(last, |segment| segment.number))
     }
 
-    /// Enters what the catalog has. Segments before `first` are obsolete.
+    /// Enters what the catalog has. Segments before `first` are obsolete, and some of them spares unless space `is_limited`.
     pub(crate) fn change(
         &mut self,
         segment: Option<SegmentState>,
         checkpoint: Option<CheckpointState>,
         first: u64,
+        is_limited: bool,
     ) {
         self.segments.extend(segment);
         if let Some(newest) = checkpoint {
@@ -70,7 +83,23 @@ impl Files {
             self.obsolete.append(&mut self.obsolete_later);
         }
         while self.segments.front().is_some_and(|segment| segment.number < first) {
-            self.obsolete.extend(self.segments.pop_front().map(|old| segment_name(old.number)));
+            let Some(old) = self.segments.pop_front() else { break };
+            let (name, length) = (segment_name(old.number), old.bytes.max(old.length));
+            if is_limited || self.spares.len() == SPARES_MAX {
+                self.obsolete.push(name);
+            } else {
+                self.spares.push(SpareSegment { name, length });
+            }
         }
+    }
+
+    /// A file for the next segment, if there is one that nobody reads.
+    pub(crate) fn take_spare(&mut self) -> Option<SpareSegment> {
+        if self.backups > 0 { None } else { self.spares.pop() }
+    }
+
+    /// Has the spare segments deleted with what is obsolete.
+    pub(crate) fn give_up_spares(&mut self) {
+        self.obsolete.extend(self.spares.drain(..).map(|spare| spare.name));
     }
 }

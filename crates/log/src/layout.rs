@@ -1,6 +1,7 @@
 //! The bytes of files: names, headers, frames, records. docs/log-format.md describes them.
 
 use crate::Stamp;
+use crate::entry::{push_number, take_number};
 
 /// Name of the file that lists the database's files and structures.
 pub(crate) const CATALOG: &str = "catalog";
@@ -10,7 +11,7 @@ const CHECKPOINT: &str = "checkpoint-";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Version of the format of all files.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Frames begin and end at multiples of it, so that the write of one cannot tear the sector of another.
 pub(crate) const BLOCK: usize = 512;
@@ -23,8 +24,8 @@ pub(crate) const CATALOG_MAGIC: [u8; 8] = *b"HOTROWCA";
 pub(crate) const SEGMENT_HEADER: usize = BLOCK;
 /// Bytes of a frame's header.
 pub(crate) const FRAME_HEADER: usize = 72;
-/// Bytes of a record before its entries.
-pub(crate) const RECORD_HEADER: usize = 20;
+/// Bytes of a record before its entries, at most.
+const RECORD_HEADER_MAX: usize = 24;
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"HRFR");
 
 /// A name of a file of the log.
@@ -114,6 +115,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) floor: u64,
     /// Identity of the database.
     pub(crate) identity: u128,
+    /// True if the file was an earlier segment: behind the frames of this one there may be some of that one.
+    pub(crate) is_reused: bool,
 }
 
 /// Fault of a header.
@@ -160,6 +163,7 @@ impl SegmentHeader {
         put_u64(&mut bytes, 40, self.sequence);
         put_u64(&mut bytes, 48, self.floor);
         put_u128(&mut bytes, 56, self.identity);
+        put_u32(&mut bytes, 72, u32::from(self.is_reused));
         seal_header(&mut bytes);
         bytes
     }
@@ -173,6 +177,7 @@ impl SegmentHeader {
             sequence: u64_at(bytes, 40),
             floor: u64_at(bytes, 48),
             identity: u128_at(bytes, 56),
+            is_reused: u32_at(bytes, 72) != 0,
         })
     }
 }
@@ -254,14 +259,12 @@ impl FrameHeader {
     }
 }
 
-/// Writes the header of a record whose entries have `length` bytes.
+/// Appends the record of a commit.
 pub(crate) fn push_record(out: &mut Vec<u8>, stamp: Stamp, entries: &[u8]) {
-    let mut header = [0; RECORD_HEADER];
-    put_u32(&mut header, 0, entries.len() as u32);
-    put_u64(&mut header, 4, stamp.epoch);
-    put_u64(&mut header, 12, stamp.order);
-    out.reserve(RECORD_HEADER + entries.len());
-    out.extend_from_slice(&header);
+    out.reserve(RECORD_HEADER_MAX + entries.len());
+    push_number(out, entries.len() as u64);
+    push_number(out, stamp.epoch);
+    push_number(out, stamp.order);
     out.extend_from_slice(entries);
 }
 
@@ -275,8 +278,8 @@ pub(crate) struct Record<'a> {
 /// Splits the first record off. `None` if the bytes are no record.
 #[inline]
 pub(crate) fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
-    let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
-    let (entries, rest) = rest.split_at_checked(u32_at(header, 0) as usize)?;
-    let stamp = Stamp { epoch: u64_at(header, 4), order: u64_at(header, 12) };
-    Some((Record { stamp, entries }, rest))
+    let mut rest = bytes;
+    let [length, epoch, order] = [take_number(&mut rest)?, take_number(&mut rest)?, take_number(&mut rest)?];
+    let (entries, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    Some((Record { stamp: Stamp { epoch, order }, entries }, rest))
 }

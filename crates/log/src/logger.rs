@@ -1,15 +1,15 @@
 //! The logger: takes records from the buffers and writes them.
 
-use crate::buffer::{BufferState, RECORD_OVERHEAD};
+use crate::buffer::{BufferState, RECORD_OVERHEAD, RecordList};
 use crate::catalog::FilesChange;
-use crate::files::SegmentState;
+use crate::files::{SegmentState, SpareSegment};
 use crate::layout::{
     BLOCK, CATALOG, FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, SegmentHeader, TEMPORARY, padded,
-    segment_name, split_record,
+    segment_name,
 };
 use crate::shared::Shared;
 use crate::storage::{Storage, create_new, write_all};
-use crate::{Failure, Mode, Options};
+use crate::{Failure, GATHERING, Mode, Options};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::{self, Instant};
 use hotrow_sync::{lock, thread};
@@ -46,22 +46,44 @@ const AHEAD_BYTES: usize = if cfg!(debug_assertions) { 8 << 10 } else { 1 << 20 
 /// Frames of this size and larger have no zeros written ahead: a sync of them takes long in any case.
 const LARGE_FRAME: usize = AHEAD_BYTES / 4;
 
+/// The error of a segment that cannot be begun: the operation, the file and the storage's error.
+type SegmentError = (&'static str, String, std::io::Error);
+
 /// The segment that is being written.
 pub(crate) struct OpenSegment {
     pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) salt: u64,
     pub(crate) bytes: u64,
-    /// Bytes of the file: behind those of the segment it has zeros.
+    /// Bytes of the file: behind those of the segment it has zeros, or what an earlier segment had.
     pub(crate) length: u64,
 }
 
 impl OpenSegment {
-    /// Creates a segment without frames, whole or not at all.
-    pub(crate) fn create(
+    /// Makes a segment without frames of a file that was another one, whole or not at all. What that had is written over: a sync then has
+    /// no new length and no new place on the device to make durable.
+    ///
+    /// The old segment is listed no more, so its file may be in any state until it has its new name.
+    fn reuse(
         storage: &dyn Storage,
-        header: &SegmentHeader,
-    ) -> Result<Self, (&'static str, String, std::io::Error)> {
+        header: SegmentHeader,
+        SpareSegment { name: old, length }: SpareSegment,
+    ) -> Result<Self, SegmentError> {
+        let failed = |operation| {
+            let file = old.clone();
+            move |error| (operation, file, error)
+        };
+        let header = SegmentHeader { is_reused: true, ..header };
+        write_all(storage, &old, 0, &header.encode()).map_err(failed("write"))?;
+        storage.sync(&old).map_err(failed("sync"))?;
+        let name = segment_name(header.number);
+        storage.rename(&old, &name).map_err(failed("rename"))?;
+        storage.sync_directory().map_err(failed("sync the directory of"))?;
+        Ok(Self { number: header.number, name, salt: header.salt, bytes: SEGMENT_HEADER as u64, length })
+    }
+
+    /// Creates a segment without frames, whole or not at all.
+    pub(crate) fn create(storage: &dyn Storage, header: &SegmentHeader) -> Result<Self, SegmentError> {
         let name = segment_name(header.number);
         let temporary = format!("{name}{TEMPORARY}");
         let failed = |operation| {
@@ -133,9 +155,9 @@ pub struct Logger {
     frame: Vec<u8>,
     records: u32,
     /// Records taken from the buffers whose epoch is not complete yet.
-    carried: Vec<u8>,
-    /// A buffer to exchange for a worker's.
-    spare: Vec<u8>,
+    carried: RecordList,
+    /// An empty list to exchange for a worker's.
+    spare: RecordList,
     last_batch: Instant,
     /// The smallest epoch that is larger than those of the frame's records.
     frame_bound: u64,
@@ -164,8 +186,8 @@ impl Logger {
             bound,
             frame: Vec::new(),
             records: 0,
-            carried: Vec::new(),
-            spare: Vec::new(),
+            carried: RecordList::default(),
+            spare: RecordList::default(),
             last_batch: clock::now(),
             frame_bound: 0,
             is_clean,
@@ -228,13 +250,13 @@ impl Logger {
             self.shared.progress.notify_all();
         }
         let written = self.write_batch()?;
-        if closing && self.carried.is_empty() {
+        if closing && self.carried.runs.is_empty() {
             self.write_close()?;
             self.closed = true;
             return Ok(Step::Ended);
         }
         // The engine has not got to an epoch that somebody waits for, or that a record has.
-        let stalled = !written && (self.shared.is_urgent() || !self.carried.is_empty());
+        let stalled = !written && (self.shared.is_urgent() || !self.carried.runs.is_empty());
         Ok(if stalled { Step::Stalled } else { Step::Written })
     }
 
@@ -243,13 +265,15 @@ impl Logger {
         // Acquire: pairs with the release in `Buffer::append`.
         let has_appended = || shared.appended.load(Ordering::Acquire);
         shared.idle.wait_until(|| has_appended() || shared.is_urgent());
-        if let Mode::Async { interval } = shared.options.mode {
-            let left = interval.saturating_sub(clock::now().saturating_duration_since(self.last_batch));
-            if !left.is_zero() && !shared.is_urgent() {
-                shared.interval.park_until(Some(left), || shared.is_urgent());
-            }
-            self.last_batch = clock::now();
+        let interval = match shared.options.mode {
+            Mode::Group => GATHERING,
+            Mode::Async { interval } => interval,
+        };
+        let left = interval.saturating_sub(clock::now().saturating_duration_since(self.last_batch));
+        if !left.is_zero() && !shared.is_urgent() {
+            shared.interval.park_until(Some(left), || shared.is_urgent());
         }
+        self.last_batch = clock::now();
     }
 
     /// Writes what is complete as one frame and publishes its epoch. Returns true if there was something to write.
@@ -262,7 +286,7 @@ impl Logger {
             return Err(Failure::LateEpoch { epoch: bound, bound: self.bound });
         }
         self.collect(bound)?;
-        if !self.carried.is_empty() {
+        if !self.carried.runs.is_empty() {
             // Relaxed: read by this thread, which is the one that waits for it.
             self.shared.appended.store(true, Ordering::Relaxed);
         }
@@ -296,15 +320,14 @@ impl Logger {
             let mut taken = std::mem::take(&mut self.spare);
             {
                 let mut records = lock(&buffer.records);
-                if !records.bytes.is_empty() {
-                    std::mem::swap(&mut records.bytes, &mut taken);
+                if !records.list.runs.is_empty() {
+                    std::mem::swap(&mut records.list, &mut taken);
                     // Relaxed: read without the mutex only to decide about waiting.
                     buffer.bytes.store(0, Ordering::Relaxed);
                 }
             }
             let result = self.sort_in(&taken, bound);
-            taken.clear();
-            taken.shrink_to(KEPT_BYTES_MAX);
+            taken.clear(KEPT_BYTES_MAX);
             self.spare = taken;
             result?;
         }
@@ -317,26 +340,24 @@ impl Logger {
     }
 
     /// Adds records to the frame, or to those carried to the next one.
-    fn sort_in(&mut self, bytes: &[u8], bound: u64) -> Result<(), Failure> {
-        // Records are copied in runs: nearly always all at once.
-        let (mut run, mut at) = (0, 0);
-        while let Some((record, rest)) = split_record(&bytes[at..]) {
-            let end = bytes.len() - rest.len();
-            let epoch = record.stamp.epoch;
+    fn sort_in(&mut self, list: &RecordList, bound: u64) -> Result<(), Failure> {
+        let mut rest = &list.bytes[..];
+        for run in &list.runs {
+            let (bytes, behind) = rest.split_at(run.bytes);
+            rest = behind;
+            let epoch = run.epoch;
             if epoch < self.bound {
                 return Err(Failure::LateEpoch { epoch, bound: self.bound });
             }
             if epoch < bound {
-                self.records += 1;
+                self.frame.extend_from_slice(bytes);
+                self.records += run.records;
                 self.frame_bound = self.frame_bound.max(epoch + 1);
             } else {
-                self.frame.extend_from_slice(&bytes[run..at]);
-                self.carried.extend_from_slice(&bytes[at..end]);
-                run = end;
+                self.carried.push_run(*run, bytes);
             }
-            at = end;
         }
-        self.frame.extend_from_slice(&bytes[run..at]);
+        debug_assert!(rest.is_empty(), "the runs are all of the list");
         Ok(())
     }
 
@@ -350,7 +371,7 @@ impl Logger {
             let records = lock(&buffer.records);
             // Release: pairs with the acquire in `Log::flush`.
             self.shared.departed_epoch.fetch_max(records.last_epoch, Ordering::Release);
-            !records.bytes.is_empty()
+            !records.list.runs.is_empty()
         });
     }
 
@@ -411,12 +432,20 @@ impl Logger {
             sequence: self.sequence,
             floor: self.bound,
             identity: self.shared.identity,
+            is_reused: false,
         };
-        if let Some(last) = lock(&self.shared.files).segments.back_mut() {
-            last.length = self.segment.length;
-        }
-        self.segment = OpenSegment::create(&*self.storage, &header)
-            .map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
+        let spare = {
+            let mut files = lock(&self.shared.files);
+            if let Some(last) = files.segments.back_mut() {
+                last.length = self.segment.length;
+            }
+            files.take_spare()
+        };
+        let begun = match spare {
+            Some(spare) => OpenSegment::reuse(&*self.storage, header, spare),
+            None => OpenSegment::create(&*self.storage, &header),
+        };
+        self.segment = begun.map_err(|(operation, file, error)| Failure::io(operation, &file, 0, error))?;
         // Relaxed: a counter for reports.
         self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
         // No record so far, whatever its epochs will be.
@@ -442,7 +471,10 @@ impl Logger {
             (self.records, self.frame_bound) = (0, 0);
             self.write_frame(FrameKind::Close, self.bound)?;
         }
-        self.enter(FilesChange::default())
+        self.enter(FilesChange::default())?;
+        lock(&self.shared.files).give_up_spares();
+        self.shared.delete_obsolete();
+        Ok(())
     }
 }
 

@@ -1,10 +1,10 @@
 //! Workers, logger and losses of power on virtual cores, in schedules that real threads rarely take.
 
 use hotrow_log::storage::{Fault, Faulty};
-use hotrow_log::{CatalogEntry, Epochs, Log, Mode, Options, Stamp, entry};
+use hotrow_log::{CatalogEntry, Epochs, GATHERING, Log, Mode, Options, Stamp, entry};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-use hotrow_sync::{Mutex, instrument, lock, thread};
+use hotrow_sync::{Mutex, clock, instrument, lock, thread};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -177,4 +177,45 @@ fn losses_of_power_in_explored_schedules_lose_nothing_that_was_durable() {
         most = most.max(explore(seed));
     }
     assert_eq!(most, (CORES - 2) * usize::from(COMMITS), "some schedule has made all commits durable");
+}
+
+/// One core runs the logger, the other commits: first without waiting, then waiting for each commit.
+#[test]
+fn records_are_gathered_for_a_while_unless_somebody_waits() {
+    let clock = Clock(Arc::new(Mutex::new(Stamp { epoch: 1, order: 0 })));
+    let opened = Log::open(Arc::new(Faulty::new(0)), Options::default()).unwrap();
+    let (log, logger) = opened.start_without_thread(Box::new(clock.clone())).unwrap();
+    log.put_catalog(CatalogEntry { structure: 1, name: "rows".into(), shape: Vec::new() }).unwrap();
+    let logger = RefCell::new(Some(logger));
+    let mut config = Config::new(Machine::named("drp").unwrap(), 2);
+    config.seed = 1;
+    let outcome = Simulation::new(config).unwrap().try_run(|core| {
+        if core == 0 {
+            logger.borrow_mut().take().unwrap().run();
+            return;
+        }
+        let mut buffer = log.buffer();
+        let mut commit = |number: u8| {
+            buffer.admit().unwrap();
+            let mut stamp = lock(&clock.0);
+            stamp.order += 1;
+            buffer.append(*stamp, &record([1, number]));
+            stamp.epoch
+        };
+        let begun = clock::now();
+        (0..200).for_each(|number| {
+            commit(number);
+            thread::sleep(GATHERING / 20);
+        });
+        let gathered = log.report().batches;
+        let passed = clock::now().saturating_duration_since(begun);
+        let most = clock::whole_nanoseconds(passed) / clock::whole_nanoseconds(GATHERING);
+        assert!(gathered <= most + 1 && gathered >= 5, "{gathered} batches, {most}");
+        let begun = clock::now();
+        (0..10).for_each(|number| log.wait_durable(commit(number)).unwrap());
+        assert!(clock::now().saturating_duration_since(begun) < GATHERING, "each wait is shorter");
+        assert!(log.report().batches >= gathered + 10);
+        log.close().unwrap();
+    });
+    assert!(outcome.end.is_finished(), "{}\n{}", outcome.end, outcome.trace);
 }

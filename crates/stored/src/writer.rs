@@ -37,6 +37,12 @@ impl<'o> Writer<'o> {
         self.refused.get_or_insert(reason.into());
     }
 
+    /// All that was written so far, behind what was there before. For what frames parts of a value, once they are written.
+    #[inline]
+    pub fn written(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
     /// Writes bytes as they are, without their number.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {

@@ -43,19 +43,31 @@ impl<K, R: Value> Codec<K, R> {
     /// Appends a key.
     #[inline]
     pub fn put_key(&self, key: &K, bytes: &mut Vec<u8>) -> Result<(), String> {
-        Writer::write(bytes, |to| (self.key.put)(key, to))
+        Writer::write(bytes, |to| self.write_key(key, to))
     }
 
     /// Appends a row.
     #[inline]
     pub fn put_row(&self, row: &R, bytes: &mut Vec<u8>) -> Result<(), String> {
-        Writer::write(bytes, |to| (self.row.put)(row, to))
+        Writer::write(bytes, |to| self.write_row(row, to))
     }
 
-    /// Appends a field of a row.
+    /// Writes a key.
     #[inline]
-    pub(crate) fn put_field(&self, row: &R, field: u32, bytes: &mut Vec<u8>) -> Result<(), String> {
-        Writer::write(bytes, |to| (self.row.put_field)(row, field as usize, to))
+    pub(crate) fn write_key(&self, key: &K, to: &mut Writer<'_>) {
+        (self.key.put)(key, to);
+    }
+
+    /// Writes a row.
+    #[inline]
+    pub(crate) fn write_row(&self, row: &R, to: &mut Writer<'_>) {
+        (self.row.put)(row, to);
+    }
+
+    /// Writes a field of a row.
+    #[inline]
+    pub(crate) fn write_field(&self, row: &R, field: u32, to: &mut Writer<'_>) {
+        (self.row.put_field)(row, field as usize, to);
     }
 
     /// Reads a row.

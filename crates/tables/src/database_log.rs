@@ -60,20 +60,32 @@ pub trait RowsAsBytes<P: Protocol>: Send + Sync {
 /// Appends the bytes of a key or of a row.
 pub type PutBytes<'p> = &'p mut dyn FnMut(&mut Vec<u8>) -> Result<(), String>;
 
-/// Writes entries of one table: changes of its rows, as the log has them. What cannot be written is an error.
+/// Bytes before the key of an entry, which are the log's.
+pub const ENTRY_HEAD: usize = 3;
+/// Bytes before the value of a field, which are the log's.
+pub const FIELD_HEAD: usize = 1;
+
+/// The kind of an entry: the change of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// The row is there, whole.
+    Row,
+    /// The value is some of the row's fields, at least one.
+    Fields,
+    /// The row is deleted. There is no value.
+    Deletion,
+}
+
+/// Completes entries of one table: changes of its rows, as the log has them. The table writes keys, rows and fields behind each other, and
+/// leaves room for the log's own bytes.
 pub trait Entries: Send + Sync {
-    /// Appends a row.
-    fn put(&self, entries: &mut Vec<u8>, key: PutBytes<'_>, row: PutBytes<'_>) -> Result<(), String>;
+    /// Completes a field, which begins at `start` with [`FIELD_HEAD`] bytes; its value follows.
+    fn end_field(&self, entries: &mut Vec<u8>, start: usize, field: u32);
 
-    /// Appends fields of a row, one bit each and at least one. `put` appends the bytes of the field with a number.
-    fn put_fields(
-        &self,
-        entries: &mut Vec<u8>,
-        key: PutBytes<'_>,
-        fields: u64,
-        put: &mut dyn FnMut(u32, &mut Vec<u8>) -> Result<(), String>,
-    ) -> Result<(), String>;
-
-    /// Appends a row's deletion.
-    fn delete(&self, entries: &mut Vec<u8>, key: PutBytes<'_>) -> Result<(), String>;
+    /// Completes an entry, which begins at `start` with [`ENTRY_HEAD`] bytes; its key follows, and at `value` its value.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the log cannot take as much at once.
+    fn end(&self, entries: &mut Vec<u8>, start: usize, value: usize, kind: EntryKind) -> Result<(), String>;
 }

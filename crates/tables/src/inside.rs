@@ -21,7 +21,9 @@
 
 pub use crate::codec::Codec;
 pub use crate::database::{builder_extension, engine_options, extension, log, with_log};
-pub use crate::database_log::{DatabaseLog, Entries, LoggedTable, PutBytes, RowsAsBytes};
+pub use crate::database_log::{
+    DatabaseLog, ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD, LoggedTable, PutBytes, RowsAsBytes,
+};
 pub use crate::record::{all_groups, last_byte_of};
 pub use crate::storage::Shared;
 

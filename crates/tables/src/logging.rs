@@ -2,12 +2,13 @@
 //!
 //! An insertion logs the row whole, and a deletion its key. A change of an inline row logs the fields that have changed, one by
 //! one; the locks that the commit holds decide between the changes of a field, whether the row is one segment or
-//! [split](crate::split). Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
+//! [split](crate::split). Of a split row the record logs the main columns alone, as the columns of groups that it has count for nothing, and each
+//! part its own. Rows of other types are logged whole. Recovery takes the newest whole row, and then each field that is newer
 //! (crate `hotrow-durable`).
 //!
 //! Changes at the commit are logged by their results, which the lock makes final, and which are installed.
 
-use crate::companions::RowLog;
+use crate::companions::{RowLog, SplitRows};
 use crate::index::Keyed;
 use crate::key::Key;
 use crate::record::{Pending, Record};
@@ -37,15 +38,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: items of this object are for its records, which live until the attempt ends.
         let record = unsafe { Record::<K, R, P>::at(item.segment()) };
         let key = record.key();
+        let elsewhere = self.split().map_or(0, SplitRows::logged_fields);
         match item.tag() {
             // SAFETY: an update has a payload of this type. The caller holds the lock, so that nothing is installed.
             tag::UPDATE => unsafe {
-                log.put_changes(entries, key, record.row(), R::Cell::pending(&*item.payload::<Pending<R>>()))
+                let after = R::Cell::pending(&*item.payload::<Pending<R>>());
+                log.put_changes(entries, key, (record.row(), after), elsewhere)
             },
             // SAFETY: the tag says what the payload is; the caller holds the lock.
             tag::CHANGES => unsafe {
-                let changes = Self::changes_of(item);
-                changes.look_in(record.cell(), pin, |row| log.put_changes(entries, key, record.row(), row))
+                Self::changes_of(item).look_in(record.cell(), pin, |after| {
+                    log.put_changes(entries, key, (record.row(), after), elsewhere)
+                })
             },
             // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => log.put(entries, key, unsafe { record.row() }),

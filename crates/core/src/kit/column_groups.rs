@@ -105,6 +105,13 @@ impl<W: Words> Part<W> {
         bytes_of(self) == bytes_of(other)
     }
 
+    /// True if both have the same in a column of theirs.
+    #[inline]
+    pub fn has_same_bytes(&self, other: &Self, column: &GroupColumn) -> bool {
+        let place = column.part..column.part + column.bytes;
+        bytes_of(&self.words)[place.clone()] == bytes_of(&other.words)[place]
+    }
+
     /// Marks the row as deleted.
     #[inline]
     pub fn set_absent(&mut self) {

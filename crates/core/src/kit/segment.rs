@@ -581,6 +581,16 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
+    /// The value that the pending write will replace, for the object's [`Object::log`].
+    ///
+    /// # Safety
+    ///
+    /// Nothing is installed while the reference lives: the caller holds the segment's lock.
+    pub unsafe fn in_place(&self) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { self.cell.in_place() }
+    }
+
     /// The value that the pending write will install, for the object's [`Object::log`].
     ///
     /// # Safety

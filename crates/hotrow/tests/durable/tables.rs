@@ -2,7 +2,7 @@
 
 use crate::ledger::{Ledger, nothing_acknowledged};
 use crate::power::open;
-use crate::support::choose;
+use crate::support::{choose, for_each_protocol};
 use hotrow::durable::storage::Faulty;
 use hotrow::durable::{CheckpointError, DurableBuilder, DurableDatabase, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
@@ -129,6 +129,65 @@ fn a_change_logs_the_fields_that_it_changes() {
     let field = bytes_of(&|| db.transact(|tx| fields.update(tx, &1, |row| row.count = 1)).unwrap());
     let nothing = bytes_of(&|| db.transact(|tx| fields.update(tx, &1, |row| row.count = 1)).unwrap());
     assert!(nothing < field && field < whole, "{nothing} {field} {whole}");
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
+#[value(inline)]
+struct Noted {
+    #[value(group = "account")]
+    count: u64,
+    #[value(group = "account")]
+    note: [u64; 200],
+}
+
+#[test]
+fn a_change_of_a_column_group_logs_the_columns_that_it_changes() {
+    for_each_protocol!(1, |P| {
+        let storage = Arc::new(Faulty::new(1));
+        let db: Database<P> = reopened(&storage);
+        let rows = db.table::<u64, Noted>("rows").create().unwrap();
+        let note = [u64::MAX; 200];
+        db.transact(|tx| rows.insert(tx, 1, Noted { count: 0, note })).unwrap();
+        let bytes_of = |change: &dyn Fn(&mut Noted)| {
+            db.flush().unwrap();
+            let before = db.log_report().unwrap().bytes_written;
+            db.transact(|tx| rows.update(tx, &1, |row| change(row))).unwrap();
+            db.flush().unwrap();
+            db.log_report().unwrap().bytes_written - before
+        };
+        assert!(bytes_of(&|row| row.count += 1) < 1_000);
+        assert!(bytes_of(&|row| row.note[0] = 1) > 1_000);
+        drop((rows, db));
+        let db: Database<P> = reopened(&storage);
+        let rows = db.table::<u64, Noted>("rows").create().unwrap();
+        let mut found = db.transact(|tx| rows.get(tx, &1)).unwrap().unwrap();
+        assert_eq!((found.count, std::mem::replace(&mut found.note[0], u64::MAX)), (1, 1));
+        assert_eq!(found.note, note);
+    });
+}
+
+/// Nobody looks at the column in the record, which is that of the insertion, and the log must not either.
+#[test]
+fn a_group_that_is_back_at_its_value_when_its_row_was_deleted_and_inserted_again_is_recovered() {
+    for_each_protocol!(1, |P| {
+        let storage = Arc::new(Faulty::new(1));
+        let db: Database<P> = reopened(&storage);
+        let rows = db.table::<u64, Counted>("rows").create().unwrap();
+        db.transact(|tx| rows.insert(tx, 1, Counted { name: 7, count: 5 })).unwrap();
+        db.transact(|tx| rows.add(tx, &1, column_of!(Counted, count), 2)).unwrap();
+        db.transact(|tx| {
+            rows.delete(tx, &1)?;
+            rows.insert(tx, 1, Counted { name: 8, count: 9 })?;
+            rows.update_columns(tx, &1, column_of!(Counted, count), |count| *count = 7)
+        })
+        .unwrap();
+        let expected = Some(Counted { name: 8, count: 7 });
+        assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), expected);
+        drop((rows, db));
+        let db: Database<P> = reopened(&storage);
+        let rows = db.table::<u64, Counted>("rows").create().unwrap();
+        assert_eq!(db.transact(|tx| rows.get(tx, &1)).unwrap(), expected);
+    });
 }
 
 #[test]

@@ -14,7 +14,8 @@
 //! acknowledged and has been damaged since. They are told apart by what follows. A frame is only written once the one
 //! before it is synced; so if a header of a later frame is found anywhere behind a bad frame, the bad one was durable, and
 //! the log is corrupt. It is so, too, if the catalog says that more was durable; it always does after a log was closed. Otherwise
-//! the frame is a torn tail. Zeros up to the end of the file are no tail: they were written ahead of frames.
+//! the frame is a torn tail. Zeros up to the end of the file are no tail: they were written ahead of frames. Nor are frames of another
+//! segment, if the file was that one before; the salt in their headers tells them.
 //!
 //! Damage to the very last frame of a log that was not closed cannot be told from a torn write.
 //!
@@ -33,6 +34,7 @@ mod rows;
 mod scan;
 
 pub use replay::{Progress, RecoveredRow};
+use scan::BadFrame;
 pub(crate) use scan::{Frame, Scanner, Segment};
 
 use crate::catalog::{Catalog, FilesChange};
@@ -184,10 +186,10 @@ impl Survey {
             last_kind = whole.last().map_or(last_kind, |frame| frame.header.kind);
             if let Some(torn) = torn {
                 scanner.rewind(torn);
-                break Some((torn.header.offset, "the checksum of the frame is wrong"));
+                break Some(BadFrame::own(torn.header.offset, "the checksum of the frame is wrong"));
             }
             match bad {
-                Some(bad) => break Some((bad.offset, bad.reason)),
+                Some(bad) => break Some(bad),
                 None if frames.is_empty() => break None,
                 None => {}
             }
@@ -197,21 +199,21 @@ impl Survey {
         *end = scanner.offset;
         self.has_frames |= *end > SEGMENT_HEADER as u64;
         if *end < catalog.last_bytes {
-            let reason = bad.map_or("it is cut off", |(_, reason)| reason);
+            let reason = bad.map_or("it is cut off", |bad| bad.reason);
             let reason = format!(
                 "{reason}, but {} bytes were durable when the catalog was written",
                 catalog.last_bytes
             );
             return Err(OpenError::corrupt(&segment.name, *end, reason));
         }
-        if let Some((offset, reason)) = bad {
+        if let Some(BadFrame { offset, reason, is_foreign }) = bad {
             let tail = scan::tail(storage, segment, offset)?;
             if let Some(later) = tail.later_frame {
                 let reason = format!("{reason}, but a later frame follows at byte {later}");
                 return Err(OpenError::corrupt(&segment.name, offset, reason));
             }
-            // Zeros were written ahead.
-            if tail.end > offset {
+            // Zeros were written ahead, or an earlier segment's frames are there.
+            if tail.end > offset && !(is_foreign && segment.header.is_reused) {
                 let bytes = tail.end - offset;
                 self.report.torn_tail = Some(TornTail { file: segment.name.clone(), offset, bytes, reason });
             }
@@ -232,7 +234,13 @@ fn check_leftover(storage: &dyn Storage, catalog: &Catalog, number: u64) -> Resu
     let name = segment_name(number);
     let length = with_retries(|| storage.length(&name));
     let length = length.map_err(|error| OpenError::io("read", &name, 0, error))?;
-    if number > catalog.segments.1 + 1 || length > SEGMENT_HEADER as u64 {
+    let mut is_listed_later = number > catalog.segments.1 + 1;
+    if !is_listed_later && length > SEGMENT_HEADER as u64 {
+        // One that is made of another's file has that one's frames.
+        let segment = Segment::load(storage, number, catalog)?;
+        is_listed_later = scan::tail(storage, &segment, 0)?.later_frame.is_some();
+    }
+    if is_listed_later {
         return Err(catalog.is_older_than(&name, SEGMENT_HEADER as u64));
     }
     Ok(())
@@ -418,6 +426,7 @@ impl Survey {
                 sequence: self.sequence,
                 floor: 1,
                 identity: catalog.identity,
+                is_reused: false,
             };
             let created = OpenSegment::create(storage, &header);
             return created.map_err(|(operation, file, error)| OpenError::io(operation, &file, 0, error));

@@ -308,11 +308,11 @@ mod tests {
         let stamp = |order| Stamp { epoch: 1, order };
         let changes = [
             (stamp(1), Change::Put(b"old")),
-            (stamp(2), Change::PutParts(Parts::of(&[0, 4, b'l', b'o', b's', b't']))),
+            (stamp(2), Change::PutParts(Parts::of(b"\x04lost"))),
             (stamp(3), Change::Put(b"new")),
-            (stamp(4), Change::PutParts(Parts::of(&[1, 1, b'a', 0, 1, b'x']))),
-            (stamp(5), Change::PutParts(Parts::of(&[1, 1, b'b']))),
-            (stamp(6), Change::PutParts(Parts::of(&[0, 1, b'c']))),
+            (stamp(4), Change::PutParts(Parts::of(b"\x09a\x01x"))),
+            (stamp(5), Change::PutParts(Parts::of(b"\x09b"))),
+            (stamp(6), Change::PutParts(Parts::of(b"\x01c"))),
         ];
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..200 {
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn a_part_without_a_row_is_told() {
         let mut rows = Rows::default();
-        rows.apply(0, Stamp::default(), &entry(b"k", Change::PutParts(Parts::of(&[3, 1, b'v']))), 42);
+        rows.apply(0, Stamp::default(), &entry(b"k", Change::PutParts(Parts::of(b"\x19v"))), 42);
         assert_eq!(rows.settle(), Some(42));
         let later = Stamp { epoch: 2, order: 0 };
         rows.apply(0, Stamp::default(), &entry(b"k", Change::Delete), 0);
-        rows.apply(0, later, &entry(b"k", Change::PutParts(Parts::of(&[3, 1, b'v']))), 43);
+        rows.apply(0, later, &entry(b"k", Change::PutParts(Parts::of(b"\x19v"))), 43);
         assert_eq!(rows.settle(), Some(43));
     }
 }

@@ -82,6 +82,15 @@ impl Frame {
 pub(crate) struct BadFrame {
     pub(crate) offset: u64,
     pub(crate) reason: &'static str,
+    /// True if nothing there says that it is one of the segment's frames.
+    pub(crate) is_foreign: bool,
+}
+
+impl BadFrame {
+    /// One that is, or was, the segment's.
+    pub(crate) fn own(offset: u64, reason: &'static str) -> Self {
+        Self { offset, reason, is_foreign: false }
+    }
 }
 
 /// Reads a segment's frames, a chunk at a time.
@@ -134,7 +143,7 @@ impl<'s> Scanner<'s> {
             let header = match self.header(buffer, at) {
                 Ok(header) => header,
                 Err(_) if !frames.is_empty() => break,
-                Err(reason) => return Ok(Some(BadFrame { offset: self.offset, reason })),
+                Err(bad) => return Ok(Some(bad)),
             };
             if header.generation > self.catalog.generation {
                 return Err(self.catalog.is_older_than(&self.segment.name, self.offset));
@@ -148,7 +157,7 @@ impl<'s> Scanner<'s> {
                 let whole = usize::try_from(length).unwrap_or(usize::MAX);
                 self.fill(buffer, start, whole)?;
                 if buffer.len() < whole {
-                    return Ok(Some(BadFrame { offset: start, reason: CUT_OFF }));
+                    return Ok(Some(BadFrame::own(start, CUT_OFF)));
                 }
             }
             frames.push(Frame { header, floor: self.bound, at });
@@ -180,25 +189,27 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn header(&self, buffer: &[u8], at: usize) -> Result<FrameHeader, &'static str> {
+    fn header(&self, buffer: &[u8], at: usize) -> Result<FrameHeader, BadFrame> {
         let rest = buffer.get(at..).unwrap_or_default();
-        let header = FrameHeader::decode(rest).ok_or("there is no frame")?;
+        let foreign = |reason| BadFrame { offset: self.offset, reason, is_foreign: true };
+        let own = |reason| BadFrame::own(self.offset, reason);
+        let header = FrameHeader::decode(rest).ok_or(foreign("there is no frame"))?;
         let segment = &self.segment.header;
         if header.segment != segment.number || header.salt != segment.salt || header.offset != self.offset {
-            return Err("the frame belongs to another place");
+            return Err(foreign("the frame belongs to another place"));
         }
         if header.sequence != self.sequence {
-            return Err("the frame is out of sequence");
+            return Err(own("the frame is out of sequence"));
         }
         let grows = match header.kind {
             FrameKind::Batch => header.bound > self.bound,
             FrameKind::Close => header.bound >= self.bound,
         };
         if !grows {
-            return Err("the epoch of the frame is out of order");
+            return Err(own("the epoch of the frame is out of order"));
         }
         if header.frame_bytes() > self.end - self.offset {
-            return Err(CUT_OFF);
+            return Err(own(CUT_OFF));
         }
         Ok(header)
     }

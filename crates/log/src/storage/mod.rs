@@ -44,7 +44,8 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Writes a part of `bytes` from `offset` on, at least one byte unless there are none. Returns how many bytes were written.
     ///
-    /// The offset is the end of the file or lies before it, where the log writes only over zeros that it has written ahead.
+    /// The offset is the end of the file or lies before it, where the log writes only over zeros that it has written ahead, and in a
+    /// file of a segment that is not needed any more.
     ///
     /// # Errors
     ///

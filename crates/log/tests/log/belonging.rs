@@ -143,7 +143,7 @@ fn an_entry_of_a_structure_that_the_catalog_lacks_is_told_with_its_place() {
     commit(&log, &clock, 1, 1);
     commit(&log, &clock, 77, 1);
     let text = refused(&storage.files());
-    let place = "log-0000000000000001 is corrupt at byte 1116";
+    let place = "log-0000000000000001 is corrupt at byte 1100";
     assert_eq!(text, format!("{place}: an entry of structure 77, which the catalog lacks"));
 }
 

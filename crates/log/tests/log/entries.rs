@@ -38,24 +38,26 @@ fn entries_of_any_lengths_come_back() {
 }
 
 #[test]
-fn a_small_entry_has_five_bytes_beside_key_and_value() {
+fn a_small_entry_has_three_bytes_beside_key_and_value() {
     let mut record = Vec::new();
     put(&mut record, 5, b"key", b"value");
-    assert_eq!(record, [0, 5, 3, b'k', b'e', b'y', 5, 0, b'v', b'a', b'l', b'u', b'e']);
+    delete(&mut record, 62, b"k");
+    assert_eq!(record, *b"\x14\x03\x05keyvalue\xf9\x01\x00k");
 }
 
 #[test]
-fn several_parts_share_a_key() {
+fn several_parts_share_a_key_and_have_one_byte_each_beside_their_short_values() {
     let mut record = Vec::new();
     let parts = |parts: &mut entry::PartsWriter<'_>| {
-        parts.put(200, bytes(b"x"))?;
+        parts.put(30, bytes(b"x"))?;
+        parts.put(200, bytes(b"y"))?;
         parts.put(1, bytes(&[7; 300]))
     };
     entry::put_parts(&mut record, 5, bytes(b"key"), parts).unwrap();
-    assert_eq!(record[..11], [2, 5, 3, b'k', b'e', b'y', 54, 1, 200, 1, 1]);
+    assert_eq!(record[..19], *b"\x16\x03\xff\x38\x01\x00\x00key\xf1x\xf9\xc8\x01y\x0f\xff\x2c");
     let found = entry::read(&record).next().unwrap().unwrap();
     let Change::PutParts(parts) = found.change else { panic!("{found:?}") };
-    assert!(parts.eq([(200, &b"x"[..]), (1, &[7; 300][..])]));
+    assert!(parts.eq([(30, &b"x"[..]), (200, &b"y"[..]), (1, &[7; 300][..])]));
     let mut none = Vec::new();
     entry::put_parts(&mut none, 5, bytes(b"key"), |_| Ok(())).unwrap();
     assert_eq!(entry::read(&none).next().unwrap().unwrap_err().reason, "is cut off");

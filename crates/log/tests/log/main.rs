@@ -9,5 +9,6 @@ mod faults;
 mod power_loss;
 #[cfg(unix)]
 mod processes;
+mod reuse;
 mod round_trips;
 mod sweep;

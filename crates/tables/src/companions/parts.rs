@@ -8,7 +8,7 @@ use hotrow_core::column_groups::{ColumnGroups, GROUPS_MAX, Part, PartSegment};
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     EngineId, Item, ItemId, Keeper, Object, ObjectAccess, ObjectMeta, OutOfRange, Pin, Protocol, Redo,
-    SavedWrite, Saver, Segment, Value, Whole,
+    SavedWrite, Saver, Segment, Value,
 };
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::marker::PhantomData;
@@ -26,6 +26,8 @@ pub(crate) struct SplitRows<K: Key, R: Value, P: Protocol> {
     incarnations: AtomicU32,
     /// The way to the log, if the table is durable.
     row_log: Option<Arc<RowLog<K, R>>>,
+    /// The fields that the log has from parts and never from records, one bit each.
+    logged_fields: u64,
     _parts: PhantomData<PartSegment<WordsOf<R>, P>>,
 }
 
@@ -46,7 +48,14 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
         let meta = unsafe { meta.noting_commits(PartSegment::<WordsOf<R>, P>::NEWEST_COMMIT) };
         meta.set_rank(rank);
         let incarnations = AtomicU32::new(0);
-        Some(Box::new(Self { meta, apart, incarnations, row_log: None, _parts: PhantomData }))
+        Some(Box::new(Self {
+            meta,
+            apart,
+            incarnations,
+            row_log: None,
+            logged_fields: 0,
+            _parts: PhantomData,
+        }))
     }
 
     /// # Safety
@@ -74,7 +83,13 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
 
     /// Sets the way to the log. The table is new.
     pub(crate) fn set_log(&mut self, log: Arc<RowLog<K, R>>) {
+        self.logged_fields = log.fields_of_groups(self.apart >> 1);
         self.row_log = Some(log);
+    }
+
+    /// The fields that the log has from parts and never from records, one bit each.
+    pub(crate) fn logged_fields(&self) -> u64 {
+        self.logged_fields
     }
 
     /// Appends the entries of a part's pending write.
@@ -84,17 +99,16 @@ impl<K: Key, R: Value, P: Protocol> SplitRows<K, R, P> {
     /// As for [`Object::log`](hotrow_core::Object::log).
     unsafe fn log_write(&self, item: &Item<P>, pin: &Pin, entries: &mut Vec<u8>) -> Result<(), String> {
         let Some(log) = &self.row_log else { return Ok(()) };
-        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock.
-        let ((part, key), value) =
+        // SAFETY: all items of this object are for its parts, with a pending write; the caller holds the lock, so that nothing is installed.
+        let ((part, key), after) =
             unsafe { (Self::part(item.segment()), PartOf::<R, P>::pending_value(item, pin)) };
         // The deletion of the record says all.
-        if !value.is_present() {
+        if !after.is_present() {
             return Ok(());
         }
-        // SAFETY: it is a row.
-        log.put_group(entries, key, part.group(), &|row| unsafe {
-            value.put::<R, GroupsOf<R>, _>(Whole, row, Some(part.group()));
-        })
+        // SAFETY: as above.
+        let before = unsafe { part.segment().in_place() };
+        log.put_part_changes(entries, key, part.group(), before, &after)
     }
 }
 
