@@ -106,6 +106,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     continue;
                 }
             };
+            // Nobody has seen the row of an attempt that was aborted, so nothing depends on it, and it need not be read: a deferred
+            // insertion must not read what it has not announced.
+            // SAFETY: found in the index under the attempt's pinned epoch.
+            if unsafe { existing.as_ref() }.state() == State::Withdrawn {
+                self.unlink_dead(tx, existing);
+                continue;
+            }
             match self.read_presence(tx, existing)? {
                 RecordView::Present | RecordView::Changed(_) => return Ok(Some(existing)),
                 RecordView::Own(id) => {

@@ -99,7 +99,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.read_record(tx, record, |record| unsafe { record.load_fields(fields, room.as_mut_ptr()) })
     }
 
-    /// Removes a dead record from the index, for the attempt that deleted it and has not removed it yet.
+    /// Removes a dead or withdrawn record from the index, for the attempt that deleted or made it and has not removed it yet.
     #[cold]
     pub(crate) fn unlink_dead(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();

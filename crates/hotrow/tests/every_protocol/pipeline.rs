@@ -334,3 +334,81 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
         });
     }
 }
+
+#[test]
+fn a_taker_works_on_its_row_while_the_one_before_it_does_and_on_the_first_row_if_that_one_rolls_back() {
+    for (name, rolls_back, wants_first) in ["drp+tame", "drp+exclusive+tame"]
+        .into_iter()
+        .flat_map(|name| [false, true].map(|rolls_back| (name, rolls_back)))
+        .flat_map(|(name, rolls_back)| [false, true].map(|wants_first| (name, rolls_back, wants_first)))
+    {
+        let engine = Engine::<Any>::named(name, RetryPolicy::default()).unwrap();
+        let database = Database::on(&engine);
+        let queue = database.table("queue").rank(1).queues(|(group, _)| *group).create().unwrap();
+        let work = database.table("work").rank(2).create().unwrap();
+        for number in 0..3u64 {
+            queue.bulk_insert([((0u64, number), ())]).unwrap();
+            work.bulk_insert([(number, 0u64)]).unwrap();
+        }
+        let take = |tx: &mut Tx<'_>, meanwhile: Box<dyn FnOnce(u64) -> bool>| {
+            let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
+            let number = taken.map(|taken| taken.map(|(_, number)| number));
+            let done =
+                work.defer_update_each(tx, number, number, (false, None), |(_, seen), times, number| {
+                    *times += 1;
+                    *seen = number;
+                })?;
+            let kept = tx.compute(done, move |(_, seen)| seen.is_none_or(meanwhile))?;
+            tx.require(kept)?;
+            tx.compute(number, |number| number)
+        };
+        let (gate, seen) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
+        let (first, second) = thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                engine.transact_deferred(|tx| {
+                    let gate = gate.clone();
+                    take(
+                        tx,
+                        Box::new(move |_| {
+                            gate.pass();
+                            !rolls_back
+                        }),
+                    )
+                })
+            });
+            gate.await_arrival();
+            let second = scope.spawn(|| {
+                engine.transact_deferred(|tx| {
+                    let seen = seen.clone();
+                    take(
+                        tx,
+                        Box::new(move |number| {
+                            lock(&seen).push(number);
+                            !wants_first || number == 0
+                        }),
+                    )
+                })
+            });
+            // It need not wait for the first one in order to see this.
+            while lock(&seen).is_empty() {
+                thread::yield_now();
+            }
+            gate.open();
+            (first.join().unwrap(), second.join().unwrap())
+        });
+        let expected = match (rolls_back, wants_first) {
+            (true, _) => Ok(Some(0)),
+            (false, false) => Ok(Some(1)),
+            (false, true) => Err(Error::Rollback(())),
+        };
+        assert_eq!(first.ok(), (!rolls_back).then_some(Some(0)), "{name}");
+        assert_eq!(lock(&seen).first(), Some(&1), "{name}: it was not behind the first one");
+        match expected {
+            Ok(number) => assert_eq!(second, Ok(number), "{name}, {rolls_back}, {wants_first}"),
+            Err(_) => assert!(matches!(second, Err(Error::Rollback { .. })), "{name}: {second:?}"),
+        }
+        let times = engine.transact(|tx| work.collect(tx, .., Direction::Ascending, 9)).unwrap();
+        let done = |number| u64::from(number == 0 || number == 1 && expected == Ok(Some(1)));
+        assert!(times.iter().all(|(number, times)| *times == done(*number)), "{name}: {times:?}");
+    }
+}

@@ -3,10 +3,15 @@
 //! Recording an operation and running it later costs about as much as the operation. That pays where transactions meet
 //! in lines. A worker whose last transactions met nobody runs the next one's operations at once: it is wild, and is
 //! certified like any other wild one (drp §4.2). If such an attempt is aborted, the next ones defer.
+//!
+//! Deferred operations hold lines for longer, so transactions that defer meet others where those that run at once would not. So the
+//! number of quiet transactions that is required goes by the attempts that ran at once: it doubles with each that meets somebody, up
+//! to the variant's number, and loses a quarter with each that does not. It stays low as long as fewer than about a quarter of
+//! them meet somebody, and running at once pays up to about a half.
 
 use std::mem;
 
-/// The number of transactions in a row that must have met nobody, where the variant does not say.
+/// The number of transactions in a row that must have met nobody, at first and at most, where the variant does not say.
 pub(super) const CALM_AFTER: u32 = 16;
 
 /// How long a worker has met nobody.
@@ -16,6 +21,8 @@ pub(super) struct Calm {
     transactions: u32,
     /// That number when the attempt began.
     before: u32,
+    /// The part of the variant's number that is not required any more.
+    waived: u32,
     is_at_once: bool,
     has_met: bool,
 }
@@ -25,7 +32,16 @@ impl Calm {
     #[inline(always)]
     pub(super) fn begin(&mut self, calm_after: Option<u32>, may_run_at_once: bool) -> bool {
         (self.before, self.has_met) = (mem::take(&mut self.transactions), false);
-        self.is_at_once = may_run_at_once && calm_after.is_some_and(|calm_after| self.before >= calm_after);
+        let Some(most) = calm_after else { return false };
+        let required = most.saturating_sub(self.waived);
+        if self.is_at_once {
+            let next = match self.before {
+                0 => most.min(2 * required.max(1)),
+                _ => required - required.div_ceil(4).min(required.saturating_sub(1)),
+            };
+            self.waived = most - next;
+        }
+        self.is_at_once = may_run_at_once && self.before >= most - self.waived;
         self.is_at_once
     }
 
@@ -73,6 +89,29 @@ mod tests {
         assert!(!transaction(false, true) && !transaction(false, true));
         assert!(transaction(false, false), "it is aborted");
         assert!(!transaction(false, true));
+    }
+
+    #[test]
+    fn the_more_of_those_that_run_at_once_meet_nobody_the_fewer_quiet_ones_are_required() {
+        let mut calm = Calm::default();
+        let mut deferred_before_one_at_once = |meets: bool| {
+            let mut deferred = 0;
+            loop {
+                let at_once = calm.begin(Some(16), true);
+                if at_once && meets {
+                    calm.meet();
+                }
+                calm.end();
+                if at_once {
+                    return deferred;
+                }
+                deferred += 1;
+            }
+        };
+        assert_eq!(deferred_before_one_at_once(false), 16);
+        assert!((0..99).all(|_| deferred_before_one_at_once(false) == 0));
+        let after_meetings = [(); 6].map(|()| deferred_before_one_at_once(true));
+        assert_eq!(after_meetings, [0, 2, 4, 8, 16, 16]);
     }
 
     #[test]
