@@ -333,6 +333,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ///
     /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
     /// record. So other writers of the row are no conflict, but its deletion is one.
+    ///
+    /// It is compiled into its callers in optimized builds, so that a large row is moved less.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn replace(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -341,40 +344,60 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<bool, Abort> {
         if !self.companions.indexes.is_empty() {
             // Only the old row tells which entries must move.
-            return Ok(self.update(tx, key, Whole, |old| *old = row)?.is_some());
+            return self.replace_read(tx, key, row);
         }
         let tx = self.enter_to_write(tx)?;
+        let Some((record, id, is_own)) = self.find_to_replace(tx, key)? else { return Ok(false) };
         let whole = self.split().is_some().then(|| row.clone());
+        if !is_own {
+            // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs none of its own.
+            unsafe {
+                tx.set_tag(id, tag::UPDATE);
+                tx.set_write(id, R::Cell::pend(row));
+                tx.set_predicate::<()>(id, None);
+            }
+            if tx.history().is_recorded() && self.index.is_ordered() {
+                tx.history_mut().record_intent(id);
+            }
+        } else if !self.replace_own(tx, record, id, row)? {
+            return Ok(false);
+        }
+        if let Some(row) = whole {
+            self.each_part(tx, record, |tx, split, part, group| {
+                // SAFETY: as `each_part` says.
+                unsafe { part.write_part(tx, split, Record::<K, R, P>::part_of(&row, group)) }
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// Replaces a row, which it reads.
+    #[cold]
+    fn replace_read(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        row: R,
+    ) -> Result<bool, Abort> {
+        Ok(self.update(tx, key, Whole, |old| *old = row)?.is_some())
+    }
+
+    /// Finds a row that is going to be replaced, and announces the write; `None` if there is none with this key. The flag is true if the
+    /// attempt has a pending write of it.
+    #[inline(never)]
+    fn find_to_replace(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Option<(NonNull<Record<K, R, P>>, ItemId, bool)>, Abort> {
         loop {
-            let Some(record) = self.find(tx, key)? else { return Ok(false) };
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
             // SAFETY: as in `read_record`.
-            let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
-            if pending {
-                if !self.replace_own(tx, record, id, row)? {
-                    return Ok(false);
-                }
-            } else if self.is_present(tx, record, id)? {
-                // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
-                // none of its own.
-                unsafe {
-                    tx.set_tag(id, tag::UPDATE);
-                    tx.set_write(id, R::Cell::pend(row));
-                    tx.set_predicate::<()>(id, None);
-                }
-                if tx.history().is_recorded() && self.index.is_ordered() {
-                    tx.history_mut().record_intent(id);
-                }
-            } else {
-                self.unlink_dead(tx, record);
-                continue;
+            let (id, is_own) = unsafe { tx.write(self, Record::address(record)) }?;
+            if is_own || self.is_present(tx, record, id)? {
+                return Ok(Some((record, id, is_own)));
             }
-            if let Some(row) = whole {
-                self.each_part(tx, record, |tx, split, part, group| {
-                    // SAFETY: as `each_part` says.
-                    unsafe { part.write_part(tx, split, Record::<K, R, P>::part_of(&row, group)) }
-                })?;
-            }
-            return Ok(true);
+            self.unlink_dead(tx, record);
         }
     }
 

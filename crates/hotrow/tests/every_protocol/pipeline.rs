@@ -336,6 +336,56 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
 }
 
 #[test]
+fn a_taker_leaves_the_row_whose_key_an_earlier_transaction_is_going_to_insert() {
+    each_variant(|engine| {
+        let engine = engine(u32::MAX);
+        let database = Database::on(&engine);
+        let shared = database.table::<u64, u64>("shared").rank(0).create().unwrap();
+        let between = database.table::<u64, u64>("between").rank(1).create().unwrap();
+        let queue = database.table("queue").rank(2).queues(|(group, _)| *group).create().unwrap();
+        shared.bulk_insert([(0, 0)]).unwrap();
+        between.bulk_insert([(0, 0)]).unwrap();
+        queue.bulk_insert([((0, 0), 5)]).unwrap();
+        let (gate, has_taken) = (Gate::default(), AtomicBool::new(false));
+        let (inserted, taken) = thread::scope(|scope| {
+            let inserts = scope.spawn(|| {
+                engine.transact_deferred(|tx| {
+                    shared.defer_update(tx, &0, (), |times, ()| *times += 1)?;
+                    let gate = gate.clone();
+                    between.defer_update(tx, &0, (), move |_, ()| gate.pass())?;
+                    queue.defer_insert(tx, (0u64, 0u64), 6u64)
+                })
+            });
+            gate.await_arrival();
+            let takes = scope.spawn(|| {
+                let taken = engine.transact_deferred(|tx| {
+                    let times = shared.defer_update(tx, &0, (), |times, ()| *times)?;
+                    let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
+                    tx.compute((times, taken), |(times, taken)| (times, taken))
+                });
+                has_taken.store(true, Ordering::Release);
+                taken
+            });
+            // It has to wait for the other one. If it does not, that one is to see it.
+            let mut yields = 0..3_000;
+            while !has_taken.load(Ordering::Acquire) && yields.next().is_some() {
+                thread::yield_now();
+            }
+            gate.open();
+            (inserts.join().unwrap(), takes.join().unwrap())
+        });
+        let left = engine.transact(|tx| queue.collect(tx, .., Direction::Ascending, 9)).unwrap();
+        match (inserted, taken) {
+            // The insertion came first, and found the row.
+            (Ok(false), Ok((Some(1), Some((0, 0))))) => assert_eq!(left, []),
+            // The taker came first.
+            (Ok(true), Ok((Some(0), Some((0, 0))))) => assert_eq!(left, [((0, 0), 6)]),
+            other => panic!("no order explains it: {other:?}, {left:?}"),
+        }
+    });
+}
+
+#[test]
 fn a_taker_works_on_its_row_while_the_one_before_it_does_and_on_the_first_row_if_that_one_rolls_back() {
     for (name, rolls_back, wants_first) in ["drp+tame", "drp+exclusive+tame"]
         .into_iter()
