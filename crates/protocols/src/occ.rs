@@ -36,7 +36,7 @@ use hotrow_sync::atomic::{Ordering, fence};
 /// The steps of an optimistic protocol with a version beside each value that read by it. Writes wait for the commit.
 macro_rules! reads_versions {
     () => {
-        #[inline(always)]
+        #[cfg_attr(not(debug_assertions), inline(always))]
         fn before_load(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
@@ -46,7 +46,7 @@ macro_rules! reads_versions {
             $crate::reads::before::<Self, H>(attempt, item)
         }
 
-        #[inline(always)]
+        #[cfg_attr(not(debug_assertions), inline(always))]
         fn after_load(
             &self,
             attempt: &mut hotrow_core::Attempt<H>,
@@ -74,12 +74,12 @@ pub(crate) use reads_versions;
 macro_rules! tells_versions {
     ($protocol:ident) => {
         impl<H: $crate::host::Host<$protocol>> hotrow_core::LoggedReads<H> for $protocol {
-            #[inline(always)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn of(protocol: &H) -> Option<&Self> {
                 protocol.algorithm()
             }
 
-            #[inline(always)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn before_load(
                 &self,
                 segment: &hotrow_core::TouchedSegment<H>,
@@ -87,7 +87,7 @@ macro_rules! tells_versions {
                 $crate::reads::before_logged::<$protocol, H>(segment)
             }
 
-            #[inline(always)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn after_load(
                 &self,
                 attempt: &mut hotrow_core::Attempt<H>,
@@ -97,7 +97,7 @@ macro_rules! tells_versions {
                 $crate::reads::log::<$protocol, H>(attempt, segment, before).map(drop)
             }
 
-            #[inline(always)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn mark_to_write(
                 &self,
                 _attempt: &mut hotrow_core::Attempt<H>,
@@ -109,7 +109,7 @@ macro_rules! tells_versions {
         }
 
         impl<H: $crate::host::Host<$protocol>> hotrow_core::Reports<H> for $protocol {
-            #[inline(always)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn of(protocol: &H) -> Option<&Self> {
                 protocol.algorithm()
             }

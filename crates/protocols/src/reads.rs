@@ -17,7 +17,7 @@ pub(crate) trait KeepsVersions: Algorithm<Header: StableWord> {
 pub(crate) type VersionOf<A> = <<A as Algorithm>::Header as StableWord>::Version;
 
 /// The first half of a look at an item's segment. A writer that has it may have left it in a moment.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn before<A: Algorithm<Header: StableWord>, H: Host<A>>(
     attempt: &Attempt<H>,
     id: ItemId,
@@ -27,7 +27,7 @@ pub(crate) fn before<A: Algorithm<Header: StableWord>, H: Host<A>>(
 }
 
 /// The second half of a peek. Returns the version of the value.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn after_peek<A: Algorithm<Header: StableWord>, H: Host<A>>(
     attempt: &Attempt<H>,
     id: ItemId,
@@ -38,7 +38,7 @@ pub(crate) fn after_peek<A: Algorithm<Header: StableWord>, H: Host<A>>(
 }
 
 /// The second half of a read: keeps the version in the item. A second read by the item must find the same version.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn after_read<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
     id: ItemId,
@@ -57,7 +57,7 @@ pub(crate) fn after_read<A: KeepsVersions, H: Host<A>>(
 }
 
 /// The first half of a read that is logged.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn before_logged<A: Algorithm<Header: StableWord>, H: Host<A>>(
     segment: &TouchedSegment<H>,
 ) -> Result<Before, ConflictCause> {
@@ -66,7 +66,7 @@ pub(crate) fn before_logged<A: Algorithm<Header: StableWord>, H: Host<A>>(
 }
 
 /// The second half of a read that is logged, without the log: returns the version that was read.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn after_logged<A: Algorithm<Header: StableWord>, H: Host<A>>(
     segment: &TouchedSegment<H>,
     before: Before,
@@ -83,7 +83,7 @@ fn passing(reason: Reason, target: ConflictTarget) -> ConflictCause {
 }
 
 /// The second half of a read that is logged. Returns the version that was read.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn log<A: KeepsVersions, H: Host<A>>(
     attempt: &mut Attempt<H>,
     segment: &TouchedSegment<H>,
@@ -95,7 +95,7 @@ pub(crate) fn log<A: KeepsVersions, H: Host<A>>(
 }
 
 /// The mark of a version.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn mark_of<A: KeepsVersions, H: Host<A>>(version: VersionOf<A>) -> H::Mark {
     let mut mark = H::Mark::default();
     *A::version(H::mark_mut(&mut mark)) = version;
@@ -103,7 +103,7 @@ fn mark_of<A: KeepsVersions, H: Host<A>>(version: VersionOf<A>) -> H::Mark {
 }
 
 /// The second half of a read of a segment that is going to be written: returns the mark for its item, if the read succeeds.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn mark_to_write<A: KeepsVersions, H: Host<A>>(
     segment: &TouchedSegment<H>,
     before: Before,

@@ -43,13 +43,13 @@ pub(crate) trait StableWord {
 }
 
 /// The first half of a stable read.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn before<W: StableWord>(word: &W) -> Result<Before, Reason> {
     word.version_before().map(W::note).ok_or(Reason::ReadLocked)
 }
 
 /// The second half, after the value was loaded: returns the version that was read.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn after<W: StableWord>(word: &W, before: Before) -> Result<W::Version, Reason> {
     // Pairs with the writer's release fence.
     fence(Ordering::Acquire);
@@ -57,7 +57,7 @@ pub(crate) fn after<W: StableWord>(word: &W, before: Before) -> Result<W::Versio
 }
 
 /// The first half of a stable read that waits, within bounds, while a writer has the word.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn wait_before<W: StableWord>(word: &W) -> Result<Before, Reason> {
     before(word).or_else(|_| wait_longer(word))
 }

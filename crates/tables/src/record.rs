@@ -260,6 +260,9 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         state
     }
 
+    /// Bytes before a record's key, to which indexes point.
+    pub(crate) const BEFORE_KEY: usize = offset_of!(Self, body.key);
+
     /// Returns the number of a record's bytes up to this byte of the row. Those of a row that is not in the record count as if it were.
     #[inline(always)]
     pub(crate) fn bytes_up_to(byte: usize) -> usize {

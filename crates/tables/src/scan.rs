@@ -172,8 +172,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         visit: &mut impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(&'r [NonNull<RecordKey<K>>], bool), Abort> {
         for (at, &key) in records.iter().enumerate() {
-            // SAFETY: the table's index holds keys of its records.
-            Self::prefetch_ahead(records, at, |key| unsafe { Record::<K, R, P>::of_key(*key) });
+            prefetch_ahead(records, at, Record::<K, R, P>::BEFORE_KEY, size_of::<Record<K, R, P>>());
             // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
             let record = unsafe { Record::<K, R, P>::of_key(key) };
             let flow = self.visit_record(tx, record, visit)?;
@@ -189,20 +188,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
         Ok((records, false))
-    }
-
-    /// Asks for the memory of a record that a scan comes to a few records after the one at this place. Records lie anywhere, and a scan that
-    /// waits for each takes several times as long.
-    #[inline(always)]
-    pub(crate) fn prefetch_ahead<T>(
-        records: &[T],
-        at: usize,
-        record: impl Fn(&T) -> NonNull<Record<K, R, P>>,
-    ) {
-        const AHEAD: usize = 8;
-        if let Some(later) = records.get(at + AHEAD) {
-            prefetch_bytes(record(later).as_ptr(), size_of::<Record<K, R, P>>().min(PREFETCHED_MAX));
-        }
     }
 
     /// Visits the row of a record that a scan has found; `None` if there is none.
@@ -284,6 +269,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Asks for the memory of a record that a scan comes to a few records after the one at this place. Records lie anywhere, and a scan that
+/// waits for each takes several times as long. The pointers lead to a place this many bytes behind the beginning of records of a size.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn prefetch_ahead<T>(pointers: &[NonNull<T>], at: usize, behind: usize, bytes: usize) {
+    const AHEAD: usize = 8;
+    if let Some(later) = pointers.get(at + AHEAD) {
+        prefetch_bytes(later.as_ptr().cast::<u8>().wrapping_sub(behind), bytes.min(PREFETCHED_MAX));
     }
 }
 

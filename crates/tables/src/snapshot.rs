@@ -10,6 +10,7 @@ use crate::companions::{Graveyard, Name};
 use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{AsKey, Image, ImageRange, Key};
 use crate::record::{Record, State};
+use crate::scan::prefetch_ahead;
 use crate::split::MAIN;
 use crate::storage::{Shared, tag};
 use hotrow_core::{
@@ -224,7 +225,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             self.add_buried(tx, &mut records, (from, to), direction);
             for (at, record) in records.iter().enumerate() {
-                Self::prefetch_ahead(&records, at, |record| record.cast());
+                prefetch_ahead(&records, at, 0, size_of::<Record<K, R, P>>());
                 let record = record.cast::<Record<K, R, P>>();
                 let mut room = Room::<R>::uninit();
                 // SAFETY: there is room for a snapshot.

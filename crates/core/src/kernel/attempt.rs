@@ -270,19 +270,19 @@ impl<P: Protocol> Attempt<P> {
 
     /// True if the attempt depends on what it reads: it is serializable, and in no part whose reads are
     /// [untracked](crate::Transaction::untracked).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn keeps_reads(&self) -> bool {
         !self.hears(Moments::READ_APART) || self.profile.isolation == Isolation::Serializable
     }
 
     /// True if operations of its transactions can be deferred.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn can_defer(&self) -> bool {
         P::DEFERS && self.abilities.defers
     }
 
     /// True if waiting workers can run operations of its transactions.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn allows_stealing(&self) -> bool {
         P::ALLOWS_STEALING && self.abilities.steals
     }
@@ -293,7 +293,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if its reads are logged, and nobody else hears of them: it is serializable, on no snapshot, and in no history.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn logs_reads_only(&self) -> bool {
         P::LOGS_READS && self.read_path == ReadPath::Log
     }

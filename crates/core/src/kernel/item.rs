@@ -135,7 +135,7 @@ impl<P: Protocol> TouchedSegment<P> {
     }
 
     /// Tells the profile of a simulation that the segment will be accessed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn announce(&self) {
         let meta = self.object().meta();
         profile::enter_object(std::ptr::from_ref(meta).addr(), || meta.name().to_owned());
@@ -325,7 +325,7 @@ impl<P: Protocol> Item<P> {
     }
 
     /// Gives the item a payload, in the arena if it does not fit in the item.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn set_payload<'a, T>(&'a mut self, payload: T, arena: &'a Arena) -> &'a mut T {
         self.mark_as(Flags::PAYLOAD);
         self.payload = Payload::of::<P, T>(payload, arena);
@@ -558,13 +558,13 @@ impl<P: Protocol> Items<P> {
     }
 
     /// Returns the item of a segment, if the segment was touched.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         self.at(segment.addr().get())
     }
 
     /// Returns the item of the segment at an address, if that segment was touched.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn at(&self, segment: usize) -> Option<ItemId> {
         charge(Work::Item);
         self.index.find(segment, self.items.len(), address_in(&self.items)).map(ItemId)
@@ -578,19 +578,19 @@ impl<P: Protocol> Items<P> {
 
     /// Enters a segment in the index, if that tells at once that it has no item and there is room for one. True if the caller may
     /// [add](Self::add_read) it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn enter_new(&mut self, touched: &TouchedSegment<P>) -> bool {
         charge(Work::Item);
         self.items.len() < self.items.capacity() && self.index.enter_new(touched.address())
     }
 
     /// Adds an item for a segment that was read, and was [entered](Self::enter_new) just now.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn add_read(&mut self, touched: TouchedSegment<P>, mark: P::Mark) -> ItemId {
         self.add(Item { mark, flags: Flags::READ.0, ..Item::new(touched) })
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add(&mut self, item: Item<P>) -> ItemId {
         let id = ItemId(self.items.len() as u32);
         self.items.push(item);
@@ -598,7 +598,7 @@ impl<P: Protocol> Items<P> {
     }
 
     /// Returns the item of a segment, a new one if the segment was not touched yet.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
         if self.enter_new(&touched) {
             // Within the capacity.
@@ -643,7 +643,7 @@ impl<P: Protocol> Items<P> {
     }
 
     /// Marks an item as written.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn mark_write(&mut self, id: ItemId) -> &mut Item<P> {
         let item = &mut self.items[id.0 as usize];
         if !item.is(Flags::WRITE) {

@@ -7,7 +7,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::capabilities::LoggedReads;
 use crate::kernel::item::{ItemId, TouchedSegment};
 use crate::kernel::object_access::LOADED;
-use crate::kernel::protocol::{ConflictCause, Look, Protocol};
+use crate::kernel::protocol::{Before, ConflictCause, Look, Protocol};
 use hotrow_sync::spin::Spin;
 
 impl<P: Protocol> Attempt<P> {
@@ -77,22 +77,30 @@ impl<P: Protocol> Attempt<P> {
         Err(lost.settled())
     }
 
-    /// Loads the value of a segment that is going to be written, and adds the item: for a segment that was not touched yet, in one look.
-    /// `None` if that does not succeed: the caller makes the read by the item.
-    #[inline(always)]
-    pub(crate) fn load_to_write<V>(
+    /// Begins to load the value of a segment that is going to be written, and was not touched yet: its item is made when the value is
+    /// loaded, in one look. `None`, here and at the [end](Self::end_load_to_write), if the caller has to make the read by the item.
+    ///
+    /// In builds that are not optimized both are compiled once, and not for each value.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn begin_load_to_write(
         &mut self,
         reads: &P::LoggedReads,
         touched: &TouchedSegment<P>,
-        load: &mut impl FnMut() -> V,
-    ) -> Option<(ItemId, V)> {
-        if !self.items.enter_new(touched) {
-            return None;
-        }
-        let before = reads.before_load(touched).ok()?;
-        let value = load();
+    ) -> Option<Before> {
+        touched.announce();
+        if self.items.enter_new(touched) { reads.before_load(touched).ok() } else { None }
+    }
+
+    /// Ends such a load: adds the item.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn end_load_to_write(
+        &mut self,
+        reads: &P::LoggedReads,
+        touched: &TouchedSegment<P>,
+        before: Before,
+    ) -> Option<ItemId> {
         let mark = reads.mark_to_write(self, touched, before)?;
-        Some((self.items.add_read(*touched, mark), value))
+        Some(self.items.add_read(*touched, mark))
     }
 
     /// As [`load`](Self::load), for a read that is logged.

@@ -541,10 +541,12 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         // SAFETY: the caller's promise.
         let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
         if self.attempt.logs_reads_only() {
-            touched.announce();
             let logged = P::LoggedReads::of(self.protocol).expect(LOGS_READS);
-            if let Some((id, value)) = self.attempt.load_to_write(logged, &touched, &mut load) {
-                return Ok((id, Some(value)));
+            if let Some(before) = self.attempt.begin_load_to_write(logged, &touched) {
+                let value = load();
+                if let Some(id) = self.attempt.end_load_to_write(logged, &touched, before) {
+                    return Ok((id, Some(value)));
+                }
             }
         }
         let (id, is_written) = self.item_to_write(touched)?;
@@ -581,7 +583,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     }
 
     /// Returns the item of a segment that will be written, and true if it has a pending write, which is going to change.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn item_to_write(&mut self, touched: TouchedSegment<P>) -> Result<(ItemId, bool), Abort> {
         let id = self.item_of(touched);
         self.settle_before(id)?;

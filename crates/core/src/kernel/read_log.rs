@@ -55,7 +55,7 @@ impl<P: Protocol> ReadLog<P> {
     }
 
     /// Logs a read.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn push(&mut self, segment: &TouchedSegment<P>, mark: P::Mark) {
         charge(Work::LoggedRead);
         if self.reads.len() == self.reads.capacity() {

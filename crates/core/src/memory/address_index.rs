@@ -17,20 +17,20 @@ impl Filter {
     const FULL: Self = Self([u64::MAX; 4]);
 
     /// The word and the bit of an address.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn place(address: usize) -> (usize, u64) {
         let place = spread(address) >> 56;
         ((place >> 6) as usize, 1 << (place & 63))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn may_have(&self, address: usize) -> bool {
         let (word, bit) = Self::place(address);
         self.0[word] & bit != 0
     }
 
     /// Adds an address. True if the set had none that shares its bit.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn add(&mut self, address: usize) -> bool {
         let (word, bit) = Self::place(address);
         let is_new = self.0[word] & bit == 0;
@@ -55,7 +55,7 @@ impl AddressIndex {
     }
 
     /// The list has been emptied.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn clear(&mut self) {
         self.filter = Filter::EMPTY;
         if self.is_mapped {
@@ -66,7 +66,7 @@ impl AddressIndex {
 
     /// Returns the position of the element with an address in the list, which has `len` elements. `address_of` returns the
     /// address of the element at a position.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(
         &self,
         address: usize,
@@ -86,13 +86,13 @@ impl AddressIndex {
     }
 
     /// Notes that an element with an address is added to the end of the list, if the filter alone tells that there is none.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn enter_new(&mut self, address: usize) -> bool {
         self.filter.add(address)
     }
 
     /// As [`find`](Self::find). If there is no such element, the caller adds it to the end of the list.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_enter(
         &mut self,
         address: usize,

@@ -70,7 +70,7 @@ pub struct AbsenceOnSnapshot {
 impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if the transaction reads on a [snapshot](crate::Snapshot). Its operations use [`read_on_snapshot`](crate::SnapshotAccess::read_on_snapshot)
     /// alone: there are no items, and the protocol is not called.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_on_snapshot(&self) -> bool {
         !self.attempt.logs_reads_only() && self.attempt.features.snapshot.is_some()
     }
@@ -128,13 +128,13 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 
     /// Ends a transaction on a snapshot that has come to an operation which asks the protocol: a datatype that has no snapshots.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn refuse_on_snapshot(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if self.is_on_snapshot() { Err(self.snapshot_mut().no_snapshots(meta)) } else { Ok(()) }
     }
 
     /// As [`refuse_on_snapshot`](Self::refuse_on_snapshot), for an item of a datatype.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn refuse_item_on_snapshot(&mut self, id: ItemId) -> Result<(), Abort> {
         if self.is_on_snapshot() { Err(self.no_snapshots_of(id)) } else { Ok(()) }
     }
