@@ -281,6 +281,7 @@ pub struct Any {
     /// See [`Algorithm::ENTERS`].
     enters: bool,
     logs_reads: bool,
+    loads_to_write: bool,
 }
 
 /// The state beside a value, of whichever protocol the engine has. It lies at the end of these bytes, next to the value. Some have bytes that are
@@ -373,7 +374,8 @@ impl Any {
     ///
     /// The algorithm is of this kind.
     unsafe fn hosting<A: Hosted + Algorithm>(kind: Kind, algorithm: A) -> Self {
-        Self { enters: A::ENTERS, logs_reads: algorithm.logs_reads(), kind, it: Box::new(algorithm) }
+        let (logs_reads, loads_to_write) = (algorithm.logs_reads(), MayLogReads::loads_to_write(&algorithm));
+        Self { enters: A::ENTERS, logs_reads, loads_to_write, kind, it: Box::new(algorithm) }
     }
 }
 
@@ -537,6 +539,10 @@ trait MayLogReads {
         logs_no_reads()
     }
 
+    fn loads_to_write(&self) -> bool {
+        false
+    }
+
     fn mark_to_write(
         &self,
         _attempt: &mut Attempt<Any>,
@@ -573,6 +579,10 @@ macro_rules! logs_reads {
                 before: Before,
             ) -> Result<(), ConflictCause> {
                 LoggedReads::<Any>::after_load(self, attempt, segment, before)
+            }
+
+            fn loads_to_write(&self) -> bool {
+                LoggedReads::<Any>::loads_to_write(self)
             }
 
             #[inline(always)]
@@ -614,6 +624,11 @@ impl LoggedReads<Any> for Any {
         before: Before,
     ) -> Result<(), ConflictCause> {
         self.it.after_logged(attempt, segment, before)
+    }
+
+    #[inline(always)]
+    fn loads_to_write(&self) -> bool {
+        self.loads_to_write
     }
 
     #[inline(always)]

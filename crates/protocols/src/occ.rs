@@ -98,6 +98,11 @@ macro_rules! tells_versions {
             }
 
             #[cfg_attr(not(debug_assertions), inline(always))]
+            fn loads_to_write(&self) -> bool {
+                true
+            }
+
+            #[cfg_attr(not(debug_assertions), inline(always))]
             fn mark_to_write(
                 &self,
                 _attempt: &mut hotrow_core::Attempt<H>,

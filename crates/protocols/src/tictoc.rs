@@ -363,6 +363,11 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
     }
 
     #[inline(always)]
+    fn loads_to_write(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn mark_to_write(
         &self,
         attempt: &mut Attempt<H>,

@@ -138,7 +138,7 @@ impl ArrayOptions {
         // One draw for each operation: its upper half chooses the element, its lower half the kind. So drawing costs less
         // than what is measured. An array that is larger than the half can tell takes a draw of its own.
         let increments_below = (increment_share * HALF as f64) as u64;
-        operations.extend((0..ops).map(|_| {
+        operations.extend((0..ops).map(move |_| {
             let bits = random.bits();
             let increments = bits % HALF < increments_below;
             *drawn += u64::from(increments);

@@ -336,8 +336,14 @@ pub trait LoggedReads<P: Protocol>: Sized {
         before: Before,
     ) -> Result<(), ConflictCause>;
 
-    /// The second half of a read of a segment that has no item and is going to be written: returns the mark for its item, and logs
-    /// nothing. `None` if the read did not succeed, or the protocol needs the item for it: then it is made by the item.
+    /// True if a segment that has no item and is going to be written may be read as by a logged read, with
+    /// [`mark_to_write`](Self::mark_to_write) as the second half. Otherwise it is read by its item.
+    fn loads_to_write(&self) -> bool {
+        false
+    }
+
+    /// The second half of such a read: returns the mark for the item, and logs nothing. `None` if the read did not succeed: then it is made by
+    /// the item.
     fn mark_to_write(
         &self,
         _attempt: &mut Attempt<P>,

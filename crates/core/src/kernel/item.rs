@@ -576,33 +576,31 @@ impl<P: Protocol> Items<P> {
         self.items.get(id.0 as usize).is_some_and(|item| item.segment() == segment)
     }
 
-    /// Enters a segment in the index, if that tells at once that it has no item and there is room for one. True if the caller may
-    /// [add](Self::add_read) it.
+    /// True if a segment was touched.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn enter_new(&mut self, touched: &TouchedSegment<P>) -> bool {
-        charge(Work::Item);
-        self.items.len() < self.items.capacity() && self.index.enter_new(touched.address())
+    pub(crate) fn has(&self, touched: &TouchedSegment<P>) -> bool {
+        self.index.find(touched.address(), self.items.len(), address_in(&self.items)).is_some()
     }
 
-    /// Adds an item for a segment that was read, and was [entered](Self::enter_new) just now.
+    /// Adds an item for a segment that was read, and has none.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn add_read(&mut self, touched: TouchedSegment<P>, mark: P::Mark) -> ItemId {
-        self.add(Item { mark, flags: Flags::READ.0, ..Item::new(touched) })
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn add(&mut self, item: Item<P>) -> ItemId {
-        let id = ItemId(self.items.len() as u32);
-        self.items.push(item);
+        let id = self.find_or_add(touched);
+        let item = self.get_mut(id);
+        item.mark = mark;
+        item.mark_as(Flags::READ);
         id
     }
 
     /// Returns the item of a segment, a new one if the segment was not touched yet.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
-        if self.enter_new(&touched) {
+        charge(Work::Item);
+        let Self { items, index, .. } = self;
+        if items.len() < items.capacity() && index.enter_new(touched.address()) {
             // Within the capacity.
-            return self.add(Item::new(touched));
+            items.push(Item::new(touched));
+            return ItemId(items.len() as u32 - 1);
         }
         let (segment, object) = touched.into_parts();
         self.find_or_add_slowly(segment, object)
@@ -615,7 +613,10 @@ impl<P: Protocol> Items<P> {
         let Self { items, index, .. } = self;
         match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),
-            None => self.add(Item::new(touched)),
+            None => {
+                items.push(Item::new(touched));
+                ItemId(items.len() as u32 - 1)
+            }
         }
     }
 

@@ -87,8 +87,12 @@ impl<P: Protocol> Attempt<P> {
         reads: &P::LoggedReads,
         touched: &TouchedSegment<P>,
     ) -> Option<Before> {
+        // What it does must not depend on addresses, as it would if the index told it less than this: simulations repeat.
+        if !reads.loads_to_write() || self.items.has(touched) {
+            return None;
+        }
         touched.announce();
-        if self.items.enter_new(touched) { reads.before_load(touched).ok() } else { None }
+        reads.before_load(touched).ok()
     }
 
     /// Ends such a load: adds the item.
