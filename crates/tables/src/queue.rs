@@ -266,14 +266,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if !tx.deferral().is_at_turn() || tx.deferral().is_at_turn_of(head) {
             return None;
         }
-        let is_free = |header: &P::Header| tx.deferral().is_claimed(header) == Some(false);
-        let (mut first, has_passed) = self.first_present(tx, range.clone(), is_free)?;
-        if has_passed {
-            // A row that was passed may have been its maker's, which leaves the lines of its rows in the order of their keys: it has
-            // left this one by now.
-            first = self.first_present(tx, range, is_free)?.0;
-        }
-        Some(first.clone())
+        let mut is_sure = true;
+        let first = self.first_present(tx, range, |header| {
+            let claimed = tx.deferral().is_claimed(header);
+            is_sure &= claimed.is_some();
+            claimed == Some(false)
+        });
+        first.filter(|_| is_sure).map(|(key, _)| key.clone())
     }
 
     /// Checks, at the attempt's turn at a group's head, that no row comes before the one that was guessed, which the attempt deletes.

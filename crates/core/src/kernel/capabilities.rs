@@ -96,7 +96,7 @@ pub trait Deferral<P: Protocol>: Sized {
     /// the attempt may see what is never committed.
     fn wait_for_earlier(&self, _attempt: &mut Attempt<P>, _rank: u64) {}
 
-    /// True if an attempt is in a segment's queue in order to change it; `None` if the protocol cannot tell.
+    /// True if an attempt is in a segment's queue in order to change it; `None` if that may be the one that has made the segment.
     fn is_claimed(&self, _segment: &P::Header) -> Option<bool> {
         None
     }

@@ -649,7 +649,8 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
     }
 
     fn is_claimed(&self, segment: &H::Header) -> Option<bool> {
-        Some(H::header(segment).version().is_none())
+        let line = H::header(segment);
+        (!line.is_new()).then(|| line.version().is_none())
     }
 
     fn footprint(

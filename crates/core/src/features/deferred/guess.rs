@@ -110,7 +110,7 @@ impl<P: Protocol> DeferralAccess<'_, P> {
         Ok(guess)
     }
 
-    /// True if an attempt is going to change a segment, and is in its queue; `None` if the protocol cannot tell.
+    /// True if an attempt is going to change a segment, and is in its queue; `None` if that may be the one that has made the segment.
     pub fn is_claimed(&self, segment: &P::Header) -> Option<bool> {
         P::Deferral::of(self.protocol)?.is_claimed(segment)
     }
