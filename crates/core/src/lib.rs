@@ -19,7 +19,7 @@ pub use features::by_hand::OpenTransaction;
 #[doc(hidden)]
 pub use features::compiled::functions_of;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
-pub use features::deferred::{DeferralAccess, Early, Guessed};
+pub use features::deferred::DeferralAccess;
 pub use features::durability::{EpochClock, OutsideCommits};
 pub use features::graph::StealingAccess;
 pub use features::operations::ContextAccess;

@@ -10,9 +10,6 @@
 //! the group lines up for the head, whether it is deferred or not. Only rows that come in behind it change during the
 //! search. Rows become present in the order of their keys. So if the search finds a row behind others that were not
 //! present, it runs once more: all rows before that one are present by then.
-//!
-//! A taker that finds others at the head *guesses* its row: when all of them have queued for their rows, the first present row that
-//! nobody has queued for is going to be its own. It works on that, and checks at its turn at the head that no row is left before it.
 
 use crate::companions::{Groups, HEADS, Queues};
 use crate::index::{Direction, Keyed};
@@ -21,8 +18,7 @@ use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
-    Abort, Access, ContextAccess, Deferred, Early, Guessed, Misuse, ObjectAccess, Protocol, Reason,
-    Transaction, Value,
+    Abort, Access, ContextAccess, Deferred, Misuse, ObjectAccess, Protocol, Reason, Transaction, Value,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use std::ops::{Bound, ControlFlow};
@@ -211,23 +207,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: the table is freed through the epoch, and recorded intentions run before the attempt ends.
         let table = move || unsafe { this.as_ref() };
         // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
-        let may_guess = tx.deferral().may_guess(unsafe { head.as_ref() });
-        let guess = if may_guess {
-            let range = own_range::<K>(range.clone());
-            let rank = self.meta.rank_of(u32::MAX);
-            tx.deferral_mut().defer_guess(rank, move |tx| Ok(table().guess_first(tx, head, range)))?
-        } else {
-            tx.known(None)
-        };
-        // SAFETY: as above.
         let at_head = unsafe {
-            let look = move |tx: &mut ObjectAccess<'_, P>, guessed| match guessed {
-                Some(guessed) => table().check_first(tx, head, range, guessed).map(Some),
-                None => table().look_for_first(tx, range, false),
-            };
-            tx.defer(&self.companions.groups, head, Access::Write, Guessed(guess), look)
+            let look = move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range, false);
+            tx.defer(&self.companions.groups, head, Access::Write, (), look)
         }?;
-        let at_head = Early { guess, at_turn: at_head };
         let found = tx.deferral_mut().defer_late(
             &self.meta,
             self.companions.groups.meta.rank_of(HEADS),
@@ -253,53 +236,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(taken)
     }
 
-    /// Finds the key of the first row of a range that no attempt before this one takes; all of them have queued for the rows that they
-    /// take. `None` if it cannot tell.
-    #[cold]
-    fn guess_first(
-        &self,
-        tx: &ObjectAccess<'_, P>,
-        head: NonNull<P::Header>,
-        range: ImageRange<'_, K>,
-    ) -> Option<K> {
-        // In the body nobody is in line, and at the turn the row is found or was found already.
-        if !tx.deferral().is_at_turn() || tx.deferral().is_at_turn_of(head) {
-            return None;
-        }
-        let mut is_sure = true;
-        let first = self.first_present(tx, range, |header| {
-            let claimed = tx.deferral().is_claimed(header);
-            is_sure &= claimed.is_some();
-            claimed == Some(false)
-        });
-        first.filter(|_| is_sure).map(|(key, _)| key.clone())
-    }
-
-    /// Checks, at the attempt's turn at a group's head, that no row comes before the one that was guessed, which the attempt deletes.
-    #[cold]
-    fn check_first(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        head: NonNull<P::Header>,
-        (low, _): ImageRange<'_, K>,
-        guessed: K,
-    ) -> Result<K, Abort> {
-        let from = tx.history_mut().begin_range();
-        // Acquire: pairs with the release in `Record::set_state`. All rows before the one that was present are present by now.
-        fence(Ordering::Acquire);
-        let before = (low, Bound::Excluded(K::Image::own(&guessed.image())));
-        if self.first_present(tx, before.clone(), |_| true).is_some() {
-            // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
-            let id = unsafe { tx.item(&self.companions.groups, head) };
-            return Err(tx.conflict(Reason::ReadChanged, id));
-        }
-        tx.learn_absence(None)?;
-        if let Some(from) = from {
-            self.record_covered(tx, before, from);
-        }
-        Ok(guessed)
-    }
-
     /// Finds the key of the first row of a range, at the attempt's turn at a group's head or tail. Each transaction
     /// before it in line has already deleted or inserted its rows.
     fn find_first(
@@ -309,12 +245,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
         let from = tx.history_mut().begin_range();
-        let mut first = self.first_present(tx, range.clone(), |_| true);
+        let mut first = self.first_present(tx, range.clone());
         if first.is_some_and(|(_, has_passed)| has_passed) {
             // A row that was absent when it was passed may have come before the row found. It is present by now.
             // Acquire: pairs with the release in `Record::set_state`.
             fence(Ordering::Acquire);
-            first = self.first_present(tx, range.clone(), |_| true);
+            first = self.first_present(tx, range.clone());
         }
         // The rows were found without their versions, so the attempt's other reads may be of an earlier state.
         tx.learn_absence(None)?;
@@ -332,13 +268,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(first.cloned())
     }
 
-    /// Finds the key of the first present row of a range whose segment is `wanted`. The flag is true if other rows or whole leaves
-    /// were passed before it.
+    /// Finds the key of the first present row of a range. The flag is true if absent rows or whole leaves were passed
+    /// before it.
     fn first_present<'t>(
         &'t self,
         tx: &ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
-        mut wanted: impl FnMut(&P::Header) -> bool,
     ) -> Option<(&'t K, bool)> {
         let mut cursor = self.index.keys().record_cursor(range, Direction::Ascending)?;
         // A cache is read before the leaf in which the row may be found.
@@ -354,8 +289,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::INSERTED | tag::CHANGES),
                     None => record.state() == State::Present,
                 };
-                // SAFETY: as above.
-                if is_present && wanted(unsafe { address.as_ref() }) {
+                if is_present {
                     return Some((record.key(), has_passed));
                 }
                 has_passed = true;

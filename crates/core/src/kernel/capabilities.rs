@@ -86,21 +86,6 @@ pub trait Deferral<P: Protocol>: Sized {
     /// Notes that all intentions on a segment have run.
     fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
 
-    /// True if the attempt had better guess what it will see at its turn on a segment: others are in the queue there, and
-    /// [`wait_for_earlier`](Self::wait_for_earlier) may be called.
-    fn may_guess(&self, _attempt: &Attempt<P>, _segment: &P::Header) -> bool {
-        false
-    }
-
-    /// Waits until all attempts before this one have queued for the segments up to `rank` that they are going to touch. From then on
-    /// the attempt may see what is never committed.
-    fn wait_for_earlier(&self, _attempt: &mut Attempt<P>, _rank: u64) {}
-
-    /// True if an attempt is in a segment's queue in order to change it; `None` if that may be the one that has made the segment.
-    fn is_claimed(&self, _segment: &P::Header) -> Option<bool> {
-        None
-    }
-
     /// Tells which segments the next attempt of the same transaction should queue for before its body runs: the
     /// *footprint* of an attempt that has just lost. None if the next attempt should begin like the first.
     fn footprint(

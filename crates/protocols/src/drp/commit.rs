@@ -146,10 +146,6 @@ impl Drp {
             // The bound said that more was to come, but possibly nothing was joined since.
             self.advance(attempt, commit, below);
         }
-        if goes_on || below.is_some() {
-            // Attempts behind one in stages wait for its stages, not only for its end.
-            self.progress.tell(std::iter::once(u64::from(worker)));
-        }
         Ok(())
     }
 
@@ -240,7 +236,7 @@ impl Drp {
         commit.advance(Some(rank));
     }
 
-    pub(super) fn wait_passed<H: Host<Self>>(&self, attempt: &mut Attempt<H>, rank: u64) {
+    fn wait_passed<H: Host<Self>>(&self, attempt: &mut Attempt<H>, rank: u64) {
         let behind = &mut H::local_mut(&mut attempt.local).behind;
         behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
         for predecessor in behind {

@@ -148,8 +148,6 @@ pub struct DrpLocal {
     turns_below: Option<u64>,
     /// The taming of the transaction's next attempt.
     taming: Taming,
-    /// True if the attempt depends on a guess.
-    has_guessed: bool,
     /// Segments of which a read has met a writer in line; true if they were read in order to be written.
     wanted: Vec<(ItemId, bool)>,
     /// The segment in whose line the attempt is as a scout.
@@ -430,7 +428,6 @@ impl<H: Host<Drp>> Steps<H> for Drp {
         local.turns_below = None;
         local.wanted.clear();
         local.is_restructuring = false;
-        local.has_guessed = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
             local.reads_end = 0;
@@ -519,12 +516,6 @@ impl<H: Host<Drp>> Steps<H> for Drp {
     }
 
     fn validate_before_rollback(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
-        if H::local(&attempt.local).has_guessed
-            && let Some(held) = H::local(&attempt.local).tickets.first()
-        {
-            // It may have seen what is never committed. The next attempt does not guess.
-            return Err(ConflictCause::item(Reason::ReadChanged, held.item));
-        }
         let stage = H::local(&attempt.local).stage;
         match (stage.has_finished(), Self::is_wild(attempt)) {
             (false, _) if stage.has_begun() => self.certify(attempt)?,
@@ -635,22 +626,6 @@ impl<H: Host<Drp>> Deferral<H> for Drp {
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
-    }
-
-    fn may_guess(&self, attempt: &Attempt<H>, segment: &H::Header) -> bool {
-        let DrpOptions { two_phase, opaque, .. } = self.options;
-        // Only the first attempt: one that has lost waits for its turns.
-        !two_phase && !opaque && attempt.number() == 0 && H::header(segment).version().is_none()
-    }
-
-    fn wait_for_earlier(&self, attempt: &mut Attempt<H>, rank: u64) {
-        self.wait_passed(attempt, rank.min(RANK_MAX));
-        H::local_mut(&mut attempt.local).has_guessed = true;
-    }
-
-    fn is_claimed(&self, segment: &H::Header) -> Option<bool> {
-        let line = H::header(segment);
-        (!line.is_new()).then(|| line.version().is_none())
     }
 
     fn footprint(

@@ -165,7 +165,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         // SAFETY: the attempt is in progress, and nobody else has the operation yet.
         let was_ready = unsafe { operation.is_ready(&self.attempt.features.operations.results) };
         let (order, finds_segment_of) = (self.place_of(&operation), NO_OBJECT);
-        Intention { operation, item, order, was_ready, finds_segment_of, guesses: None }
+        Intention { operation, item, order, was_ready, finds_segment_of }
     }
 
     /// Returns the place among the intentions of one that is made now.

@@ -4,7 +4,6 @@ use crate::features::operations::Operation;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::item::ItemId;
 use crate::kernel::protocol::Protocol;
-use std::num::NonZeroU64;
 
 /// A deferred operation, and the segment that it works on.
 pub(in crate::features) struct Intention<P: Protocol> {
@@ -18,8 +17,6 @@ pub(in crate::features) struct Intention<P: Protocol> {
     /// The number of the object of which it finds a segment, or makes one, only when it runs ([`order`](super::order));
     /// [`NO_OBJECT`] for others.
     pub(super) finds_segment_of: u32,
-    /// The rank up to which earlier attempts must have queued before it runs, if it is a [guess](super::guess).
-    pub(super) guesses: Option<NonZeroU64>,
 }
 
 /// A number that no object has.

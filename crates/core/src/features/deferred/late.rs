@@ -85,7 +85,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     fn resolve(&mut self, late: &Late<P>) -> Result<(), Abort> {
         let is_ready = |tx: &Self| tx.is_ready(&late.intention);
         while !is_ready(self) {
-            if self.guess()? || self.advance(true, is_ready)? {
+            if self.advance(true, is_ready)? {
                 continue;
             }
             // It depends on one of a higher rank. If that one finds no segment, no order is broken.

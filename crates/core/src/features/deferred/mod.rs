@@ -26,7 +26,6 @@
 
 mod counters;
 mod footprint;
-mod guess;
 mod intending;
 mod intention;
 mod late;
@@ -36,7 +35,6 @@ mod running;
 
 pub(crate) use counters::COUNTERS;
 pub(crate) use footprint::{Footprint, line_up_early};
-pub use guess::{Early, Guessed};
 pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 

@@ -208,9 +208,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.features.intentions.held_back.clear();
         let mut has_run = false;
         for (at, intention) in waiting.iter().enumerate() {
-            if self.attempt.features.operations.results.is_known(intention.operation.slot)
-                || intention.guesses.is_some()
-            {
+            if self.attempt.features.operations.results.is_known(intention.operation.slot) {
                 continue;
             }
             if self.try_one(intention, waiting, wait)? {
