@@ -38,8 +38,6 @@ pub struct CheckpointWriter {
     rows: u64,
     /// The block being made, with room for its header.
     block: Vec<u8>,
-    /// Bytes that the log had written when the checkpoint was begun.
-    log_bytes: u64,
     is_finished: bool,
 }
 
@@ -81,8 +79,6 @@ impl Log {
         // Workers that wait for room wait for this checkpoint now.
         shared.progress.notify_all();
         shared.ask_for_segment();
-        // Relaxed: a counter.
-        let log_bytes = shared.counts.bytes_at_start + shared.counts.bytes.load(Ordering::Relaxed);
         let temporary = format!("{}{TEMPORARY}", checkpoint_name(number));
         // From here on its drop takes everything back.
         let mut writer = CheckpointWriter {
@@ -94,7 +90,6 @@ impl Log {
             offset: 0,
             rows: 0,
             block: vec![0; BLOCK_HEADER],
-            log_bytes,
             is_finished: false,
         };
         writer.create()?;
@@ -201,8 +196,7 @@ impl CheckpointWriter {
             lock(&self.shared.files).obsolete_later.push(name);
         }
         entered.map_err(|(operation, error)| CheckpointError::io(operation, CATALOG, 0, error))?;
-        // Relaxed, both: for reports.
-        self.shared.counts.bytes_before_checkpoint.store(self.log_bytes, Ordering::Relaxed);
+        // Relaxed: for reports.
         self.shared.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.is_finished = true;
         self.shared.delete_obsolete();

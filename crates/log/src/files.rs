@@ -1,6 +1,6 @@
 //! The files that the log consists of.
 
-use crate::layout::{checkpoint_name, segment_name};
+use crate::layout::{SEGMENT_HEADER, checkpoint_name, segment_name};
 use std::collections::VecDeque;
 
 /// A segment: a file with a part of the log.
@@ -59,6 +59,11 @@ impl Files {
     /// Bytes of all segments.
     pub(crate) fn space(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes.max(segment.length)).sum()
+    }
+
+    /// Bytes of their frames.
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes.saturating_sub(SEGMENT_HEADER as u64)).sum()
     }
 
     /// Number of the first segment that may have records of an epoch or later, given the one that is about to be the last.

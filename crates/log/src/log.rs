@@ -39,7 +39,7 @@ pub struct Report {
     pub space_bytes: u64,
     /// As in the options. A checkpoint should be made well before the space is used up.
     pub space_bytes_max: u64,
-    /// Bytes of segments that were written since the newest checkpoint was begun, by this log or, before it was opened, by an earlier one.
+    /// Bytes of frames that the newest checkpoint left, or that were written since, by this log or, before it was opened, by an earlier one.
     pub bytes_since_checkpoint: u64,
     /// Number of checkpoints made.
     pub checkpoints: u64,
@@ -188,8 +188,7 @@ impl Log {
             segments: files.segments.len() as u64,
             space_bytes: files.space(),
             space_bytes_max: shared.options.space_bytes_max,
-            bytes_since_checkpoint: (counts.bytes_at_start + counts.bytes.load(Ordering::Relaxed))
-                .saturating_sub(counts.bytes_before_checkpoint.load(Ordering::Relaxed)),
+            bytes_since_checkpoint: files.frame_bytes(),
             checkpoints: counts.checkpoints.load(Ordering::Relaxed),
             checkpoints_failed: counts.checkpoints_failed.load(Ordering::Relaxed),
             checkpoint_epoch: files.checkpoint.map(|checkpoint| checkpoint.epoch),

@@ -106,17 +106,12 @@ pub(crate) struct Counts {
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) syncs: AtomicU64,
-    /// Bytes of frames that were there when the log was opened.
-    pub(crate) bytes_at_start: u64,
-    /// These, and the bytes that were written, when the newest checkpoint was begun.
-    pub(crate) bytes_before_checkpoint: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
     pub(crate) checkpoints_failed: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn new(claim: Claim, options: Options, catalog: Catalog, files: Files, durable: u64) -> Self {
-        let bytes_at_start = files.segments.iter().map(|segment| segment.bytes - SEGMENT_HEADER as u64).sum();
         Self {
             options,
             claim: Mutex::new(Some(Arc::new(claim))),
@@ -143,7 +138,7 @@ impl Shared {
             interval: Event::new(),
             progress: Event::new(),
             wakers: Mutex::new(Wakers::default()),
-            counts: Counts { bytes_at_start, ..Counts::default() },
+            counts: Counts::default(),
         }
     }
 

@@ -69,6 +69,11 @@ fn a_checkpoint_replaces_the_segments_before_it() {
     assert!(after.space_bytes < before.space_bytes);
     assert_eq!((after.checkpoint_bytes, before.checkpoint_bytes), (bytes, 0));
     assert!(after.bytes_since_checkpoint < before.bytes_since_checkpoint);
+    // What was written after the snapshot counts, also before the checkpoint was begun.
+    assert!(
+        after.bytes_since_checkpoint >= after.bytes_written - before.bytes_written,
+        "{after:?} {before:?}"
+    );
     let names: Vec<String> = running.storage.files().into_keys().collect();
     // The catalog, the checkpoint, the segments, and two files that are used again.
     assert_eq!(names.len() as u64, 4 + after.segments, "{names:?}");
