@@ -108,7 +108,7 @@ pub(crate) fn mark_to_write<A: KeepsVersions, H: Host<A>>(
     segment: &TouchedSegment<H>,
     before: Before,
 ) -> Option<H::Mark> {
-    stable::after(H::header(segment.header()), before).ok().map(mark_of::<A, H>)
+    after_logged::<A, H>(segment, before).ok().map(mark_of::<A, H>)
 }
 
 /// True if the attempt has locked the segment of a logged read since, to write it.

@@ -168,6 +168,19 @@ impl TicToc {
         Ok(())
     }
 
+    /// The second half of a read without an item: returns its mark.
+    #[inline(always)]
+    fn mark_loaded<H: Host<Self>>(
+        attempt: &mut Attempt<H>,
+        segment: &TouchedSegment<H>,
+        before: Before,
+    ) -> Result<H::Mark, ConflictCause> {
+        let version = reads::after_logged::<Self, H>(segment, before)?;
+        let local = H::local_mut(&mut attempt.local);
+        local.latest = local.latest.max(version.write());
+        Ok(H::new_mark(version))
+    }
+
     /// Phases 2 and 3: takes the commit timestamp and makes every version read valid at it.
     #[inline(always)]
     fn validate<H: Host<Self>>(
@@ -356,9 +369,8 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
         segment: &TouchedSegment<H>,
         before: Before,
     ) -> Result<(), ConflictCause> {
-        let version = reads::after_logged::<Self, H>(segment, before)?;
-        H::local_mut(&mut attempt.local).latest = H::local(&attempt.local).latest.max(version.write());
-        attempt.reads.push(segment, H::new_mark(version));
+        let mark = Self::mark_loaded(attempt, segment, before)?;
+        attempt.reads.push(segment, mark);
         Ok(())
     }
 
@@ -374,9 +386,7 @@ impl<H: Host<TicToc>> LoggedReads<H> for TicToc {
         segment: &TouchedSegment<H>,
         before: Before,
     ) -> Option<H::Mark> {
-        let version = reads::after_logged::<Self, H>(segment, before).ok()?;
-        H::local_mut(&mut attempt.local).latest = H::local(&attempt.local).latest.max(version.write());
-        Some(H::new_mark(version))
+        Self::mark_loaded(attempt, segment, before).ok()
     }
 }
 

@@ -54,9 +54,10 @@ impl<P: Protocol> Transaction<'_, P> {
         let (profile, read_path) = (attempt.profile, attempt.read_path);
         let moments = attempt.hears;
         attempt.profile = Profile { read_only: true, isolation: Isolation::ReadCommitted, ..profile };
-        if read_path != ReadPath::Unkept {
-            attempt.read_path = if read_path == ReadPath::Log { ReadPath::Unkept } else { ReadPath::Item };
-        }
+        attempt.read_path = match read_path {
+            ReadPath::Log | ReadPath::Unkept => ReadPath::Unkept,
+            ReadPath::LogAndRecord | ReadPath::Item => ReadPath::Item,
+        };
         attempt.hears.add(Moments::READ_APART);
         let running = Untracked { access: &mut self.0, profile, read_path, moments };
         part(running.access)

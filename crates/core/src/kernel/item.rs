@@ -490,9 +490,8 @@ impl<P: Protocol> Items<P> {
     pub(crate) fn clear(&mut self) {
         // The attempt may have ended within a part.
         self.mark_new_writes(false);
-        // An address is entered before its item, which may not have come.
-        self.index.clear();
         if !self.items.is_empty() {
+            self.index.clear();
             self.items.clear();
             self.writes.clear();
             self.predicates = 0;

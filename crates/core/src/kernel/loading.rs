@@ -87,7 +87,7 @@ impl<P: Protocol> Attempt<P> {
         reads: &P::LoggedReads,
         touched: &TouchedSegment<P>,
     ) -> Option<Before> {
-        // What it does must not depend on addresses, as it would if the index told it less than this: simulations repeat.
+        // The path must not depend on addresses, as it would with an answer of the index's filter alone: simulations repeat.
         if !reads.loads_to_write() || self.items.has(touched) {
             return None;
         }

@@ -4,7 +4,8 @@
 //! item that is found through an index. So a read is appended to a log. A segment that is written later gets an item
 //! besides. (Silo's read set; STO has an item for each read, sto §3.2.)
 //!
-//! Reads at read committed, and those that a datatype makes of an item, use items under every protocol.
+//! Reads at read committed, and those that a datatype makes of an item, use items under every protocol. Reads in an untracked part leave
+//! nothing, unless a writer is in the way.
 
 use crate::kernel::abort::Reason;
 use crate::kernel::item::TouchedSegment;

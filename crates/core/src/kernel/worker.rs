@@ -233,14 +233,14 @@ impl Ended {
 }
 
 impl Attempted {
-    /// The end of the transaction if it is over; otherwise what `go_on` makes of the cause for which it is not.
+    /// The end of the transaction, or the cause for which it is not over.
     #[inline(always)]
-    pub(crate) fn ended_or(self, go_on: impl FnOnce(Unfinished) -> Ended) -> Ended {
+    pub(crate) fn ended(self) -> Result<Ended, Box<Unfinished>> {
         match self {
-            Attempted::Committed => Ended::Committed,
-            Attempted::RolledBack => Ended::RolledBack,
-            Attempted::Failed(error) => Ended::Failed(error),
-            Attempted::Unfinished(cause) => go_on(*cause),
+            Attempted::Committed => Ok(Ended::Committed),
+            Attempted::RolledBack => Ok(Ended::RolledBack),
+            Attempted::Failed(error) => Ok(Ended::Failed(error)),
+            Attempted::Unfinished(cause) => Err(cause),
         }
     }
 

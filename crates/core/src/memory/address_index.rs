@@ -111,6 +111,7 @@ impl AddressIndex {
     ) -> Option<u32> {
         if !self.is_mapped && len >= FEW {
             for at in 0..len {
+                // An address is in the list once.
                 let _ = self.map.find_or_enter(address_of(at), address_of);
             }
             (self.filter, self.is_mapped) = (Filter::FULL, true);

@@ -49,6 +49,14 @@ impl Gate {
     }
 }
 
+/// Gives another thread, which has to wait for this one, time to be done all the same: if it is, this one is to see it.
+fn give_time(is_done: &AtomicBool) {
+    let mut yields = 0..3_000;
+    while !is_done.load(Ordering::Acquire) && yields.next().is_some() {
+        thread::yield_now();
+    }
+}
+
 fn add(to: &TBox<u64, Any>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
     to.defer_update(tx, (), move |value, ()| *value += amount).map(drop)
 }
@@ -320,11 +328,7 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
                     has_deleted.store(true, Ordering::Release);
                     deleted
                 });
-                // It has to wait for the other one. If it does not, that one is to see it.
-                let mut yields = 0..3_000;
-                while !has_deleted.load(Ordering::Acquire) && yields.next().is_some() {
-                    thread::yield_now();
-                }
+                give_time(&has_deleted);
                 gate.open();
                 (takes.join().unwrap(), deletes.join().unwrap())
             });
@@ -366,11 +370,7 @@ fn a_taker_leaves_the_row_whose_key_an_earlier_transaction_is_going_to_insert() 
                 has_taken.store(true, Ordering::Release);
                 taken
             });
-            // It has to wait for the other one. If it does not, that one is to see it.
-            let mut yields = 0..3_000;
-            while !has_taken.load(Ordering::Acquire) && yields.next().is_some() {
-                thread::yield_now();
-            }
+            give_time(&has_taken);
             gate.open();
             (inserts.join().unwrap(), takes.join().unwrap())
         });

@@ -36,8 +36,8 @@ impl Calm {
         let required = most.saturating_sub(self.waived);
         if self.is_at_once {
             let next = match self.before {
-                0 => most.min(2 * required.max(1)),
-                _ => required - required.div_ceil(4).min(required.saturating_sub(1)),
+                0 => most.min(required.max(1).saturating_mul(2)),
+                _ => (required - required.div_ceil(4)).max(required.min(1)),
             };
             self.waived = most - next;
         }
@@ -112,6 +112,17 @@ mod tests {
         assert!((0..99).all(|_| deferred_before_one_at_once(false) == 0));
         let after_meetings = [(); 6].map(|()| deferred_before_one_at_once(true));
         assert_eq!(after_meetings, [0, 2, 4, 8, 16, 16]);
+    }
+
+    #[test]
+    fn the_largest_number_of_quiet_transactions_is_a_number_like_others() {
+        let required = u32::MAX / 2 + 2;
+        let mut calm = Calm { transactions: required, waived: u32::MAX - required, ..Calm::default() };
+        assert!(calm.begin(Some(u32::MAX), true));
+        calm.meet();
+        calm.end();
+        assert!(!calm.begin(Some(u32::MAX), true));
+        assert_eq!(calm.waived, 0, "twice as many are more than there are");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::codec::Codec;
 use crate::database_log::{ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD};
 use crate::key::Key;
 use crate::record::{GroupsOf, WordsOf};
-use hotrow_core::column_groups::{ColumnGroups, Part};
+use hotrow_core::column_groups::{ColumnGroups, GroupColumn, Part};
 use hotrow_core::{Value, Whole};
 use hotrow_stored::Writer;
 use hotrow_sync::OnceLock;
@@ -63,11 +63,16 @@ impl<K: Key, R: Value> RowLog<K, R> {
         self.entries.end(entries, start, value, kind)
     }
 
+    /// The fields of the wanted columns of the groups, one bit each.
+    #[inline]
+    fn fields_of(&self, wanted: impl Fn(&GroupColumn) -> bool) -> u64 {
+        let columns = GroupsOf::<R>::COLUMNS.iter().zip(&self.fields_of_columns);
+        columns.filter(|(column, _)| wanted(column)).fold(0, |fields, (_, of_column)| fields | of_column)
+    }
+
     /// The fields of some groups, each of which is one bit: one bit each.
     pub(crate) fn fields_of_groups(&self, groups: u32) -> u64 {
-        let columns = GroupsOf::<R>::COLUMNS.iter().zip(&self.fields_of_columns);
-        let columns = columns.filter(|(column, _)| groups >> column.group & 1 != 0);
-        columns.fold(0, |fields, (_, of_column)| fields | of_column)
+        self.fields_of(|column| groups >> column.group & 1 != 0)
     }
 
     /// Appends what has changed of a row's record. `elsewhere`: the fields of which the record's values do not count.
@@ -94,13 +99,9 @@ impl<K: Key, R: Value> RowLog<K, R> {
         before: &Part<WordsOf<R>>,
         after: &Part<WordsOf<R>>,
     ) -> Result<(), String> {
-        let columns = GroupsOf::<R>::COLUMNS.iter().zip(&self.fields_of_columns);
-        let fields = columns
-            // A part of a row that was not there says nothing about the fields.
-            .filter(|(column, _)| {
-                column.group == group && !(before.is_present() && after.has_same_bytes(before, column))
-            })
-            .fold(0, |fields, (_, of_column)| fields | of_column);
+        // A part of a row that was not there says nothing about the fields.
+        let is_same = |column: &GroupColumn| before.is_present() && after.has_same_bytes(before, column);
+        let fields = self.fields_of(|column| column.group == group && !is_same(column));
         if fields == 0 {
             return Ok(());
         }

@@ -190,10 +190,9 @@ impl<P: Protocol> Worker<P> {
                 Ok(number) => number,
                 Err(error) => return Ended::failed(error),
             };
-            let attempted = attempts.worker.attempt(number, number, inside, profile, body);
-            match attempted {
-                Attempted::Unfinished(next) => cause = *next,
-                over => return over.ended_or(|_| unreachable!("the transaction is over")),
+            match attempts.worker.attempt(number, number, inside, profile, body).ended() {
+                Ok(ended) => return ended,
+                Err(next) => cause = *next,
             }
         }
     }

@@ -84,8 +84,8 @@ where
             Ok(_) => Wish::Commit,
             Err(_) => Wish::RollBack,
         };
+        // Each attempt that is followed by another one has forgotten or leaked it. Said so, the compiler drops nothing here, out of line.
         if self.returned.is_some() {
-            // A region that was aborted has left it, say.
             self.returned = None;
         }
         self.returned = Some(returned);

@@ -47,8 +47,9 @@ pub(crate) enum TransactionEnd {
 }
 
 impl TransactionEnd {
+    /// The end, for the caller.
     #[inline(always)]
-    fn of(ended: &Ended) -> Self {
+    pub(crate) fn of(ended: &Ended) -> Self {
         match ended {
             Ended::Committed => TransactionEnd::Committed,
             Ended::RolledBack => TransactionEnd::RolledBack,
@@ -130,7 +131,8 @@ impl<P: Protocol> Worker<P> {
         };
         let ended = self
             .attempt(0, 0, &inside, profile, body)
-            .ended_or(|cause| self.attempt_again(cause, profile, &mut inside, body));
+            .ended()
+            .unwrap_or_else(|cause| self.attempt_again(*cause, profile, &mut inside, body));
         drop(inside);
         match self.tell_end(TransactionEnd::of(&ended)) {
             Ok(()) => ended,

@@ -26,7 +26,7 @@
 use super::{Waits, Watch};
 use crate::features::durability::{Acknowledgement, Answer, Later};
 use crate::features::hooks::Hooks;
-use crate::features::retries::{Known, Returning};
+use crate::features::retries::{Known, Returning, TransactionEnd};
 use crate::kernel::abort::{Abort, BlockedForever, Error, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::loss::Events;
@@ -315,14 +315,15 @@ impl<P: Protocol> Worker<P> {
         drop(inside);
         self.attempt.course.lost_since = None;
         self.end_activity(matches!(attempted, Ok(Attempted::Committed)));
-        let cause = match attempted.unwrap_or_else(|panic| resume_unwind(panic)) {
-            Attempted::Unfinished(cause) => cause,
-            Attempted::Failed(error) if !matches!(*error, Error::Rollback(_)) => {
-                return Step::failed(error.map_rollback(E::from));
-            }
-            over => {
-                let ended = over.ended_or(|_| unreachable!("the transaction is over"));
-                return Step::Over(body.end::<P>(ended), self.attempt.acknowledgement());
+        let cause = match attempted.unwrap_or_else(|panic| resume_unwind(panic)).ended() {
+            Err(cause) => cause,
+            Ok(ended) => {
+                let acknowledgement = match TransactionEnd::of(&ended) {
+                    // It tells nothing of what was read.
+                    TransactionEnd::Failed => Acknowledgement::default(),
+                    TransactionEnd::Committed | TransactionEnd::RolledBack => self.attempt.acknowledgement(),
+                };
+                return Step::Over(body.end::<P>(ended), acknowledgement);
             }
         };
         match *cause {
