@@ -23,6 +23,7 @@ mod with_simulator {
     use hotrow::Protocol;
     use hotrow::protocols::{ProtocolInfo, Visitor, with_protocol};
     use hotrow::sync::{Mutex, lock, thread};
+    use hotrow_sim::forget_abandoned_cores;
     use hotrow_workloads::explore::{Drawn, Explored, Violation, explore};
 
     /// The protocols to explore, and the arguments.
@@ -146,6 +147,9 @@ mod with_simulator {
                         }
                         progress.part(shared.done, schedules);
                     }
+                    // SAFETY: everything that the cores of these schedules shared was dropped at the end of `explore`, which returns plain data,
+                    // and the thread holds no pin.
+                    unsafe { forget_abandoned_cores() };
                 }
             };
             thread::scope(|scope| {

@@ -69,7 +69,7 @@ pub use operations::{
 pub use outcome::{End, Fate, ParkedCore, SimulationReport};
 pub use random::Random;
 pub use schedule::{Choice, Priorities, RandomSwitches, Schedule};
-pub use simulation::{Config, ConfigError, Ending, Order, Simulation, free_abandoned_stacks};
+pub use simulation::{Config, ConfigError, Ending, Order, Simulation, forget_abandoned_cores};
 pub use trace::{Operation, Step, Trace};
 pub use virtual_core::Woken;
 pub use work::{Work, WorkCycles};

@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use crossbeam_epoch as epoch;
 
 use crate::engine::{self, Engine, EngineParts, RunLimits};
 use crate::fault::Faults;
@@ -55,7 +57,7 @@ impl Order {
 /// The treatment of unfinished cores when the run must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// The cores are never resumed, and their stacks are kept (see [`free_abandoned_stacks`]). None of their
+    /// The cores are never resumed, and their stacks are kept (see [`forget_abandoned_cores`]). None of their
     /// code runs any more, so this is sound whatever the cores were doing.
     #[default]
     Abandon,
@@ -173,17 +175,17 @@ thread_local! {
 /// The most stacks of finished cores that are kept.
 const SPARE_MAX: usize = 1024;
 
-/// Frees the stacks of all cores that were killed or abandoned in this thread, without running any destructor.
-/// Returns their number.
+/// Frees the stacks of all cores that were killed or abandoned in this thread, without running any destructor, and gives up the pins of
+/// epochs that they held. Returns their number.
 ///
 /// Until then each stack keeps its memory mappings. By default Linux allows a process 65,530 mappings, and a
-/// stack takes two.
+/// stack takes two. And the thread stays pinned, so that no thread frees what it retires.
 ///
 /// # Safety
 ///
 /// Nothing that is still used points into these stacks: everything that the cores of those runs shared has been
-/// dropped.
-pub unsafe fn free_abandoned_stacks() -> usize {
+/// dropped. The thread itself holds no pin, and neither does what the runs returned.
+pub unsafe fn forget_abandoned_cores() -> usize {
     let abandoned = ABANDONED.with(|abandoned| mem::take(&mut *abandoned.borrow_mut()));
     let count = abandoned.len();
     for mut fiber in abandoned {
@@ -191,6 +193,13 @@ pub unsafe fn free_abandoned_stacks() -> usize {
         // still used points into them.
         unsafe { fiber.force_reset() };
         drop(ManuallyDrop::into_inner(fiber));
+    }
+    while count > 0 && epoch::is_pinned() {
+        let own = ManuallyDrop::new(epoch::pin());
+        // SAFETY: a thread's guards are all alike: each counts as one pin of it, and its drop takes one away. This copy takes away that of a
+        // core that is never resumed.
+        let of_dead_core = unsafe { ptr::read(&*own) };
+        drop((of_dead_core, ManuallyDrop::into_inner(own)));
     }
     count
 }
@@ -396,7 +405,7 @@ fn stack(bytes: usize) -> DefaultStack {
 }
 
 /// Keeps the stacks of finished cores for the next run, and the fibers of the others until
-/// [`free_abandoned_stacks`].
+/// [`forget_abandoned_cores`].
 fn put_away(fibers: Vec<ManuallyDrop<Fiber>>, bytes: usize) {
     for fiber in fibers {
         if fiber.done() {

@@ -147,8 +147,8 @@ fn random_programs_end_and_end_the_same_way_twice() {
         let kinds = ["finished", "deadlock", "limit", "panicked"];
         let end = kinds.into_iter().find(|kind| end.contains(kind)).unwrap();
         *ends.entry(end).or_default() += 1;
-        // SAFETY: everything that the cores of these runs shared was dropped at the end of `run`.
-        unsafe { hotrow_sim::free_abandoned_stacks() };
+        // SAFETY: everything that the cores of these runs shared was dropped at the end of `run`, and the thread holds no pin.
+        unsafe { hotrow_sim::forget_abandoned_cores() };
     }
     assert_eq!(ends.len(), 4, "programs end in many ways: {ends:?}");
 }

@@ -154,6 +154,7 @@ fn a_killed_core_never_goes_on_and_its_lock_stays_locked() {
             let (lock, faults, order) = (Mutex::default(), faults.clone(), order.clone());
             let outcome = simulation(Config { faults, seed, order, ..config(4) }).run(|_| {
                 let _counts = Counts(&dropped);
+                let _pin = crossbeam_epoch::pin();
                 for _ in 0..5 {
                     lock.lock();
                     work(10);
@@ -169,7 +170,8 @@ fn a_killed_core_never_goes_on_and_its_lock_stays_locked() {
         assert!((15..=30).contains(&all_killed), "{all_killed}: the last core alive is spared");
         assert!((1..30).contains(&deadlocks), "{deadlocks} of 30 died with the lock, or while taking it");
     }
-    // SAFETY: the locks that the cores of these runs shared are gone.
-    let freed = unsafe { hotrow_sim::free_abandoned_stacks() };
+    // SAFETY: the locks that the cores of these runs shared are gone, and the thread holds no pin.
+    let freed = unsafe { hotrow_sim::forget_abandoned_cores() };
     assert!(freed >= 45);
+    assert!(!crossbeam_epoch::is_pinned(), "no pin is left, so what is retired gets freed");
 }
