@@ -26,6 +26,7 @@ use hotrow_driver::{End as Ended, READERS, Unobserved, Workload, WorkloadDefinit
 use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, SimulationReport, Trace};
 use std::cell::RefCell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 /// Everything that a seed determines.
 #[derive(Debug, Clone)]
@@ -263,6 +264,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
     // One thread loads; with several, their race would decide the addresses of the data.
     let workload =
         options.load(&Database::on(engine), 1, drawn.seed, &Unobserved).expect("small data can be loaded");
+    let workload = ManuallyDrop::new(workload);
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
         .map(|core| {
@@ -325,6 +327,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         if let Some(check) = failed {
             return violation(format!("{}: {}", check.name, check.detail.unwrap_or_default()));
         }
+        // Otherwise it is leaked: the drop of an index would wait for the latch of a core that has died.
+        drop(ManuallyDrop::into_inner(workload));
     }
     Ok(explored)
 }
