@@ -145,6 +145,16 @@ pub trait Cell<S: Store, T> {
 
     /// Changes the value.
     fn update<R>(&self, tx: &mut S::Tx<'_>, change: impl FnOnce(&mut T) -> R) -> Result<R, S::Abort>;
+
+    /// Changes the value in a transaction of its own, and returns the result of the change. No operation of the transaction
+    /// needs the result, so a store may defer the change and hand the result out after the commit (drp §6.2).
+    fn update_alone<R: Clone + 'static>(
+        &self,
+        worker: &mut S::Worker<'_>,
+        change: impl Fn(&mut T) -> R + Clone + 'static,
+    ) -> R {
+        S::transact(worker, |tx| self.update(tx, &change))
+    }
 }
 
 /// An array of fixed length. An index out of bounds is a defect of the application; a store may panic.

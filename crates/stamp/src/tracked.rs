@@ -1,6 +1,6 @@
 //! Workers of stores over an engine: they run transactions, and note how many items the largest one tracked.
 
-use hotrow::{Abort, Engine, Protocol, Transaction, Worker};
+use hotrow::{Abort, Deferred, Engine, Protocol, Transaction, Worker};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,6 +63,25 @@ impl<P: Protocol> TrackedWorker<'_, P> {
     ) -> R {
         let mut items = 0;
         let result = self.worker.transact(|tx| {
+            let result = body(tx);
+            items = tx.items();
+            result
+        });
+        self.items_max = self.items_max.max(items);
+        result.expect("a transaction without errors of its own commits")
+    }
+
+    /// Runs a transaction whose result may be known only at its commit.
+    ///
+    /// # Panics
+    ///
+    /// As [`transact`](Self::transact).
+    pub(crate) fn transact_deferred<R: Clone + 'static>(
+        &mut self,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<R>, Abort>,
+    ) -> R {
+        let mut items = 0;
+        let result = self.worker.transact_deferred(|tx| {
             let result = body(tx);
             items = tx.items();
             result

@@ -183,6 +183,9 @@ where
     // It is the second transaction. In the first one all changes are its own.
     assert_eq!((left.0, left.1, left.2), (None, None, Some(2)));
     assert_eq!(left.3, 7);
+    let before = cell.update_alone(&mut worker, |pair| std::mem::replace(pair, (4, 5)));
+    let sum = cell.update_alone(&mut worker, |pair| pair.0 + pair.1);
+    assert_eq!((before, sum), ((1, 3), 9));
 }
 
 #[test]

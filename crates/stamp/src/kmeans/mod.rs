@@ -5,7 +5,9 @@
 //! the points that have changed their cluster.
 //!
 //! A cluster's sum is one element, all coordinates together, as sto found best: every update changes all of them. The
-//! update returns nothing, so that a store may defer it ([`Vector::change_later`]).
+//! update returns nothing, so that a store may defer it ([`Vector::change_later`]). The next points are taken by a transaction of
+//! its own, of which only the caller needs the result ([`Cell::update_alone`]). So all transactions of an iteration can be tame (drp
+//! §7.3).
 
 mod points;
 
@@ -139,12 +141,10 @@ impl<S: Store> Kmeans<S> {
                     self.sums.change_later(tx, cluster, move |sum| sum.add(&point))
                 });
             }
-            start = S::transact(&mut worker, |tx| {
-                self.next_point.update(tx, |next| {
-                    let taken = (*next).max(workers * chunk);
-                    *next = taken + chunk;
-                    taken
-                })
+            start = self.next_point.update_alone(&mut worker, move |next| {
+                let taken = (*next).max(workers * chunk);
+                *next = taken + chunk;
+                taken
             });
         }
         S::transact(&mut worker, |tx| self.changed.add(tx, 0, changed));

@@ -21,7 +21,7 @@ pub struct TypedOptions {
     /// Counters are added to and tested without being read: a test depends on its result only (sto §5.4). Otherwise each
     /// counter is a number that is read and written.
     pub predicates: bool,
-    /// Changes without a result are deferred to the commit, by protocols that defer.
+    /// Changes whose result the transaction does not need are deferred to the commit, by protocols that defer.
     pub deferred: bool,
     /// Maps, lists and counters are concurrent maps of another crate, boosted (sto §5.3). Counters are then neither tested
     /// by predicates nor deferred.
@@ -39,6 +39,12 @@ impl<P: Protocol> Typed<P> {
     pub fn new(tracked: Tracked<P>, options: TypedOptions) -> Self {
         Self { tracked, options }
     }
+}
+
+/// A single value, and true if changes that are transactions of their own are deferred.
+pub struct TypedCell<T: Element, P: Protocol> {
+    value: TBox<T, P>,
+    deferred: bool,
 }
 
 /// An array, and true if changes without a result are deferred.
@@ -82,7 +88,7 @@ impl<P: Protocol> Store for Typed<P> {
     type Tx<'t> = Transaction<'t, P>;
     type Abort = Abort;
     type Worker<'s> = TrackedWorker<'s, P>;
-    type Cell<T: Element> = TBox<T, P>;
+    type Cell<T: Element> = TypedCell<T, P>;
     type Vector<T: Element> = TypedVector<T, P>;
     type Counters = TypedCounters<P>;
     type HashMap<K: Key, V: Element> = TypedMap<THashMap<K, V, P>, K, V, P>;
@@ -103,8 +109,8 @@ impl<P: Protocol> Store for Typed<P> {
         worker.transact(body)
     }
 
-    fn cell<T: Element>(&self, value: T) -> TBox<T, P> {
-        TBox::new(self.tracked.engine(), value)
+    fn cell<T: Element>(&self, value: T) -> TypedCell<T, P> {
+        TypedCell { value: TBox::new(self.tracked.engine(), value), deferred: self.options.deferred }
     }
 
     fn vector<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TypedVector<T, P> {
@@ -174,20 +180,34 @@ impl<P: Protocol> Store for Typed<P> {
 
 type Tx<'t, P> = Transaction<'t, P>;
 
-impl<T: Element, P: Protocol> store::Cell<Typed<P>, T> for TBox<T, P> {
+impl<T: Element, P: Protocol> store::Cell<Typed<P>, T> for TypedCell<T, P> {
     #[inline]
     fn get(&self, tx: &mut Tx<'_, P>) -> Result<T, Abort> {
-        TBox::get(self, tx)
+        self.value.get(tx)
     }
 
     #[inline]
     fn set(&self, tx: &mut Tx<'_, P>, value: T) -> Result<(), Abort> {
-        TBox::set(self, tx, value)
+        self.value.set(tx, value)
     }
 
     #[inline]
     fn update<R>(&self, tx: &mut Tx<'_, P>, change: impl FnOnce(&mut T) -> R) -> Result<R, Abort> {
-        TBox::update(self, tx, change)
+        self.value.update(tx, change)
+    }
+
+    fn update_alone<R: Clone + 'static>(
+        &self,
+        worker: &mut TrackedWorker<'_, P>,
+        change: impl Fn(&mut T) -> R + Clone + 'static,
+    ) -> R {
+        if !self.deferred {
+            return worker.transact(|tx| self.value.update(tx, &change));
+        }
+        worker.transact_deferred(|tx| {
+            let change = change.clone();
+            self.value.defer_update(tx, (), move |value, ()| change(value))
+        })
     }
 }
 
