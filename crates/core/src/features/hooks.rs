@@ -35,6 +35,7 @@ use crate::memory::thread_mark::outside;
 use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::region;
+use hotrow_sync::work::charge_block;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The moment for which a hook is meant.
@@ -160,6 +161,7 @@ impl<P: Protocol> Attempt<P> {
         // A region may be cut off, and its memory of the hook with it.
         region::abort::<UNFIT>();
         self.hears.add(Moments::ENDED.when(moment.is_of_attempt()));
+        charge_block(|| size_of_val(&code));
         self.features.hooks.list.push(Hook { moment, code: Box::new(code) });
     }
 
