@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::database_log::DatabaseLog;
+use crate::misuse::TableMisuse;
 use hotrow_core::{Engine, Error, Misuse, Protocol, RetryPolicy};
 use hotrow_protocols::{Any, Occ};
 use hotrow_sync::{Arc, OnceLock};
@@ -109,9 +110,12 @@ impl<P: Protocol> DatabaseBuilder<P> {
     ///
     /// # Errors
     ///
-    /// [`Misuse::NoSuchVariant`].
+    /// [`Misuse::NoSuchVariant`]; [`TableMisuse::NoPlaceForLog`](crate::TableMisuse::NoPlaceForLog) if a log was given settings.
     pub fn open(self) -> Result<Database<P>, Error> {
         let (options, policy) = engine_options(&self)?;
+        if self.extension.is_some() {
+            return Err(TableMisuse::NoPlaceForLog.into());
+        }
         Ok(Database::on(&Engine::with_options(&options, policy)))
     }
 }

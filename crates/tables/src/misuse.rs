@@ -61,6 +61,9 @@ pub enum TableMisuse {
         /// The object's name.
         name: String,
     },
+    /// A database was given settings of a log, and was to be opened in memory.
+    #[error("a log has settings and no directory: open the database by `open_at`, or leave them out")]
+    NoPlaceForLog,
     /// Keys and rows that a log or a checkpoint has recovered of a table cannot be read as its types.
     #[error("{table}: {reason}")]
     Malformed {

@@ -7,7 +7,7 @@ use hotrow::durable::storage::Faulty;
 use hotrow::durable::{CheckpointError, DurableBuilder, DurableDatabase, Mode, OpenError};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Durability, Occ, Profile, Protocol, Stored, TableMisuse, Value, column_of};
+use hotrow::{Database, Durability, Error, Occ, Profile, Protocol, Stored, TableMisuse, Value, column_of};
 use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,6 +17,14 @@ use std::time::Duration;
 fn reopened<P: Protocol>(storage: &Arc<Faulty>) -> Database<P> {
     choose(P::VARIANTS[0].name);
     open(storage.clone(), Mode::Group)
+}
+
+#[test]
+fn settings_of_a_log_without_a_place_for_it_are_refused() {
+    let refused = Database::builder().checkpoint_after(1 << 20).open().unwrap_err();
+    let Error::Misuse(misuse) = &refused else { panic!("{refused:?}") };
+    assert_eq!(misuse.downcast_ref(), Some(&TableMisuse::NoPlaceForLog));
+    assert!(refused.to_string().contains("open_at"), "{refused}");
 }
 
 #[test]
