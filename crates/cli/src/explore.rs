@@ -147,8 +147,8 @@ mod with_simulator {
                         }
                         progress.part(shared.done, schedules);
                     }
-                    // SAFETY: everything that the cores of these schedules shared was dropped at the end of `explore`, which returns plain data,
-                    // and the thread holds no pin.
+                    // SAFETY: what the cores of these schedules shared was dropped at the end of `explore`, or is leaked and never used again.
+                    // It returns plain data, and the thread holds no pin.
                     unsafe { forget_abandoned_cores() };
                 }
             };

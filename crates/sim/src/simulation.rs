@@ -184,7 +184,7 @@ const SPARE_MAX: usize = 1024;
 /// # Safety
 ///
 /// Nothing that is still used points into these stacks: everything that the cores of those runs shared has been
-/// dropped. The thread itself holds no pin, and neither does what the runs returned.
+/// dropped, or is leaked and never used again. The thread itself holds no pin, and neither does what the runs returned.
 pub unsafe fn forget_abandoned_cores() -> usize {
     let abandoned = ABANDONED.with(|abandoned| mem::take(&mut *abandoned.borrow_mut()));
     let count = abandoned.len();

@@ -1,6 +1,6 @@
 //! Workers of stores over an engine: they run transactions, and note how many items the largest one tracked.
 
-use hotrow::{Abort, Deferred, Engine, Protocol, Transaction, Worker};
+use hotrow::{Abort, Deferred, Engine, Error, Protocol, Transaction, Worker};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,18 +57,10 @@ impl<P: Protocol> TrackedWorker<'_, P> {
     /// # Panics
     ///
     /// If it fails: bodies have no errors of their own, and retry without a limit.
-    pub(crate) fn transact<R>(
-        &mut self,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
-    ) -> R {
+    pub(crate) fn transact<R>(&mut self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>) -> R {
         let mut items = 0;
-        let result = self.worker.transact(|tx| {
-            let result = body(tx);
-            items = tx.items();
-            result
-        });
-        self.items_max = self.items_max.max(items);
-        result.expect("a transaction without errors of its own commits")
+        let result = self.worker.transact(noting_items(&mut items, body));
+        self.end(items, result)
     }
 
     /// Runs a transaction whose result may be known only at its commit.
@@ -78,16 +70,28 @@ impl<P: Protocol> TrackedWorker<'_, P> {
     /// As [`transact`](Self::transact).
     pub(crate) fn transact_deferred<R: Clone + 'static>(
         &mut self,
-        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<R>, Abort>,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<R>, Abort>,
     ) -> R {
         let mut items = 0;
-        let result = self.worker.transact_deferred(|tx| {
-            let result = body(tx);
-            items = tx.items();
-            result
-        });
+        let result = self.worker.transact_deferred(noting_items(&mut items, body));
+        self.end(items, result)
+    }
+
+    fn end<R>(&mut self, items: usize, result: Result<R, Error>) -> R {
         self.items_max = self.items_max.max(items);
         result.expect("a transaction without errors of its own commits")
+    }
+}
+
+/// The body, which then also notes how many items its last attempt tracks.
+fn noting_items<P: Protocol, R>(
+    items: &mut usize,
+    mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+) -> impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort> {
+    move |tx| {
+        let result = body(tx);
+        *items = tx.items();
+        result
     }
 }
 

@@ -264,6 +264,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
     // One thread loads; with several, their race would decide the addresses of the data.
     let workload =
         options.load(&Database::on(engine), 1, drawn.seed, &Unobserved).expect("small data can be loaded");
+    // It is leaked if a core may die: the drop of an index would wait for the latch of one that has.
     let workload = ManuallyDrop::new(workload);
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
@@ -327,7 +328,6 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         if let Some(check) = failed {
             return violation(format!("{}: {}", check.name, check.detail.unwrap_or_default()));
         }
-        // Otherwise it is leaked: the drop of an index would wait for the latch of a core that has died.
         drop(ManuallyDrop::into_inner(workload));
     }
     Ok(explored)

@@ -595,11 +595,9 @@ impl<P: Protocol> Items<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
         charge(Work::Item);
-        let Self { items, index, .. } = self;
-        if items.len() < items.capacity() && index.enter_new(touched.address()) {
+        if self.items.len() < self.items.capacity() && self.index.enter_new(touched.address()) {
             // Within the capacity.
-            items.push(Item::new(touched));
-            return ItemId(items.len() as u32 - 1);
+            return self.add(touched);
         }
         let (segment, object) = touched.into_parts();
         self.find_or_add_slowly(segment, object)
@@ -612,11 +610,15 @@ impl<P: Protocol> Items<P> {
         let Self { items, index, .. } = self;
         match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),
-            None => {
-                items.push(Item::new(touched));
-                ItemId(items.len() as u32 - 1)
-            }
+            None => self.add(touched),
         }
+    }
+
+    /// Adds the item of a segment that was entered in the index just now.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn add(&mut self, touched: TouchedSegment<P>) -> ItemId {
+        self.items.push(Item::new(touched));
+        ItemId(self.items.len() as u32 - 1)
     }
 
     /// Returns the item that was written as the `at`th.

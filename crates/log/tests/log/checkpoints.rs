@@ -69,7 +69,7 @@ fn a_checkpoint_replaces_the_segments_before_it() {
     assert!(after.space_bytes < before.space_bytes);
     assert_eq!((after.checkpoint_bytes, before.checkpoint_bytes), (bytes, 0));
     assert!(after.bytes_since_checkpoint < before.bytes_since_checkpoint);
-    // What was written after the snapshot counts, also before the checkpoint was begun.
+    // Bytes written after the snapshot count, also those before the checkpoint was begun.
     assert!(
         after.bytes_since_checkpoint >= after.bytes_written - before.bytes_written,
         "{after:?} {before:?}"
