@@ -27,7 +27,7 @@ pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
 pub use features::recorded::HistoryAccess;
 pub use features::retries::RetryPolicy;
-pub use features::session::{AsyncSession, Canceller, Session, SessionMark, SessionOptions};
+pub use features::session::{AsyncSession, Canceller, LocalSession, Session, SessionMark, SessionOptions};
 pub use features::snapshot::SnapshotAccess;
 pub use features::snapshot::{
     AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Sight, Snapshot, SnapshotKind, SnapshotReader,
@@ -72,7 +72,7 @@ pub use kernel::transaction::Transaction;
 pub use kernel::worker::Worker;
 pub use kit::column_groups;
 pub use kit::commit_time::{
-    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, Overflow,
+    Addend, Addition, Applied, CommitTimeChange, CommitTimeChanges, Needed, Overflow, always,
 };
 pub use kit::commuting::{Commuting, CommutingAccess, CommutingArray, CommutingSegment, Seen};
 pub use kit::segment::{Presence, Segment};

@@ -124,6 +124,9 @@ pub type Snapshot<P = Occ> = hotrow_core::Snapshot<P>;
 /// A transaction that is no closure: see [`Engine::begin`].
 pub type Session<P = Occ> = hotrow_core::Session<P>;
 
+/// A session on the thread that has begun it: see [`Engine::begin_here`].
+pub type LocalSession<P = Occ> = hotrow_core::LocalSession<P>;
+
 /// The names that most programs use: `use hotrow::prelude::*;`.
 ///
 /// [`crate::Error`] is not included, as programs have errors of their own.

@@ -71,7 +71,7 @@ macro_rules! segment_operations {
                 $($index: usize,)?
                 change: impl Fn(&mut T) + Send + 'static,
             ) -> Result<(), Abort> {
-                self.$segments.enter(tx $(, $index)?)?.change_at_commit(Applied(change))
+                self.$segments.enter(tx $(, $index)?)?.change_at_commit(Applied(hotrow_core::always(change)))
             }
 
             /// Adds an amount (which may be negative) [at the commit](Self::apply).

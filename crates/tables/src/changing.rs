@@ -3,7 +3,9 @@
 use crate::commit_time::Apply;
 use crate::key::{AsKey, Key};
 use crate::table::Table;
-use hotrow_core::{Abort, Addend, Addition, Column, Columns, Plain, Protocol, Transaction, Value, Whole};
+use hotrow_core::{
+    Abort, Addend, Addition, Column, Columns, OutOfRange, Plain, Protocol, Transaction, Value, Whole, always,
+};
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Adds an amount (which may be negative) to a column of a row without reading it: `column_of!(Account, balance)`, or
@@ -128,6 +130,23 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &(impl AsKey<K> + ?Sized),
         change: impl Fn(&mut R) + Send + 'static,
     ) -> Result<bool, Abort> {
+        self.shared.change_at_commit(tx, key, Apply(Whole, always(change)))
+    }
+
+    /// As [`apply_if_present`](Self::apply_if_present), for a change that can fail: for a sum that leaves its range, say. `None` then, and the
+    /// row is as it was; the transaction rolls back with [`Overflow`](hotrow_core::Overflow), here or at its commit.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and see above.
+    #[inline]
+    pub fn change_if_present(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl Fn(&mut R) -> Option<()> + Send + 'static,
+    ) -> Result<bool, Abort> {
+        let change = move |row: &mut R| change(row).ok_or(OutOfRange);
         self.shared.change_at_commit(tx, key, Apply(Whole, change))
     }
 
@@ -161,7 +180,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         columns: C,
         change: impl Fn(&mut C::Values) + Send + 'static,
     ) -> Result<bool, Abort> {
-        self.shared.change_at_commit(tx, key, Apply(columns, change))
+        self.shared.change_at_commit(tx, key, Apply(columns, always(change)))
     }
 
     /// Sets a column of a row [at the commit](Self::apply), without reading the row.

@@ -50,7 +50,7 @@ pub(crate) struct Apply<F, C>(pub(crate) F, pub(crate) C);
 impl<R: Value, F, C> FieldsChange<R> for Apply<F, C>
 where
     F: Fields<R> + Send + 'static,
-    C: Fn(&mut F::Values) + Send + 'static,
+    C: Fn(&mut F::Values) -> Result<(), OutOfRange> + Send + 'static,
 {
     type Fields = F;
     const MAY_COPY: bool = true;
@@ -60,8 +60,7 @@ where
     }
 
     fn change(self, values: &mut F::Values) -> Result<(), OutOfRange> {
-        (self.1)(values);
-        Ok(())
+        (self.1)(values)
     }
 
     fn of_row(self) -> impl CommitTimeChange<R> {

@@ -214,11 +214,23 @@ impl<R: 'static, F: Addend> CommitTimeChange<R> for Addition<R, F> {
 #[derive(Debug)]
 pub struct Applied<C>(pub C);
 
-impl<R: 'static, C: Fn(&mut R) + Send + 'static> CommitTimeChange<R> for Applied<C> {
+/// Users' code that cannot fail, as a change.
+#[inline(always)]
+pub fn always<V>(
+    change: impl Fn(&mut V) + Send + 'static,
+) -> impl Fn(&mut V) -> Result<(), OutOfRange> + Send + 'static {
+    move |value| {
+        change(value);
+        Ok(())
+    }
+}
+
+impl<R: 'static, C: Fn(&mut R) -> Result<(), OutOfRange> + Send + 'static> CommitTimeChange<R>
+    for Applied<C>
+{
     #[inline(always)]
     fn change(&self, value: &mut R) -> Result<(), OutOfRange> {
-        (self.0)(value);
-        Ok(())
+        (self.0)(value)
     }
 
     #[inline]
@@ -231,7 +243,7 @@ impl<R: 'static, C: Fn(&mut R) + Send + 'static> CommitTimeChange<R> for Applied
         if tx.attempt.features.graph.is_thief {
             return Err(self);
         }
-        let code: NonNull<dyn Fn(&mut R) + Send> = tx.keep(self.0);
+        let code: NonNull<UsersChange<R>> = tx.keep(self.0);
         Ok(changes.with(Kind::Apply(code), tx))
     }
 }
@@ -325,6 +337,9 @@ struct Change<R> {
     before: CommitTimeChanges<R>,
 }
 
+/// Users' code that changes a value.
+type UsersChange<R> = dyn Fn(&mut R) -> Result<(), OutOfRange> + Send;
+
 /// Tells if a column's bits, and an amount, are together in the range of its type.
 type Fits = fn(u64, i128) -> bool;
 
@@ -387,7 +402,7 @@ enum Kind<R> {
     /// Adds to a column.
     Add(AddTo),
     /// Runs users' code, which is in the attempt's arena.
-    Apply(NonNull<dyn Fn(&mut R) + Send>),
+    Apply(NonNull<UsersChange<R>>),
     /// Changes nothing: a condition. `holds` gets the column's bits, `sum` and `bound`.
     Least { place: Place, sum: i128, bound: i128, holds: fn(u64, i128, i128) -> bool },
     /// Changes nothing: the value that the commit has made of all changes before, in the attempt's arena, until it is installed.
@@ -661,7 +676,7 @@ impl<R> Kind<R> {
                 place.add(value, *amount as u64);
             },
             // SAFETY: in the attempt's arena, which drops it when the attempt ends.
-            Self::Apply(code) => unsafe { (code.as_ref())(value) },
+            Self::Apply(code) => return unsafe { (code.as_ref())(value) },
             Self::Least { .. } | Self::Result(_) => {}
         }
         Ok(())

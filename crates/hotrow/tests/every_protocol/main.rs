@@ -40,6 +40,7 @@ mod histories;
 mod inputs;
 mod interleavings;
 mod loading;
+mod local_sessions;
 mod long_keys;
 mod model;
 mod objects;

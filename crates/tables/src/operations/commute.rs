@@ -6,7 +6,9 @@ use super::{Held, OperationKind, RowChange};
 use crate::commit_time::Apply;
 use crate::key::Key;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Addend, Addition, Column, CommitTimeChange, Fields, Protocol, Transaction, Value};
+use hotrow_core::{
+    Abort, Addend, Addition, Column, CommitTimeChange, Fields, Protocol, Transaction, Value, always,
+};
 
 fn kind_of(commutes: bool) -> OperationKind {
     if commutes { OperationKind::Commutative } else { OperationKind::Write }
@@ -52,7 +54,7 @@ where
     ) -> Result<(), Abort> {
         let (Self(fields, change), input) = held.take();
         let change = move |values: &mut C::Values| change(values, input.clone());
-        table.change_at_commit(tx, key, Apply(fields, change)).map(drop)
+        table.change_at_commit(tx, key, Apply(fields, always(change))).map(drop)
     }
 
     #[inline]

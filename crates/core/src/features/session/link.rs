@@ -21,6 +21,7 @@ use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64
 use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::any::Any;
+use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
@@ -31,6 +32,13 @@ const READY: u32 = 1;
 const ASKED: u32 = 2;
 const ENDING: u32 = 3;
 const ENDED: u32 = 4;
+
+/// A number that no other session of the process has.
+pub(super) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
 
 /// The outcome of work on the session's thread: the payload of its panic, if it panicked.
 pub(super) type Answer = Result<(), Box<dyn Any + Send>>;
@@ -105,6 +113,11 @@ impl<P: Protocol> Work<P> {
     }
 }
 
+/// The error of a session of this name that was cancelled for this cause.
+pub(super) fn cancelled(session: &str, cause: CancelCause) -> Error<()> {
+    Error::Cancelled(Cancelled { session: session.to_owned(), cause })
+}
+
 /// The next thing that the session's thread has to do.
 pub(super) enum Next<P: Protocol> {
     Serve(Request<P>),
@@ -114,10 +127,8 @@ pub(super) enum Next<P: Protocol> {
 
 impl<P: Protocol> Link<P> {
     pub(super) fn new(name: String, idle_max: Duration) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
-            // Relaxed: only uniqueness matters.
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: next_id(),
             name,
             idle_max,
             phase: AtomicU32::new(OPENING),
@@ -273,21 +284,16 @@ impl<P: Protocol> Link<P> {
         let is_cancelled = self.switch.is_cancelled();
         if ends {
             return Next::End(match () {
-                () if is_cancelled => self.cancelled(CancelCause::Requested),
+                () if is_cancelled => cancelled(&self.name, CancelCause::Requested),
                 () if holder.is_told() => told_cause(holder).into(),
-                () => self.cancelled(CancelCause::Idle { idle_max: self.idle_max }),
+                () => cancelled(&self.name, CancelCause::Idle { idle_max: self.idle_max }),
             });
         }
         let request = lock(&self.request).take().expect("the caller has put it there before it asked");
         if is_cancelled && !matches!(request, Request::RollBack) {
-            return Next::End(self.cancelled(CancelCause::Requested));
+            return Next::End(cancelled(&self.name, CancelCause::Requested));
         }
         Next::Serve(request)
-    }
-
-    /// The error of a session that was cancelled for this cause.
-    pub(super) fn cancelled(&self, cause: CancelCause) -> Error<()> {
-        Error::Cancelled(Cancelled { session: self.name.clone(), cause })
     }
 
     /// Ends the session, for the thread. Nothing is held any more.
@@ -329,16 +335,16 @@ impl Switch {
     }
 
     /// Shows cancellers the open attempt until the returned value is dropped.
-    pub(super) fn show(&self, holder: &'static Holder) -> Shown<'_> {
-        *lock(&self.attempt) = Some((holder, holder.word()));
-        Shown(self)
+    pub(super) fn show<S: Deref<Target = Self>>(switch: S, holder: &'static Holder) -> Shown<S> {
+        *lock(&switch.attempt) = Some((holder, holder.word()));
+        Shown(switch)
     }
 }
 
 /// Hides the attempt from cancellers when it is dropped.
-pub(super) struct Shown<'a>(&'a Switch);
+pub(super) struct Shown<S: Deref<Target = Switch>>(S);
 
-impl Drop for Shown<'_> {
+impl<S: Deref<Target = Switch>> Drop for Shown<S> {
     fn drop(&mut self) {
         *lock(&self.0.attempt) = None;
     }

@@ -30,6 +30,7 @@
 
 mod asynchronous;
 mod link;
+mod local;
 mod open;
 mod threads;
 
@@ -41,7 +42,8 @@ use crate::kernel::transaction::Transaction;
 use crate::memory::thread_mark::in_transaction;
 pub use asynchronous::AsyncSession;
 use hotrow_sync::{Arc, thread};
-use link::{Answer, Link, Request, Switch};
+use link::{Answer, Link, Request, Switch, next_id};
+pub use local::LocalSession;
 use open::{OpenSession, StatementError, serve};
 use std::fmt;
 use std::time::Duration;

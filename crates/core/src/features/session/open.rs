@@ -1,6 +1,6 @@
 //! The thread's side of a session: the open transaction.
 
-use super::link::{Answer, Link, Next, Request};
+use super::link::{Answer, Link, Next, Request, Switch, cancelled};
 use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, CancelCause, Error};
 use crate::kernel::object_access::{AttemptOutcome, ObjectAccess};
@@ -18,6 +18,7 @@ use hotrow_sync::atomic::{AtomicBool, Ordering};
 use hotrow_sync::event::Event;
 use std::any::Any;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 /// A session's transaction, on its thread.
@@ -53,7 +54,11 @@ pub(super) enum StatementError<E> {
     Caught,
 }
 
-impl<P: Protocol> OpenSession<'_, P> {
+impl<'w, P: Protocol> OpenSession<'w, P> {
+    pub(super) fn new(transaction: ObjectAccess<'w, P>) -> Self {
+        Self { transaction, marks: Vec::new(), marks_made: 0, unsettled: None }
+    }
+
     /// Runs a statement behind a savepoint. There is no result if the transaction cannot go on.
     pub(super) fn run<R, E>(
         &mut self,
@@ -124,9 +129,43 @@ impl<P: Protocol> OpenSession<'_, P> {
         true
     }
 
-    fn commit(mut self) -> AttemptOutcome {
-        self.transaction.end_marks(0, true);
-        self.transaction.end_alone(true, ObjectAccess::commit)
+    /// Commits, or fails to.
+    pub(super) fn commit(mut self) -> Ending {
+        let committed = catch_unwind(AssertUnwindSafe(|| {
+            self.transaction.end_marks(0, true);
+            self.transaction.end_alone(true, ObjectAccess::commit)
+        }));
+        match committed {
+            Ok(outcome) => Ending::of(outcome, false),
+            Err(panic) => Ending::by_panic(panic),
+        }
+    }
+
+    /// Rolls back, for this cause.
+    pub(super) fn roll_back(self, cause: Result<(), Error<()>>) -> Ending {
+        self.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
+        Ending { result: cause, panic: None, reason: None }
+    }
+
+    /// Goes on after a request, or ends: because of a panic, of a conflict, or because the session was told to.
+    pub(super) fn after(self, answer: Answer, switch: &Switch, name: &str) -> ControlFlow<Ending, Self> {
+        if answer.is_ok() && !self.transaction.is_stopped() {
+            if switch.is_cancelled() {
+                return ControlFlow::Break(self.roll_back(Err(cancelled(name, CancelCause::Requested))));
+            }
+            return ControlFlow::Continue(self);
+        }
+        let is_late = self.transaction.attempt.is_out_of_time();
+        let outcome = self.transaction.end_alone(false, |tx| tx.give_up(&mut Panics::default()));
+        ControlFlow::Break(match (answer, outcome) {
+            // The statement may have panicked over what it should not have seen.
+            (Err(panic), outcome @ AttemptOutcome::Lost(_)) => {
+                drop_payload(panic);
+                Ending::of(outcome, is_late)
+            }
+            (Err(panic), _) => Ending::by_panic(panic),
+            (Ok(()), outcome) => Ending::of(outcome, is_late),
+        })
     }
 }
 
@@ -174,8 +213,8 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
         Ok(begun) => begun,
         Err(error) => return Ending::with(Err(error.of_any_body())),
     };
-    let _shown = link.switch.show(transaction.attempt.holder);
-    let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0, unsettled: None };
+    let _shown = Switch::show(&*link.switch, transaction.attempt.holder);
+    let mut session = OpenSession::new(transaction);
     link.answer();
     loop {
         let next = link.next(session.transaction.attempt.holder);
@@ -187,46 +226,26 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
                 catch_unwind(AssertUnwindSafe(|| work(&mut session))).unwrap_or_else(Err)
             }
             Next::Serve(Request::Commit) => {
-                return match catch_unwind(AssertUnwindSafe(|| session.commit())) {
-                    Ok(outcome) => Ending::of(outcome, false),
-                    Err(panic) => Ending::by_panic(panic),
-                };
+                return session.commit();
             }
             Next::Serve(Request::RollBack) => {
-                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
-                return Ending::with(Ok(()));
+                return session.roll_back(Ok(()));
             }
             Next::End(cause) => {
-                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
-                return Ending::with(Err(cause));
+                return session.roll_back(Err(cause));
             }
         };
-        let is_stopped = session.transaction.is_stopped();
-        if answer.is_ok() && !is_stopped {
-            if link.switch.is_cancelled() {
-                session.transaction.end_alone(false, |tx| tx.cancel(&mut Panics::default()));
-                return Ending::with(Err(link.cancelled(CancelCause::Requested)));
-            }
-            link.answer();
-            continue;
-        }
-        let is_late = session.transaction.attempt.is_out_of_time();
-        let outcome = session.transaction.end_alone(false, |tx| tx.give_up(&mut Panics::default()));
-        return match (answer, outcome) {
-            // The statement may have panicked over what it should not have seen.
-            (Err(panic), outcome @ AttemptOutcome::Lost(_)) => {
-                drop_payload(panic);
-                Ending::of(outcome, is_late)
-            }
-            (Err(panic), _) => Ending::by_panic(panic),
-            (Ok(()), outcome) => Ending::of(outcome, is_late),
+        session = match session.after(answer, &link.switch, &link.name) {
+            ControlFlow::Continue(session) => session,
+            ControlFlow::Break(ending) => return ending,
         };
+        link.answer();
     }
 }
 
 impl<P: Protocol> Worker<P> {
     /// Begins the only attempt of a session, on the session's thread.
-    fn begin_session(
+    pub(super) fn begin_session(
         &mut self,
         name: &str,
         profile: Profile,
