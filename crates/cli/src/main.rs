@@ -21,6 +21,7 @@ mod profile;
 mod progress;
 mod request;
 mod run;
+mod serve;
 mod shell;
 mod sim;
 mod stamp;
@@ -63,6 +64,8 @@ fn main() -> ExitCode {
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
         #[cfg(feature = "sim")]
         Ok(Request::Figures(plan)) => figures::run(&plan, &host),
+        #[cfg(feature = "serve")]
+        Ok(Request::Serve(plan)) => serve::run(plan),
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
         Ok(Request::Shell(plan)) => shell::run(&plan, request::command()),

@@ -24,6 +24,9 @@ pub(crate) enum Request {
     List(crate::list::ListPlan),
     /// Prints shell completions, or writes manual pages.
     Shell(crate::shell::ShellPlan),
+    /// Serves a database to PostgreSQL's clients.
+    #[cfg(feature = "serve")]
+    Serve(crate::serve::ServePlan),
     /// Checks a recorded history.
     Check(crate::history::CheckArguments),
     /// Measures on virtual cores.
@@ -59,6 +62,7 @@ pub(crate) fn command() -> Command {
         .subcommand(crate::chop::command())
         .subcommand(crate::log::command())
         .subcommand(crate::list::command())
+        .subcommand(crate::serve::command())
         .subcommand(crate::sim::command())
         .subcommand(crate::explore::command())
         .subcommand(crate::fidelity::command())
@@ -103,6 +107,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         #[cfg(not(feature = "sim"))]
         "sim" | "explore" | "fidelity" | "figures" => Err(no_simulator(name)),
         "check" => Ok(Request::Check(crate::history::plan(matches)?)),
+        #[cfg(feature = "serve")]
+        "serve" => Ok(Request::Serve(crate::serve::plan(matches)?)),
+        #[cfg(not(feature = "serve"))]
+        "serve" => Err(crate::serve::missing()),
         "log" => Ok(Request::Log(crate::log::plan(matches))),
         "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),

@@ -1,0 +1,207 @@
+//! The listener: accepts connections, gives each a thread, and ends them all when the server stops.
+
+use crate::engine::Engine;
+use crate::error::{End, ServerError};
+use crate::metrics;
+use crate::options::ServerOptions;
+use crate::peers::Peer;
+use crate::service::{Service, too_many};
+use crate::session;
+use crate::socket::{Bell, Socket, wait_for};
+use crate::tls;
+use crate::transport::Transport;
+use crate::wire::Wire;
+use hotrow_sql::SqlError;
+use hotrow_sync::clock::{Duration, now};
+use hotrow_sync::thread;
+use rustix::event::{PollFd, PollFlags};
+use rustls::ServerConfig;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The virtual memory of a connection's stack.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
+/// Connections beyond the limit that are heard all the same: requests to cancel, which are short.
+const EXTRA_CONNECTIONS: usize = 64;
+/// The pause after an error of accept: for lack of files, until some are closed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A stop is repeated this often, for statements that begin at the same moment.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// The time for threads to end after their sockets have been closed.
+const LAST_LIMIT: Duration = Duration::from_millis(500);
+
+/// A server that listens.
+pub(crate) struct Listener<E: Engine> {
+    pub(crate) service: Arc<Service<E>>,
+    socket: TcpListener,
+    address: SocketAddr,
+    metrics: Option<(TcpListener, SocketAddr)>,
+    tls: Option<Arc<ServerConfig>>,
+    pub(crate) stop: Arc<Bell>,
+}
+
+impl<E: Engine> Listener<E> {
+    /// Checks the options and listens.
+    pub(crate) fn bind(engine: E, options: ServerOptions) -> Result<Self, ServerError> {
+        let tls = options.tls.as_ref().map(tls::configuration).transpose()?;
+        let service = Arc::new(Service::new(engine, options)?);
+        let (socket, address) = listen(service.options.address)?;
+        let metrics = service.options.metrics.map(listen).transpose()?;
+        let stop = Arc::new(Bell::new().map_err(|source| ServerError::System { what: "an event", source })?);
+        Ok(Self { service, socket, address, metrics, tls, stop })
+    }
+
+    /// The address listened on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for metrics.
+    pub(crate) fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(_, address)| *address)
+    }
+
+    /// Accepts connections until the bell rings; then ends them.
+    pub(crate) fn serve(self) -> Result<(), ServerError> {
+        let Self { service, socket, metrics, tls, stop, .. } = self;
+        thread::scope(|scope| {
+            let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
+            let threads = spawn("hotrow-watch")
+                .spawn_scoped(scope, || service.peers.watch(|| service.counters.clients_lost.add(1)))
+                .and_then(|_| match &metrics {
+                    Some((socket, _)) => spawn("hotrow-metrics")
+                        .spawn_scoped(scope, || metrics::serve(&service, socket, &stop))
+                        .map(drop),
+                    None => Ok(()),
+                });
+            if threads.is_ok() {
+                accept_all(&service, &socket, tls.as_ref(), &stop);
+            }
+            // No client waits in vain for a connection to be accepted.
+            drop(socket);
+            stop.ring();
+            end_all(&service);
+            threads.map_err(|source| ServerError::System { what: "a thread", source })
+        })
+    }
+}
+
+/// Listens on an address.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let listen = || {
+        let socket = TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok((socket, address))
+    };
+    listen().map_err(|source| ServerError::Listen { address, source })
+}
+
+/// Accepts connections until the bell rings.
+fn accept_all<E: Engine>(
+    service: &Arc<Service<E>>,
+    socket: &TcpListener,
+    tls: Option<&Arc<ServerConfig>>,
+    stop: &Bell,
+) {
+    loop {
+        let mut files = [PollFd::new(stop, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+        if matches!(wait_for(&mut files, None), Ok(Some(0))) {
+            return;
+        }
+        let begun = match socket.accept() {
+            Ok((client, address)) => begin(service, client, address, tls.cloned()),
+            Err(error) => Err(error),
+        };
+        match begun {
+            Ok(()) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                ) => {}
+            Err(_) => {
+                service.counters.accept_errors.add(1);
+                let mut files = [PollFd::new(stop, PollFlags::IN)];
+                if matches!(wait_for(&mut files, Some(now() + ACCEPT_PAUSE)), Ok(Some(_))) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Gives a connection a thread.
+fn begin<E: Engine>(
+    service: &Arc<Service<E>>,
+    client: TcpStream,
+    address: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+) -> io::Result<()> {
+    let bell = Arc::new(Bell::new()?);
+    let client = Arc::new(client);
+    let is_local = address.ip().to_canonical().is_loopback();
+    let mut socket = Socket::new(Arc::clone(&client), Arc::clone(&bell), tls, is_local)?;
+    service.counters.connections.add(1);
+    if service.peers.count() >= service.options.connections_max + EXTRA_CONNECTIONS {
+        refuse(service, &mut socket);
+        return Ok(());
+    }
+    let peer = Registered {
+        service: Arc::clone(service),
+        peer: service.peers.add(Arc::new(move || bell.ring()), Some(client)),
+    };
+    thread::Builder::new()
+        .name(format!("hotrow-{}", peer.peer.process))
+        .stack_size(STACK_BYTES)
+        .spawn(move || run(&peer, socket))
+        .map(drop)
+}
+
+/// Tells a client that there are too many. Its connection is new, so that writing does not block.
+fn refuse<E: Engine>(service: &Service<E>, socket: &mut impl Transport) {
+    service.counters.connections_refused.add(1);
+    service.counters.connections_ended.add(1);
+    Wire::new(socket, service.options.message_bytes_max, &service.counters).end(&End::Fatal(too_many()));
+}
+
+/// Serves a connection on its own thread.
+fn run<E: Engine>(peer: &Registered<E>, socket: Socket) {
+    let service = &*peer.service;
+    let mut wire = Wire::new(socket, service.options.message_bytes_max, &service.counters);
+    // A fault of the engine ends one connection, and its client learns of it.
+    if catch_unwind(AssertUnwindSafe(|| session::serve(service, &peer.peer, &mut wire))).is_err() {
+        wire.end(&End::Fatal(SqlError::new("XX000", "internal error: the connection's thread has panicked")));
+    }
+}
+
+/// A connection among the peers, until it is dropped.
+struct Registered<E: Engine> {
+    service: Arc<Service<E>>,
+    peer: Arc<Peer>,
+}
+
+impl<E: Engine> Drop for Registered<E> {
+    fn drop(&mut self) {
+        self.service.counters.connections_ended.add(1);
+        self.service.peers.remove(self.peer.process);
+    }
+}
+
+/// Ends all connections, within the limit if they can be.
+fn end_all<E: Engine>(service: &Service<E>) {
+    let deadline = now() + service.options.stop_limit;
+    loop {
+        service.stop();
+        if service.peers.wait_until_empty(deadline.min(now() + STOP_INTERVAL)) {
+            return;
+        }
+        if now() >= deadline {
+            break;
+        }
+    }
+    service.peers.shut_down();
+    service.peers.wait_until_empty(now() + LAST_LIMIT);
+}

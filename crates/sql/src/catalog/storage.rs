@@ -1,0 +1,137 @@
+//! Where rows are: Hotrow's tables and sequences, by number.
+
+use super::{Catalog, Entry};
+use crate::error::SqlError;
+use crate::row::Row;
+use hotrow::durable::DurableDatabase;
+use hotrow::{Any, Database, Sequence, Table};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The rows of a table, or the entries of an index, by encoded keys.
+pub(crate) type Rows = Table<Vec<u8>, Row, Any>;
+
+/// Storages that a transaction has made or given up. They are looked through when it has ended.
+#[derive(Debug, Default)]
+pub(crate) struct CatalogChanges {
+    touched: Vec<u32>,
+}
+
+impl CatalogChanges {
+    /// Notes a storage that was made, or is not needed if the transaction commits.
+    pub(crate) fn touch(&mut self, storage: u32) {
+        self.touched.push(storage);
+    }
+
+    /// True if nothing was noted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.touched.is_empty()
+    }
+}
+
+/// All storages of an instance.
+pub(crate) struct Storages {
+    database: Database<Any>,
+    is_durable: bool,
+    next: Mutex<u32>,
+    rows: Mutex<HashMap<u32, Rows>>,
+    sequences: Mutex<HashMap<u32, Arc<Sequence>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn name_of_rows(storage: u32) -> String {
+    format!("rows {storage}")
+}
+
+fn name_of_sequence(storage: u32) -> String {
+    format!("sequence {storage}")
+}
+
+impl Storages {
+    /// The storages of a database. Numbers of new ones begin at `next`.
+    pub(crate) fn new(database: Database<Any>, is_durable: bool, next: u32) -> Self {
+        Self {
+            database,
+            is_durable,
+            next: Mutex::new(next),
+            rows: Mutex::default(),
+            sequences: Mutex::default(),
+        }
+    }
+
+    /// A number that no storage has had.
+    pub(crate) fn draw(&self) -> u32 {
+        let mut next = lock(&self.next);
+        *next += 1;
+        *next - 1
+    }
+
+    /// Finds rows, or makes them.
+    pub(crate) fn rows(&self, storage: u32) -> Result<Rows, SqlError> {
+        let mut rows = lock(&self.rows);
+        if let Some(found) = rows.get(&storage) {
+            return Ok(found.clone());
+        }
+        let made = self.database.table::<Vec<u8>, Row>(name_of_rows(storage)).ordered().create_or_open();
+        let made = made.map_err(|error| SqlError::new("XX000", error.to_string()))?;
+        rows.insert(storage, made.clone());
+        Ok(made)
+    }
+
+    /// Finds a sequence of numbers from 0 on, or makes it.
+    pub(crate) fn sequence(&self, storage: u32) -> Result<Arc<Sequence>, SqlError> {
+        let mut sequences = lock(&self.sequences);
+        if let Some(found) = sequences.get(&storage) {
+            return Ok(found.clone());
+        }
+        let made = self.numbers(&name_of_sequence(storage))?;
+        sequences.insert(storage, made.clone());
+        Ok(made)
+    }
+
+    /// Finds or makes numbers from 0 on.
+    pub(crate) fn numbers(&self, name: &str) -> Result<Arc<Sequence>, SqlError> {
+        if self.is_durable {
+            let made = self.database.durable_sequence(name, 0);
+            made.map_err(|error| SqlError::new("XX000", error.to_string()))
+        } else {
+            Ok(Arc::new(Sequence::starting_at(&self.database, name, 0)))
+        }
+    }
+
+    /// Makes the storages of all entries.
+    pub(crate) fn open(&self, catalog: &Catalog) -> Result<(), SqlError> {
+        for entry in catalog.entries() {
+            match entry {
+                Entry::Relation(relation) => {
+                    self.rows(relation.storage)?;
+                    for index in &relation.indexes {
+                        self.rows(index.storage)?;
+                    }
+                }
+                Entry::Sequence(sequence) => {
+                    self.sequence(sequence.storage)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what was touched and is not used by the catalog, which is the newest one. Outside of any transaction.
+    pub(crate) fn drop_unused(&self, changes: &mut CatalogChanges, catalog: &Catalog) {
+        for storage in changes.touched.drain(..) {
+            if catalog.uses(storage) {
+                continue;
+            }
+            let rows = lock(&self.rows).remove(&storage);
+            if let Some(rows) = rows {
+                // One that cannot be dropped keeps memory, and nobody refers to it.
+                let _ = self.database.drop_table(&rows);
+            }
+            lock(&self.sequences).remove(&storage);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+use super::*;
+
+#[test]
+fn a_statement_alone_runs_again_until_it_commits() {
+    let instance = instance();
+    let mut connection = with_table(&instance);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut own = connect(&instance);
+                for _ in 0..50 {
+                    assert_eq!(run(&mut own, "UPDATE t SET v = v * 1 + 1 WHERE k = 1"), ["UPDATE 1"]);
+                    let text =
+                        "BEGIN; UPDATE t SET v = v * 1 + 1 WHERE k = 2; SELECT v FROM t WHERE k = 1; END";
+                    assert_eq!(run(&mut own, text).len(), 4);
+                }
+            });
+        }
+    });
+    assert_eq!(run(&mut connection, "SELECT v FROM t ORDER BY k"), ["210;220"]);
+}
+
+#[test]
+fn a_block_that_has_lost_says_so() {
+    let instance = instance();
+    let mut one = with_table(&instance);
+    run(&mut one, "BEGIN");
+    assert_eq!(run(&mut one, "SELECT v FROM t WHERE k = 1"), ["10"]);
+    assert_eq!(elsewhere(&instance, "UPDATE t SET v = 11 WHERE k = 1"), ["UPDATE 1"]);
+    run(&mut one, "UPDATE t SET v = 12 WHERE k = 2");
+    assert_eq!(run(&mut one, "COMMIT"), ["40001"]);
+    assert_eq!(run(&mut one, "SELECT v FROM t ORDER BY k"), ["11;20"]);
+}
+
+#[test]
+fn a_table_may_change_under_a_statement() {
+    let instance = instance();
+    let (mut one, mut other) = (with_table(&instance), connect(&instance));
+    assert_eq!(run(&mut other, "SELECT * FROM t WHERE k = 1"), ["1,10"]);
+    run(&mut one, "DROP TABLE t");
+    assert_eq!(run(&mut other, "SELECT * FROM t WHERE k = 1"), ["42P01"]);
+    run(&mut one, "CREATE TABLE t (k int PRIMARY KEY)");
+    assert_eq!(run(&mut other, "SELECT * FROM t WHERE k = 1"), [""]);
+    // A definition is part of its transaction.
+    run(&mut one, "BEGIN; CREATE TABLE u (a int); INSERT INTO u VALUES (1)");
+    assert_eq!(elsewhere(&instance, "SELECT * FROM u"), ["42P01"]);
+    run(&mut one, "ROLLBACK");
+    assert_eq!(run(&mut one, "SELECT * FROM u"), ["42P01"]);
+}
+
+#[test]
+fn a_statement_is_cancelled_by_another_thread() {
+    let instance = instance();
+    let mut connection = connect(&instance);
+    let canceller = connection.canceller();
+    // Nothing runs: nothing happens.
+    canceller.cancel();
+    assert_eq!(run(&mut connection, "SELECT 1"), ["1"]);
+    for begin in ["SELECT 1", "BEGIN"] {
+        run(&mut connection, begin);
+        let is_over = hotrow::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    canceller.cancel();
+                    thread::yield_now();
+                }
+            });
+            let ended = run(&mut connection, LONG);
+            is_over.store(true, Ordering::SeqCst);
+            assert_eq!(ended, ["57014"]);
+        });
+    }
+    assert_eq!(run(&mut connection, "ROLLBACK"), ["ROLLBACK"]);
+    assert_eq!(run(&mut connection, "SELECT 1"), ["1"]);
+}

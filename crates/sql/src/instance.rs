@@ -1,0 +1,121 @@
+//! An instance: one database with its catalog.
+
+use crate::catalog::{Catalog, CatalogChanges, Entry, Storages};
+use crate::error::SqlError;
+use hotrow::durable::{DurableBuilder, LogOptions, Mode};
+use hotrow::{Abort, Any, Database, Direction, Sequence, TBox, Table, Transaction};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where an instance keeps its rows, and how its transactions meet.
+#[derive(Debug, Clone)]
+pub struct InstanceOptions {
+    /// The directory of the log and its checkpoints; none for a database in memory.
+    pub directory: Option<PathBuf>,
+    /// The protocol's name.
+    pub protocol: String,
+    /// When a commit is acknowledged, if there is a directory.
+    pub mode: Mode,
+}
+
+impl Default for InstanceOptions {
+    fn default() -> Self {
+        Self { directory: None, protocol: "occ".to_owned(), mode: Mode::Group }
+    }
+}
+
+/// A database that speaks SQL. It is a handle: a clone refers to the same database.
+#[derive(Clone)]
+pub struct Instance {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) database: Database<Any>,
+    pub(crate) catalog: TBox<Arc<Catalog>, Any>,
+    pub(crate) storages: Arc<Storages>,
+    /// Numbers of rows of tables without primary keys.
+    pub(crate) row_numbers: Arc<Sequence>,
+    /// The catalog's entries, if they have to survive the process.
+    kept: Option<Table<u32, Entry, Any>>,
+    pub(crate) options: InstanceOptions,
+}
+
+fn failed(error: impl std::fmt::Display) -> SqlError {
+    SqlError::new("58000", error.to_string())
+}
+
+impl Instance {
+    /// Opens a database: an empty one in memory, or that of a directory.
+    ///
+    /// # Errors
+    ///
+    /// 58000 with the reason: an unknown protocol, a directory that is another program's, a log that cannot be read.
+    pub fn open(options: InstanceOptions) -> Result<Self, SqlError> {
+        let builder = Database::builder().protocol(options.protocol.as_str());
+        let Some(directory) = &options.directory else {
+            let database = builder.open().map_err(failed)?;
+            return Self::with(database, None, options);
+        };
+        let log = LogOptions { mode: options.mode, ..LogOptions::default() };
+        let database = builder.log(log).open_at(directory).map_err(failed)?;
+        let kept = database.table::<u32, Entry>("catalog").ordered().create_or_open().map_err(failed)?;
+        Self::with(database, Some(kept), options)
+    }
+
+    fn with(
+        database: Database<Any>,
+        kept: Option<Table<u32, Entry, Any>>,
+        options: InstanceOptions,
+    ) -> Result<Self, SqlError> {
+        let entries = match &kept {
+            Some(kept) => database.transact(|tx| kept.collect(tx, .., Direction::Ascending, usize::MAX)).map_err(failed)?,
+            None => Vec::new(),
+        };
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        let catalog = Catalog::new(entries, database.clone(), kept.is_some());
+        let storages = catalog.storages.clone();
+        storages.open(&catalog)?;
+        let row_numbers = storages.numbers("row numbers")?;
+        let catalog = TBox::named(&database, "catalog", Arc::new(catalog));
+        Ok(Self { shared: Arc::new(Shared { database, catalog, storages, row_numbers, kept, options }) })
+    }
+
+    /// The protocol's name.
+    pub fn protocol(&self) -> &str {
+        &self.shared.options.protocol
+    }
+}
+
+impl Shared {
+    /// Replaces the catalog, in a transaction. `entries` are those that have changed, by number.
+    pub(crate) fn put_catalog(
+        &self,
+        tx: &mut Transaction<'_, Any>,
+        catalog: Arc<Catalog>,
+        changed: &[u32],
+    ) -> Result<(), Abort> {
+        if let Some(kept) = &self.kept {
+            for oid in changed {
+                match catalog.get(*oid) {
+                    Some(entry) => drop(kept.upsert(tx, *oid, entry.clone())?),
+                    None => drop(kept.delete(tx, oid)?),
+                }
+            }
+        }
+        self.catalog.set(tx, catalog)
+    }
+
+    /// Drops the storages that a transaction has made or given up and that nobody refers to any more. Outside of any transaction.
+    pub(crate) fn clean_up(&self, changes: &RefCell<CatalogChanges>) {
+        let mut changes = changes.borrow_mut();
+        if changes.is_empty() {
+            return;
+        }
+        if let Ok(catalog) = self.database.transact(|tx| self.catalog.get(tx)) {
+            self.storages.drop_unused(&mut changes, &catalog);
+        }
+    }
+}

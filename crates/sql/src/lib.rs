@@ -1,0 +1,18 @@
+//! SQL over Hotrow's tables: plans that are transactions, always serializable.
+
+mod catalog;
+mod connection;
+mod error;
+pub mod functions;
+mod instance;
+mod outcome;
+mod plan;
+mod row;
+mod run;
+pub mod values;
+mod virtual_tables;
+
+pub use connection::{Canceller, Connection, Start};
+pub use error::SqlError;
+pub use instance::{Instance, InstanceOptions};
+pub use outcome::{BlockState, Client, Field, Notice, Outcome};

@@ -1,0 +1,48 @@
+//! What functions know beside their arguments.
+
+use super::Run;
+use crate::connection::{SessionState, now};
+use crate::error::SqlError;
+use crate::functions::{Environment, SessionSettings};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest time for which a sleep does not look whether it was cancelled.
+const NAP: Duration = Duration::from_millis(20);
+
+impl Run<'_, '_> {
+    /// The surroundings of a call.
+    pub(crate) fn environment(&self) -> Environment<'_> {
+        Environment {
+            now: self.session.transaction_started.get(),
+            statement_time: self.session.statement_started.get(),
+            user: &self.session.user,
+            database: &self.session.database,
+            process: self.session.process,
+            names: &*self.catalog,
+            settings: self.session,
+        }
+    }
+}
+
+impl SessionSettings for SessionState {
+    fn setting(&self, name: &str) -> Option<String> {
+        Self::setting(self, name)
+    }
+
+    fn clock(&self) -> i64 {
+        now()
+    }
+
+    fn sleep(&self, time: Duration) -> Result<(), SqlError> {
+        let began = Instant::now();
+        loop {
+            self.check_cancelled()?;
+            let left = time.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(NAP));
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Insertions, updates and deletions.
+
+use super::keys::hidden_key;
+use super::scan::Flow;
+use super::{Run, Stop, Tuple, key_of, row_key};
+use crate::catalog::Relation;
+use crate::error::SqlError;
+use crate::plan::expression::Expression;
+use crate::plan::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict};
+use crate::plan::select::TableSource;
+use crate::row::Row;
+use crate::run::evaluate::empty_tuple;
+use crate::values::{self, Datum, Type};
+use hotrow::{Abort, Any, Transaction};
+
+impl<'t, 'w> Run<'t, 'w> {
+    /// Changes rows: their number, and the rows that the statement returns.
+    pub(crate) fn modify(&mut self, modification: &Modification) -> Result<(u64, Vec<Row>), Stop> {
+        match &modification.kind {
+            ModificationKind::Insert(insert) => self.insert(modification, insert),
+            ModificationKind::Update { sources, from, filter, assignments, at_commit } => {
+                if let Some(at_commit) = at_commit {
+                    return Ok((self.add_at_commit(&modification.target, at_commit)?, Vec::new()));
+                }
+                let tuples = self.matches(sources, from, filter)?;
+                let mut returned = Vec::new();
+                let mut count = 0;
+                for mut tuple in tuples {
+                    let old = tuple[0].clone();
+                    let mut new = old.to_vec();
+                    for (column, value) in assignments {
+                        new[*column] = self.evaluate(value, &tuple)?;
+                    }
+                    let new = self.checked(modification, new)?;
+                    self.replace(&modification.target, &old, new.clone())?;
+                    count += 1;
+                    if let Some(returning) = &modification.returning {
+                        tuple[0] = new;
+                        returned.push(self.row(returning, &tuple)?);
+                    }
+                }
+                Ok((count, returned))
+            }
+            ModificationKind::Delete { sources, from, filter } => {
+                let tuples = self.matches(sources, from, filter)?;
+                let mut returned = Vec::new();
+                let count = tuples.len() as u64;
+                for tuple in tuples {
+                    self.remove(&modification.target, &tuple[0])?;
+                    if let Some(returning) = &modification.returning {
+                        returned.push(self.row(returning, &tuple)?);
+                    }
+                }
+                Ok((count, returned))
+            }
+        }
+    }
+
+    /// The tuples that a statement changes: all of them before the first change, and each row of the target once.
+    fn matches(
+        &mut self,
+        sources: &[crate::plan::select::Source],
+        from: &crate::plan::select::Join,
+        filter: &[Expression],
+    ) -> Result<Vec<Tuple>, Stop> {
+        let crate::plan::select::Source::Table(target) = &sources[0] else { return Ok(Vec::new()) };
+        let mut seen = std::collections::HashSet::new();
+        let mut tuples = Vec::new();
+        let mut tuple = empty_tuple(sources.len());
+        let _ = self.join(sources, from, &mut tuple, &mut |run, tuple| {
+            if run.all_hold(filter, tuple)?
+                && (sources.len() == 1 || seen.insert(row_key(&target.relation, &tuple[0])))
+            {
+                run.keep(&[])?;
+                tuples.push(tuple.clone());
+            }
+            Ok(Flow::Continue(()))
+        })?;
+        Ok(tuples)
+    }
+
+    /// A row that may be stored: its values have their columns' lengths, and its conditions hold.
+    fn checked(&mut self, modification: &Modification, mut values: Vec<Datum>) -> Result<Row, Stop> {
+        fit(&modification.target.relation, &mut values)?;
+        let row = Row::new(values);
+        for (name, check) in &modification.checks {
+            if self.evaluate(check, std::slice::from_ref(&row))? == Datum::Bool(false) {
+                let table = &modification.target.relation.name;
+                let message = format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
+                let error = SqlError {
+                    table: Some(table.clone()),
+                    constraint: Some(name.clone()),
+                    ..SqlError::new("23514", message)
+                };
+                return Err(error.detail(failing_row(&modification.target.relation, &row)).into());
+            }
+        }
+        Ok(row)
+    }
+
+    fn insert(&mut self, modification: &Modification, insert: &Insert) -> Result<(u64, Vec<Row>), Stop> {
+        let rows = self.query(&insert.rows)?;
+        let target = &modification.target;
+        let mut returned = Vec::new();
+        let mut count = 0;
+        let mut touched = std::collections::HashSet::new();
+        for given in rows {
+            self.step()?;
+            let mut values = Vec::with_capacity(insert.columns.len() + 1);
+            for column in &insert.columns {
+                values.push(match column {
+                    Inserted::Given(at) => given[*at].clone(),
+                    Inserted::Default(default) => self.evaluate(default, &[])?,
+                });
+            }
+            let row = self.checked(modification, values)?;
+            let stored = match &insert.on_conflict {
+                None => Some(self.add(target, row)?),
+                Some(on_conflict) => self.insert_or(modification, on_conflict, row, &mut touched)?,
+            };
+            let Some(stored) = stored else { continue };
+            count += 1;
+            if let Some(returning) = &modification.returning {
+                returned.push(self.row(returning, std::slice::from_ref(&stored))?);
+            }
+        }
+        Ok((count, returned))
+    }
+
+    /// Inserts a row, or does what is said for one whose key exists. None if nothing was changed.
+    fn insert_or(
+        &mut self,
+        modification: &Modification,
+        on_conflict: &OnConflict,
+        row: Row,
+        touched: &mut std::collections::HashSet<Vec<u8>>,
+    ) -> Result<Option<Row>, Stop> {
+        let target = &modification.target;
+        let Some(existing) = self.conflicting(target, on_conflict.index, &row)? else {
+            let stored = self.add(target, row)?;
+            touched.insert(row_key(&target.relation, &stored));
+            return Ok(Some(stored));
+        };
+        let Some((assignments, filter)) = &on_conflict.update else { return Ok(None) };
+        if touched.contains(&row_key(&target.relation, &existing)) {
+            let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+            let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+            return Err(SqlError::new("21000", message).hint(hint).into());
+        }
+        let tuple = vec![existing.clone(), row];
+        if let Some(filter) = filter
+            && !self.holds(filter, &tuple)?
+        {
+            return Ok(None);
+        }
+        let mut new = existing.to_vec();
+        for (column, value) in assignments {
+            new[*column] = self.evaluate(value, &tuple)?;
+        }
+        let new = self.checked(modification, new)?;
+        self.replace(target, &existing, new.clone())?;
+        touched.insert(row_key(&target.relation, &new));
+        Ok(Some(new))
+    }
+
+    /// The row that has the same key as another one: the primary key, that of one index, or any.
+    fn conflicting(
+        &mut self,
+        target: &TableSource,
+        index: Option<Option<usize>>,
+        row: &Row,
+    ) -> Result<Option<Row>, Stop> {
+        let relation = &target.relation;
+        if !matches!(index, Some(Some(_)))
+            && let Some(primary) = &relation.primary_key
+        {
+            let found = target.rows.get(self.tx, &key_of(relation, &primary.columns, row))?;
+            if found.is_some() || index == Some(None) {
+                return Ok(found);
+            }
+        }
+        for (at, unique) in relation.indexes.iter().enumerate() {
+            if !unique.is_unique || index.is_some_and(|wanted| wanted != Some(at)) || has_null(&unique.columns, row) {
+                continue;
+            }
+            let entry = target.indexes[at].get(self.tx, &key_of(relation, &unique.columns, row))?;
+            if let Some(entry) = entry
+                && let Datum::Bytes(key) = &entry[0]
+                && let Some(found) = target.rows.get(self.tx, &**key)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stores a new row with its entries in indexes. One of a table without a primary key gets its number.
+    pub(crate) fn add(&mut self, target: &TableSource, mut row: Row) -> Result<Row, Stop> {
+        let relation = &target.relation;
+        if relation.has_hidden_key() {
+            let number = self.shared.row_numbers.next(self.tx);
+            row.values_mut().push(Datum::Int8(number as i64));
+        }
+        let key = row_key(relation, &row);
+        if !target.rows.insert_if_absent(self.tx, key.clone(), row.clone())? {
+            let primary = relation.primary_key.as_ref().expect("numbers are drawn once");
+            return Err(duplicate(relation, &primary.name, &primary.columns, &row).into());
+        }
+        for (at, index) in relation.indexes.iter().enumerate() {
+            add_entry(self.tx, target, at, &index.columns, &row, &key)?;
+        }
+        Ok(row)
+    }
+
+    /// Replaces a row by another one, with its entries in indexes.
+    fn replace(&mut self, target: &TableSource, old: &Row, new: Row) -> Result<(), Stop> {
+        let relation = &target.relation;
+        let (old_key, new_key) = (row_key(relation, old), row_key(relation, &new));
+        if old_key != new_key {
+            self.remove(target, old)?;
+            if !target.rows.insert_if_absent(self.tx, new_key.clone(), new.clone())? {
+                let primary = relation.primary_key.as_ref().expect("numbers do not change");
+                return Err(duplicate(relation, &primary.name, &primary.columns, &new).into());
+            }
+            for (at, index) in relation.indexes.iter().enumerate() {
+                add_entry(self.tx, target, at, &index.columns, &new, &new_key)?;
+            }
+            return Ok(());
+        }
+        target.rows.replace_if_present(self.tx, &new_key, new.clone())?;
+        for (at, index) in relation.indexes.iter().enumerate() {
+            let is_same = index.columns.iter().all(|column| old[*column as usize] == new[*column as usize]);
+            if !is_same {
+                remove_entry(self.tx, target, at, &index.columns, old, &old_key)?;
+                add_entry(self.tx, target, at, &index.columns, &new, &new_key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a row with its entries in indexes.
+    fn remove(&mut self, target: &TableSource, row: &Row) -> Result<(), Stop> {
+        let key = row_key(&target.relation, row);
+        target.rows.delete(self.tx, &key)?;
+        for (at, index) in target.relation.indexes.iter().enumerate() {
+            remove_entry(self.tx, target, at, &index.columns, row, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to columns of a row when the transaction commits. The number of rows that there are.
+    fn add_at_commit(&mut self, target: &TableSource, plan: &AtCommit) -> Result<u64, Stop> {
+        let relation = &target.relation;
+        let columns = relation.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+        let types: Vec<Type> = columns.iter().map(|at| relation.columns[*at as usize].ty).collect();
+        let Some(key) = self.probe(&plan.key, &types, &[])? else { return Ok(0) };
+        let mut additions = Vec::with_capacity(plan.additions.len());
+        let mut adds_null = false;
+        for (column, amount) in &plan.additions {
+            match self.evaluate(amount, &[])?.as_integer() {
+                Some(amount) => additions.push((*column, amount)),
+                None => {
+                    adds_null = true;
+                    additions.push((*column, 0));
+                }
+            }
+        }
+        if adds_null {
+            return self.set_null(target, &key, &plan.additions);
+        }
+        let is_there = target.rows.change_if_present(self.tx, &key, move |row| {
+            let values = row.values_mut();
+            let sums = additions.iter().map(|(column, amount)| sum(&values[*column], *amount));
+            // All sums before the first change.
+            let sums: Vec<Datum> = sums.collect::<Option<_>>()?;
+            for ((column, _), sum) in additions.iter().zip(sums) {
+                values[*column] = sum;
+            }
+            Some(())
+        })?;
+        Ok(u64::from(is_there))
+    }
+
+    /// The sum with null is null.
+    fn set_null(&mut self, target: &TableSource, key: &[u8], additions: &[(usize, Expression)]) -> Result<u64, Stop> {
+        let Some(old) = target.rows.get(self.tx, key)? else { return Ok(0) };
+        let mut new = old.to_vec();
+        for (column, amount) in additions {
+            new[*column] = match (self.evaluate(amount, &[])?.as_integer(), &old[*column]) {
+                (Some(amount), old) => sum(old, amount).ok_or_else(|| out_of_range(old))?,
+                (None, _) => Datum::Null,
+            };
+        }
+        fit(&target.relation, &mut new)?;
+        self.replace(target, &old, Row::new(new))?;
+        Ok(1)
+    }
+
+    /// Stores rows that have a value for each column of a table: those of `COPY`.
+    pub(crate) fn copy_rows(
+        &mut self,
+        modification: &Modification,
+        columns: &[Inserted],
+        rows: impl Iterator<Item = Result<Vec<Datum>, SqlError>>,
+    ) -> Result<u64, Stop> {
+        let mut count = 0;
+        for given in rows {
+            let given = given?;
+            self.step()?;
+            let mut values = Vec::with_capacity(columns.len() + 1);
+            for column in columns {
+                values.push(match column {
+                    Inserted::Given(at) => given[*at].clone(),
+                    Inserted::Default(default) => self.evaluate(default, &[])?,
+                });
+            }
+            let row = self.checked(modification, values)?;
+            self.add(&modification.target, row)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// The sum of a column's value and an amount; none if it leaves the type's range.
+fn sum(value: &Datum, amount: i64) -> Option<Datum> {
+    Some(match value {
+        Datum::Int2(value) => Datum::Int2(i16::try_from(i64::from(*value).checked_add(amount)?).ok()?),
+        Datum::Int4(value) => Datum::Int4(i32::try_from(i64::from(*value).checked_add(amount)?).ok()?),
+        Datum::Int8(value) => Datum::Int8(value.checked_add(amount)?),
+        _ => Datum::Null,
+    })
+}
+
+fn out_of_range(value: &Datum) -> SqlError {
+    let name = match value {
+        Datum::Int2(_) => "smallint",
+        Datum::Int4(_) => "integer",
+        _ => "bigint",
+    };
+    SqlError::new("22003", format!("{name} out of range"))
+}
+
+/// Gives values their columns' lengths, and refuses nulls where there must be none.
+pub(crate) fn fit(relation: &Relation, values: &mut [Datum]) -> Result<(), SqlError> {
+    for (column, value) in relation.columns.iter().zip(&mut *values) {
+        if column.modifier >= 0 && !value.is_null() {
+            *value = values::apply_modifier(std::mem::replace(value, Datum::Null), column.ty, column.modifier)?;
+        }
+    }
+    let missing = relation.columns.iter().zip(&*values).find(|(column, value)| column.not_null && value.is_null());
+    if let Some((column, _)) = missing {
+        let message = format!(
+            "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+            column.name, relation.name
+        );
+        let error = SqlError {
+            table: Some(relation.name.clone()),
+            column: Some(column.name.clone()),
+            ..SqlError::new("23502", message)
+        };
+        return Err(error.detail(failing_row(relation, values)));
+    }
+    Ok(())
+}
+
+fn failing_row(relation: &Relation, values: &[Datum]) -> String {
+    let shown = relation.columns.iter().zip(values).map(|(column, value)| match value {
+        Datum::Null => "null".to_owned(),
+        value => value.to_text(column.ty),
+    });
+    format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "))
+}
+
+fn has_null(columns: &[u32], row: &[Datum]) -> bool {
+    columns.iter().any(|column| row[*column as usize].is_null())
+}
+
+/// The key of an entry: unique ones are the columns alone, so that a second one is refused; the others have the row's key behind.
+fn entry_key(relation: &Relation, is_unique: bool, columns: &[u32], row: &[Datum], row_key: &[u8]) -> Vec<u8> {
+    let mut key = key_of(relation, columns, row);
+    if !is_unique || has_null(columns, row) {
+        key.extend_from_slice(row_key);
+    }
+    key
+}
+
+fn add_entry(
+    tx: &mut Transaction<'_, Any>,
+    target: &TableSource,
+    at: usize,
+    columns: &[u32],
+    row: &Row,
+    row_key: &[u8],
+) -> Result<(), Stop> {
+    let index = &target.relation.indexes[at];
+    let key = entry_key(&target.relation, index.is_unique, columns, row, row_key);
+    let entry = Row::new(vec![Datum::Bytes(row_key.into())]);
+    if target.indexes[at].insert_if_absent(tx, key, entry)? {
+        Ok(())
+    } else {
+        Err(duplicate(&target.relation, &index.name, columns, row).into())
+    }
+}
+
+fn remove_entry(
+    tx: &mut Transaction<'_, Any>,
+    target: &TableSource,
+    at: usize,
+    columns: &[u32],
+    row: &Row,
+    row_key: &[u8],
+) -> Result<(), Abort> {
+    let is_unique = target.relation.indexes[at].is_unique;
+    let key = entry_key(&target.relation, is_unique, columns, row, row_key);
+    target.indexes[at].delete(tx, &key).map(drop)
+}
+
+/// The error of a key that exists.
+pub(crate) fn duplicate(relation: &Relation, constraint: &str, columns: &[u32], row: &[Datum]) -> SqlError {
+    let names: Vec<&str> = columns.iter().map(|at| relation.columns[*at as usize].name.as_str()).collect();
+    let shown = columns.iter().map(|at| row[*at as usize].to_text(relation.columns[*at as usize].ty));
+    let shown: Vec<String> = shown.collect();
+    let error = SqlError {
+        table: Some(relation.name.clone()),
+        constraint: Some(constraint.to_owned()),
+        ..SqlError::new("23505", format!("duplicate key value violates unique constraint \"{constraint}\""))
+    };
+    error.detail(format!("Key ({})=({}) already exists.", names.join(", "), shown.join(", ")))
+}
+
+/// The key of a row by its number, for tables without a primary key.
+pub(crate) fn key_of_number(number: i64) -> Vec<u8> {
+    hidden_key(&Datum::Int8(number))
+}
