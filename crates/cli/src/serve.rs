@@ -13,14 +13,21 @@ pub(crate) fn command() -> Command {
     #[cfg(not(feature = "serve"))]
     Command::new("serve")
         .about("Serves a database to PostgreSQL's clients (needs a build with --features serve)")
-        .arg(clap::Arg::new("arguments").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true))
+        .arg(
+            clap::Arg::new("arguments")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .hide(true),
+        )
 }
 
 /// The refusal of a build without the server.
 #[cfg(not(feature = "serve"))]
 pub(crate) fn missing() -> Refusal {
     Refusal::Message(
-        "this build has no server; run `cargo run --release -p hotrow-cli --features serve -- serve`".to_owned(),
+        "this build has no server; run `cargo run --release -p hotrow-cli --features serve -- serve`"
+            .to_owned(),
     )
 }
 
@@ -107,7 +114,8 @@ mod with_server {
             return print_verifier(user);
         }
         let bad = |error: &dyn std::fmt::Display| CommandError::BadInput(error.to_string());
-        let mode = if arguments.durability == "async" { Mode::Async { interval: INTERVAL } } else { Mode::Group };
+        let mode =
+            if arguments.durability == "async" { Mode::Async { interval: INTERVAL } } else { Mode::Group };
         let place = arguments.directory.as_ref().map(|directory| directory.display().to_string());
         let options = InstanceOptions { directory: arguments.directory, protocol: arguments.protocol, mode };
         let instance = Instance::open(options).map_err(|error| bad(&error.message))?;
@@ -138,7 +146,8 @@ mod with_server {
         let mut password = String::new();
         stdin().lock().read_line(&mut password)?;
         let password = password.trim_end_matches(['\n', '\r']);
-        let verifier = password_verifier(password).map_err(|error| CommandError::BadInput(error.to_string()))?;
+        let verifier =
+            password_verifier(password).map_err(|error| CommandError::BadInput(error.to_string()))?;
         Ok(print(&format!("{user}:{verifier}\n"))?)
     }
 }

@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The virtual memory of a connection's stack.
-const STACK_BYTES: usize = 2 * 1024 * 1024;
+const STACK_BYTES: usize = 32 * 1024 * 1024;
 /// Connections beyond the limit that are heard all the same: requests to cancel, which are short.
 const EXTRA_CONNECTIONS: usize = 64;
 /// The pause after an error of accept: for lack of files, until some are closed.

@@ -1,6 +1,6 @@
 //! An instance: one database with its catalog.
 
-use crate::catalog::{Catalog, CatalogChanges, Entry, Storages};
+use crate::catalog::{Catalog, CatalogChanges, Entry, Storages, numbers};
 use crate::error::SqlError;
 use hotrow::durable::{DurableBuilder, LogOptions, Mode};
 use hotrow::{Abort, Any, Database, Direction, Sequence, TBox, Table, Transaction};
@@ -71,14 +71,16 @@ impl Instance {
         options: InstanceOptions,
     ) -> Result<Self, SqlError> {
         let entries = match &kept {
-            Some(kept) => database.transact(|tx| kept.collect(tx, .., Direction::Ascending, usize::MAX)).map_err(failed)?,
+            Some(kept) => database
+                .transact(|tx| kept.collect(tx, .., Direction::Ascending, usize::MAX))
+                .map_err(failed)?,
             None => Vec::new(),
         };
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-        let catalog = Catalog::new(entries, database.clone(), kept.is_some());
-        let storages = catalog.storages.clone();
+        let catalog = Catalog::new(entries);
+        let storages = Arc::new(Storages::new(database.clone(), kept.is_some())?);
         storages.open(&catalog)?;
-        let row_numbers = storages.numbers("row numbers")?;
+        let row_numbers = numbers(&database, kept.is_some(), "row numbers")?;
         let catalog = TBox::named(&database, "catalog", Arc::new(catalog));
         Ok(Self { shared: Arc::new(Shared { database, catalog, storages, row_numbers, kept, options }) })
     }

@@ -116,9 +116,9 @@ impl Relation {
     /// The largest number in it.
     fn last_oid(&self) -> u32 {
         let primary = self.primary_key.iter().flat_map(|key| [key.oid, key.constraint]);
-        let indexes = self.indexes.iter().flat_map(|index| [index.oid, index.constraint.unwrap_or(0), index.storage]);
+        let indexes = self.indexes.iter().flat_map(|index| [index.oid, index.constraint.unwrap_or(0)]);
         let checks = self.checks.iter().map(|check| check.oid);
-        primary.chain(indexes).chain(checks).chain([self.oid, self.storage]).max().unwrap_or(0)
+        primary.chain(indexes).chain(checks).chain([self.oid]).max().unwrap_or(0)
     }
 }
 
@@ -177,7 +177,7 @@ impl Entry {
     pub(super) fn last_oid(&self) -> u32 {
         match self {
             Self::Relation(relation) => relation.last_oid(),
-            Self::Sequence(sequence) => sequence.oid.max(sequence.storage),
+            Self::Sequence(sequence) => sequence.oid,
         }
     }
 }

@@ -7,9 +7,8 @@ mod definition;
 mod storage;
 
 pub(crate) use definition::{Check, Column, Entry, Index, PrimaryKey, Relation, Sequence};
-pub(crate) use storage::{CatalogChanges, Rows, Storages};
+pub(crate) use storage::{CatalogChanges, Rows, Storages, numbers};
 
-use hotrow::{Any, Database};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +21,6 @@ const FIRST_OID: u32 = 16_384;
 pub(crate) struct Catalog {
     /// A number that no other state of the process has.
     pub(crate) version: u64,
-    /// Where the rows are.
-    pub(crate) storages: Arc<Storages>,
     /// The number that the next thing gets.
     pub(crate) next_oid: u32,
     by_oid: BTreeMap<u32, Entry>,
@@ -32,11 +29,9 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// The catalog with these entries, which have names of their own.
-    pub(crate) fn new(entries: Vec<Entry>, database: Database<Any>, is_durable: bool) -> Self {
-        let next_oid = entries.iter().map(|entry| entry.last_oid() + 1).fold(FIRST_OID, u32::max);
-        let storages = Arc::new(Storages::new(database, is_durable, next_oid));
-        let (by_oid, by_name) = (BTreeMap::new(), BTreeMap::new());
-        let mut catalog = Self { version: 0, storages, next_oid, by_oid, by_name };
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+        let mut catalog =
+            Self { version: 0, next_oid: FIRST_OID, by_oid: BTreeMap::new(), by_name: BTreeMap::new() };
         entries.into_iter().for_each(|entry| catalog.put(entry));
         catalog
     }

@@ -4,7 +4,7 @@ use super::{Catalog, Entry};
 use crate::error::SqlError;
 use crate::row::Row;
 use hotrow::durable::DurableDatabase;
-use hotrow::{Any, Database, Sequence, Table};
+use hotrow::{Any, Database, Sequence, Table, Transaction};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,8 @@ impl CatalogChanges {
 pub(crate) struct Storages {
     database: Database<Any>,
     is_durable: bool,
-    next: Mutex<u32>,
+    /// Numbers of storages. None is drawn twice, whatever a crash leaves.
+    numbers: Arc<Sequence>,
     rows: Mutex<HashMap<u32, Rows>>,
     sequences: Mutex<HashMap<u32, Arc<Sequence>>>,
 }
@@ -50,23 +51,29 @@ fn name_of_sequence(storage: u32) -> String {
     format!("sequence {storage}")
 }
 
+/// Finds or makes numbers from 0 on.
+pub(crate) fn numbers(
+    database: &Database<Any>,
+    is_durable: bool,
+    name: &str,
+) -> Result<Arc<Sequence>, SqlError> {
+    if is_durable {
+        database.durable_sequence(name, 0).map_err(|error| SqlError::new("XX000", error.to_string()))
+    } else {
+        Ok(Arc::new(Sequence::starting_at(database, name, 0)))
+    }
+}
+
 impl Storages {
-    /// The storages of a database. Numbers of new ones begin at `next`.
-    pub(crate) fn new(database: Database<Any>, is_durable: bool, next: u32) -> Self {
-        Self {
-            database,
-            is_durable,
-            next: Mutex::new(next),
-            rows: Mutex::default(),
-            sequences: Mutex::default(),
-        }
+    /// The storages of a database.
+    pub(crate) fn new(database: Database<Any>, is_durable: bool) -> Result<Self, SqlError> {
+        let numbers = numbers(&database, is_durable, "storages")?;
+        Ok(Self { database, is_durable, numbers, rows: Mutex::default(), sequences: Mutex::default() })
     }
 
     /// A number that no storage has had.
-    pub(crate) fn draw(&self) -> u32 {
-        let mut next = lock(&self.next);
-        *next += 1;
-        *next - 1
+    pub(crate) fn draw(&self, tx: &Transaction<'_, Any>) -> u32 {
+        self.numbers.next(tx) as u32
     }
 
     /// Finds rows, or makes them.
@@ -87,19 +94,9 @@ impl Storages {
         if let Some(found) = sequences.get(&storage) {
             return Ok(found.clone());
         }
-        let made = self.numbers(&name_of_sequence(storage))?;
+        let made = numbers(&self.database, self.is_durable, &name_of_sequence(storage))?;
         sequences.insert(storage, made.clone());
         Ok(made)
-    }
-
-    /// Finds or makes numbers from 0 on.
-    pub(crate) fn numbers(&self, name: &str) -> Result<Arc<Sequence>, SqlError> {
-        if self.is_durable {
-            let made = self.database.durable_sequence(name, 0);
-            made.map_err(|error| SqlError::new("XX000", error.to_string()))
-        } else {
-            Ok(Arc::new(Sequence::starting_at(&self.database, name, 0)))
-        }
     }
 
     /// Makes the storages of all entries.

@@ -18,11 +18,13 @@ mod copy_options;
 mod copy_rows;
 mod copy_text;
 mod cursor;
+mod depth;
 mod errors;
 mod executor;
 mod hub;
 mod portal;
 mod prepared;
+mod set_words;
 mod settings;
 mod simple;
 mod state;
@@ -106,7 +108,13 @@ impl Instance {
                 settings.set(name, Some(value), &defaults)?;
             }
         }
-        let state = SessionState::new(start.user, start.database, start.process, settings);
+        let state = SessionState::new(
+            start.user,
+            start.database,
+            start.process,
+            settings,
+            self.shared.storages.clone(),
+        );
         let executor = Executor::new(self.shared.clone(), state, start.waker);
         let told = executor.state.settings();
         executor.reads_only.set(told.reads_only);

@@ -3,6 +3,7 @@
 use super::cancel::{NEVER, Switch};
 use super::hub::{Hub, Mailbox, Pending};
 use super::settings::Settings;
+use crate::catalog::Storages;
 use crate::error::SqlError;
 use crate::outcome::Notice;
 use hotrow::sync::Arc;
@@ -30,6 +31,8 @@ pub(crate) fn now() -> i64 {
 
 /// A connection's state.
 pub(crate) struct SessionState {
+    /// Where the rows are. The catalog does not say so: whoever replaces a catalog frees the old one late.
+    pub(crate) storages: Arc<Storages>,
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) process: i32,
@@ -57,9 +60,16 @@ pub(crate) struct SessionState {
 }
 
 impl SessionState {
-    pub(super) fn new(user: String, database: String, process: i32, settings: Settings) -> Self {
+    pub(super) fn new(
+        user: String,
+        database: String,
+        process: i32,
+        settings: Settings,
+        storages: Arc<Storages>,
+    ) -> Self {
         let settings = Rc::new(settings);
         Self {
+            storages,
             user,
             database,
             process,

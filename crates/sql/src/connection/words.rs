@@ -3,6 +3,7 @@
 //! The statements that a connection serves itself (transaction control, settings, `COPY`'s options) are read here by PostgreSQL's own
 //! grammar, which is small for them. All others are the parser's.
 
+use super::depth::check_depth;
 use crate::error::SqlError;
 use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -106,7 +107,8 @@ impl<'a> Words<'a> {
     /// Parses the tokens of a statement, with others in front of them.
     pub(super) fn parse(&self, before: &[Token], range: Range<usize>) -> Result<Statement, SqlError> {
         let before = before.iter().map(|token| TokenWithSpan::wrap(token.clone()));
-        let tokens = before.chain(self.tokens[range.clone()].iter().cloned()).collect();
+        let tokens: Vec<TokenWithSpan> = before.chain(self.tokens[range.clone()].iter().cloned()).collect();
+        check_depth(&tokens)?;
         let dialect = PostgreSqlDialect {};
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);

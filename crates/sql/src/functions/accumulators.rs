@@ -198,7 +198,10 @@ impl Extreme {
 impl Accumulator for Extreme {
     fn step(&mut self, arguments: &[Datum]) -> Result<(), SqlError> {
         for value in arguments.iter().filter(|value| !value.is_null()) {
-            if self.best.is_null() || compare_as(self.ty, value, &self.best) == self.wanted {
+            let order = compare_as(self.ty, value, &self.best);
+            // Of equal values that are shown differently, as 1.0 and 1.00, the last one stays, as in PostgreSQL; of `char(n)` the first.
+            let replaces = order == self.wanted || (order == Ordering::Equal && self.ty != Type::Char);
+            if self.best.is_null() || replaces {
                 self.best = value.clone();
             }
         }

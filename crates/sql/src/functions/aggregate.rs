@@ -228,6 +228,7 @@ mod tests {
             ("avg", Float8, &["1", "2"], "1.5"),
             ("min", Text, &["b", "a"], "a"),
             ("max", Date, &["2024-01-01", "2023-01-01"], "2024-01-01"),
+            ("max", Numeric, &["1.00", "1.0"], "1.0"),
             ("count", Int4, &["1", "NULL"], "1"),
             ("bool_and", Bool, &["t", "f"], "f"),
             ("array_agg", Int4, &["1", "NULL"], "{1,NULL}"),

@@ -14,7 +14,12 @@ struct Bound<'e> {
 
 impl Binder<'_> {
     /// Gives each condition its place in the tree of joins, and each table a way to its rows. What has no place stays in `filter`.
-    pub(crate) fn choose_access(&self, sources: &mut [Source], from: &mut Join, filter: &mut Vec<Expression>) {
+    pub(crate) fn choose_access(
+        &self,
+        sources: &mut [Source],
+        from: &mut Join,
+        filter: &mut Vec<Expression>,
+    ) {
         let conditions = std::mem::take(filter);
         *filter = self.place(sources, from, &mut Vec::new(), conditions);
     }
@@ -71,7 +76,8 @@ impl Binder<'_> {
     fn access(&self, sources: &[Source], own: usize, filter: &[Expression], before: &[usize]) -> Access {
         let is_known = |value: &Expression| value.sources().iter().all(|needed| before.contains(needed));
         if let Source::Table(table) = &sources[own] {
-            let bounds: Vec<Bound<'_>> = filter.iter().filter_map(|condition| bound(condition, own)).collect();
+            let bounds: Vec<Bound<'_>> =
+                filter.iter().filter_map(|condition| bound(condition, own)).collect();
             let bounds: Vec<Bound<'_>> = bounds.into_iter().filter(|bound| is_known(bound.value)).collect();
             if let Some(access) = by_key(table, &bounds) {
                 return access;
@@ -95,9 +101,14 @@ impl Binder<'_> {
             {
                 for (column, probe) in [(&both[0], &both[1]), (&both[1], &both[0])] {
                     let needed = probe.sources();
-                    if column.sources() == [own] && !needed.is_empty() && !needed.contains(&own) && is_known(probe) {
-                        columns.push(column.clone());
-                        probes.push(probe.clone());
+                    if column.sources() == [own]
+                        && !needed.is_empty()
+                        && !needed.contains(&own)
+                        && is_known(probe)
+                        && let Some(ty) = hashed_as(column.ty, probe.ty)
+                    {
+                        columns.push(as_type(column, ty));
+                        probes.push(as_type(probe, ty));
                         break;
                     }
                 }
@@ -112,10 +123,7 @@ impl Binder<'_> {
 }
 
 /// Splits conditions into those all of whose sources satisfy a test, and the others.
-fn split(
-    conditions: Vec<Expression>,
-    test: impl Fn(usize) -> bool,
-) -> (Vec<Expression>, Vec<Expression>) {
+fn split(conditions: Vec<Expression>, test: impl Fn(usize) -> bool) -> (Vec<Expression>, Vec<Expression>) {
     conditions.into_iter().partition(|condition| condition.sources().into_iter().all(&test))
 }
 
@@ -148,7 +156,8 @@ fn is_integer(ty: Type) -> bool {
 }
 
 fn keeps_order(from: Type, to: Type) -> bool {
-    (is_integer(from) && (is_integer(to) || to == Type::Numeric)) || (from == Type::Varchar && to == Type::Text)
+    (is_integer(from) && (is_integer(to) || to == Type::Numeric))
+        || (from == Type::Varchar && to == Type::Text)
 }
 
 /// True if a value of a type can be looked up among a column's keys: the key with the same value is found by a cast.
@@ -160,6 +169,30 @@ fn suits(column: Type, value: Type, operator: Operator) -> bool {
         || (is_integer(column) && is_integer(value))
         || (is_integer(column) && value == Type::Numeric && operator == Operator::Equal)
         || (matches!(column, Type::Text | Type::Varchar) && matches!(value, Type::Text | Type::Varchar))
+}
+
+/// The type as which equal values of two types have the same key in a hash table.
+fn hashed_as(one: Type, other: Type) -> Option<Type> {
+    match (one, other) {
+        (one, other) if one == other => Some(one),
+        (one, other) if is_integer(one) && is_integer(other) => Some(Type::Int8),
+        (one, other) if keeps_order(one, Type::Numeric) && other == Type::Numeric => Some(Type::Numeric),
+        (one, other) if keeps_order(other, Type::Numeric) && one == Type::Numeric => Some(Type::Numeric),
+        (Type::Text | Type::Varchar | Type::Name, Type::Text | Type::Varchar | Type::Name) => {
+            Some(Type::Text)
+        }
+        (Type::Oid | Type::Regclass | Type::Regproc | Type::Regtype, Type::Oid | Type::Regclass) => {
+            Some(Type::Oid)
+        }
+        _ => None,
+    }
+}
+
+fn as_type(value: &Expression, ty: Type) -> Expression {
+    if value.ty == ty {
+        return value.clone();
+    }
+    Expression::new(Kind::Cast(Box::new(value.clone())), ty)
 }
 
 fn equal<'b, 'e>(bounds: &'b [Bound<'e>], column: u32) -> Option<&'b Bound<'e>> {
@@ -197,8 +230,11 @@ fn by_range(table: &TableSource, bounds: &[Bound<'_>]) -> Option<Access> {
     let indexes = indexes.map(|(at, index)| (Some(at), &index.columns, index.is_unique));
     let mut best: Option<(usize, RangeAccess)> = None;
     for (index, columns, is_unique) in primary.chain(indexes) {
-        let prefix: Vec<Expression> =
-            columns.iter().map_while(|column| equal(bounds, *column)).map(|bound| bound.value.clone()).collect();
+        let prefix: Vec<Expression> = columns
+            .iter()
+            .map_while(|column| equal(bounds, *column))
+            .map(|bound| bound.value.clone())
+            .collect();
         let (mut low, mut high) = (None, None);
         if let Some(next) = columns.get(prefix.len()) {
             for bound in bounds.iter().filter(|bound| bound.column == *next as usize) {
@@ -213,7 +249,9 @@ fn by_range(table: &TableSource, bounds: &[Bound<'_>]) -> Option<Access> {
             }
         }
         let is_whole = is_unique && prefix.len() == columns.len();
-        let known = prefix.len() * 4 + usize::from(low.is_some()) + usize::from(high.is_some())
+        let known = prefix.len() * 4
+            + usize::from(low.is_some())
+            + usize::from(high.is_some())
             + if is_whole { 100 } else { 0 };
         // By the primary key if nothing else is better: its entries are the rows.
         if known > best.as_ref().map_or(0, |(known, _)| *known) {

@@ -8,8 +8,8 @@ use crate::error::SqlError;
 use crate::functions::{self, Volatility};
 use crate::values::{self, Datum, Operation, Operator, PrefixOperator, Type};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr, InTarget, Interval, Query, Subscript,
-    TrimWhereField, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr, InTarget, Interval, Query,
+    Subscript, TrimWhereField, UnaryOperator, Value,
 };
 
 type Bound = Result<Expression, SqlError>;
@@ -51,13 +51,19 @@ impl Binder<'_> {
             Expr::Like { negated, any: false, expr, pattern, escape_char } => {
                 self.like(if *negated { "!~~" } else { "~~" }, expr, pattern, escape_char.as_deref(), context)
             }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
-                self.like(if *negated { "!~~*" } else { "~~*" }, expr, pattern, escape_char.as_deref(), context)
-            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => self.like(
+                if *negated { "!~~*" } else { "~~*" },
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                context,
+            ),
             Expr::In { expr, target, negated, .. } => {
                 let bound = match target {
                     InTarget::List(list) => self.in_list(bind(expr)?, list, context)?,
-                    InTarget::Subquery(query) => self.quantified_query("=", bind(expr)?, query, false, context)?,
+                    InTarget::Subquery(query) => {
+                        self.quantified_query("=", bind(expr)?, query, false, context)?
+                    }
                     other => return Err(SqlError::not_supported(format!("IN {other}"))),
                 };
                 Ok(negate_if(*negated, bound))
@@ -144,7 +150,9 @@ impl Binder<'_> {
                     .ok_or_else(|| SqlError::not_supported(format!("an array of {}", element.name())))?;
                 Ok(Expression::new(Kind::Array(elements), array))
             }
-            Expr::CompoundFieldAccess { root, access_chain } => self.subscripts(bind(root)?, access_chain, context),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                self.subscripts(bind(root)?, access_chain, context)
+            }
             Expr::Function(function) => self.function(function, context),
             Expr::Tuple(_) => Err(SqlError::not_supported("a row as a value")),
             other => Err(SqlError::not_supported(format!("the expression {other}"))),
@@ -164,8 +172,9 @@ impl Binder<'_> {
         match context.scope.resolve(table, name) {
             // Functions that are called without parentheses.
             Err(error) if table.is_none() => match name {
-                "current_user" | "session_user" | "user" | "current_role" | "current_catalog" | "current_schema"
-                | "current_date" | "current_timestamp" | "localtimestamp" | "current_time" | "localtime" => {
+                "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
+                | "current_schema" | "current_date" | "current_timestamp" | "localtimestamp"
+                | "current_time" | "localtime" => {
                     let name = match name {
                         "user" | "current_role" => "current_user",
                         "current_catalog" => "current_database",
@@ -192,9 +201,9 @@ impl Binder<'_> {
             Value::Null => Expression::constant(Datum::Null, Type::Unknown),
             Value::Placeholder(name) => {
                 let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-                let number = number.and_then(|number| number.checked_sub(1)).ok_or_else(|| {
-                    SqlError::new("42601", format!("syntax error at or near \"{name}\""))
-                })?;
+                let number = number
+                    .and_then(|number| number.checked_sub(1))
+                    .ok_or_else(|| SqlError::new("42601", format!("syntax error at or near \"{name}\"")))?;
                 self.parameter(number)?
             }
             other => return Err(SqlError::not_supported(format!("the literal {other}"))),
@@ -315,9 +324,9 @@ impl Binder<'_> {
         let mut array = self.expression(inner, context)?;
         if array.ty == Type::Unknown {
             let of_left = if left.ty == Type::Unknown { Type::Text } else { left.ty };
-            let wanted = of_left.array().ok_or_else(|| {
-                SqlError::not_supported(format!("an array of {}", left.ty.name()))
-            })?;
+            let wanted = of_left
+                .array()
+                .ok_or_else(|| SqlError::not_supported(format!("an array of {}", left.ty.name())))?;
             array = self.coerce(array, wanted, -1, Coercion::Implicit)?;
         }
         let Some(element) = array.ty.element() else {
@@ -415,7 +424,10 @@ impl Binder<'_> {
             };
             let Some(element) = array.ty.element() else {
                 let name = array.ty.name();
-                return Err(SqlError::new("42804", format!("cannot subscript type {name} because it does not support subscripting")));
+                return Err(SqlError::new(
+                    "42804",
+                    format!("cannot subscript type {name} because it does not support subscripting"),
+                ));
             };
             let index = self.expression(index, context)?;
             let index = self.coerce(index, Type::Int4, -1, Coercion::Assignment)?;
@@ -430,7 +442,10 @@ impl Binder<'_> {
         let arguments = self.arguments(arguments, |at| function.argument(at, types.len()))?;
         let result = function.result(&types);
         let is_null = |argument: &Expression| matches!(argument.kind, Kind::Constant(Datum::Null));
-        if function.is_strict() && function.volatility() == Volatility::Immutable && arguments.iter().any(is_null) {
+        if function.is_strict()
+            && function.volatility() == Volatility::Immutable
+            && arguments.iter().any(is_null)
+        {
             return Ok(super::bind_function::null(result));
         }
         Ok(Expression::new(Kind::Call(function, arguments), result))

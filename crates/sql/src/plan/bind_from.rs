@@ -1,15 +1,17 @@
 //! Binding of `FROM`.
 
-use super::binder::{Binder, Context, fold, split_name};
 use super::bind_function::{plain_arguments, series_kind};
 use super::bind_select::conjuncts;
+use super::binder::{Binder, Context, fold, split_name};
 use super::expression::{Expression, Kind};
 use super::scope::{NamedTable, Scope};
 use super::select::{Access, Join, Output, SeriesKind, Source};
 use crate::error::SqlError;
 use crate::values::Type;
 use crate::virtual_tables;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    self, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -55,7 +57,8 @@ impl Binder<'_> {
                 other => return Err(SqlError::not_supported(format!("the join {other:?}"))),
             };
             let on = self.constraint(constraint, kind, scope, first_table, right_table)?;
-            let nulls = |range: std::ops::Range<usize>| range.map(|at| (at, width(&sources[at]))).collect::<Vec<_>>();
+            let nulls =
+                |range: std::ops::Range<usize>| range.map(|at| (at, width(&sources[at]))).collect::<Vec<_>>();
             left = match kind {
                 'i' => Join::Inner { left: Box::new(left), right: Box::new(right), filter: on },
                 'l' => {
@@ -98,7 +101,8 @@ impl Binder<'_> {
             }
             JoinConstraint::Natural => {
                 let names = |tables: &[NamedTable]| -> Vec<String> {
-                    let columns = tables.iter().flat_map(|table| &table.columns).filter(|column| !column.is_merged);
+                    let columns =
+                        tables.iter().flat_map(|table| &table.columns).filter(|column| !column.is_merged);
                     columns.map(|column| column.name.to_string()).collect()
                 };
                 let right = names(&scope.tables[right_table..]);
@@ -125,7 +129,10 @@ impl Binder<'_> {
                         "42703",
                         format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
                     )),
-                    _ => Err(SqlError::new("42702", format!("common column name \"{name}\" appears more than once in {side} table"))),
+                    _ => Err(SqlError::new(
+                        "42702",
+                        format!("common column name \"{name}\" appears more than once in {side} table"),
+                    )),
                 }
             };
             let left = find(&scope.tables[first_table..right_table], first_table, "left")?;
@@ -159,7 +166,9 @@ impl Binder<'_> {
             TableFactor::Function { name, args, alias, with_ordinality: false, .. } => {
                 self.function_factor(name, args, alias.as_ref(), sources, scope)
             }
-            TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: false, .. } => {
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality: false, ..
+            } => {
                 let context = Context::new(scope, "FROM");
                 let bound = self.expressions(array_exprs, &context)?;
                 let (arguments, ty) = self.series_arguments(SeriesKind::Unnest, "unnest", bound)?;
@@ -206,7 +215,10 @@ impl Binder<'_> {
             return Ok((Source::Virtual(found), outputs, table));
         }
         if is_of_users && let Some(sequence) = self.catalog.sequence(&table) {
-            return Err(SqlError::not_supported(format!("reading the sequence \"{}\" as a table", sequence.name)));
+            return Err(SqlError::not_supported(format!(
+                "reading the sequence \"{}\" as a table",
+                sequence.name
+            )));
         }
         self.relation(name).map(|_| unreachable!("it has just not been found"))
     }

@@ -7,8 +7,8 @@ use crate::error::SqlError;
 use crate::functions;
 use crate::values::{Datum, Type};
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    OrderByExpr,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, OrderByExpr,
 };
 
 /// The column of a group's row from which the aggregates begin, until it is known how many keys there are.
@@ -19,7 +19,11 @@ pub(crate) const GROUP: usize = usize::MAX;
 
 impl Binder<'_> {
     /// Binds a call of a function.
-    pub(crate) fn function(&self, function: &Function, context: &Context<'_>) -> Result<Expression, SqlError> {
+    pub(crate) fn function(
+        &self,
+        function: &Function,
+        context: &Context<'_>,
+    ) -> Result<Expression, SqlError> {
         let name = Self::function_name(&function.name)?;
         if function.over.is_some() {
             return Err(SqlError::not_supported("a window function"));
@@ -67,7 +71,8 @@ impl Binder<'_> {
                 Ok(Expression::new(Kind::Coalesce(all), ty))
             }
             ("greatest" | "least", 1..) => {
-                let (all, ty) = self.unify(arguments, if name == "greatest" { "GREATEST" } else { "LEAST" })?;
+                let (all, ty) =
+                    self.unify(arguments, if name == "greatest" { "GREATEST" } else { "LEAST" })?;
                 Ok(Expression::new(Kind::Extreme(all, name == "greatest"), ty))
             }
             ("nullif", 2) => {
@@ -80,7 +85,8 @@ impl Binder<'_> {
                 Ok(Expression { kind: Kind::NullIf(operation, both), ty, modifier: left_modifier })
             }
             ("nextval" | "currval", 1) => {
-                let sequence = self.coerce(arguments.pop().expect("one"), Type::Regclass, -1, Coercion::Implicit)?;
+                let sequence =
+                    self.coerce(arguments.pop().expect("one"), Type::Regclass, -1, Coercion::Implicit)?;
                 let kind = if name == "nextval" {
                     self.writes.set(true);
                     Kind::NextValue(Box::new(sequence))
@@ -116,7 +122,12 @@ impl Binder<'_> {
         if !function.within_group.is_empty() {
             return Err(SqlError::not_supported("WITHIN GROUP"));
         }
-        let inside = Context { aggregates: None, series: None, clause: "an aggregate function's arguments", ..*context };
+        let inside = Context {
+            aggregates: None,
+            series: None,
+            clause: "an aggregate function's arguments",
+            ..*context
+        };
         let nested = |error: SqlError| match error.code {
             "42803" => SqlError::new("42803", "aggregate function calls cannot be nested"),
             _ => error,
@@ -205,13 +216,16 @@ impl Binder<'_> {
                 }
                 if matches!(types[0], Type::Date | Type::Timestamp | Type::TimestampTz) && types.len() == 3 {
                     let ty = if types[0] == Type::Timestamp { Type::Timestamp } else { Type::TimestampTz };
-                    let arguments = self.arguments(arguments, |at| Some(if at == 2 { Type::Interval } else { ty }))?;
+                    let arguments =
+                        self.arguments(arguments, |at| Some(if at == 2 { Type::Interval } else { ty }))?;
                     return Ok((arguments, ty));
                 }
                 let ty = match () {
                     () if types.contains(&Type::Numeric) => Type::Numeric,
                     () if types.contains(&Type::Int8) => Type::Int8,
-                    () if types.iter().all(|ty| matches!(ty, Type::Int2 | Type::Int4 | Type::Unknown)) => Type::Int4,
+                    () if types.iter().all(|ty| matches!(ty, Type::Int2 | Type::Int4 | Type::Unknown)) => {
+                        Type::Int4
+                    }
                     () => return Err(wrong()),
                 };
                 Ok((self.arguments(arguments, |_| Some(ty))?, ty))

@@ -1,8 +1,8 @@
 //! Binding of insertions, updates and deletions.
 
-use super::binder::{Binder, Coercion, Context, fold, split_name};
 use super::bind_function::null;
 use super::bind_select::conjuncts;
+use super::binder::{Binder, Coercion, Context, fold, split_name};
 use super::expression::{Expression, Kind, Place};
 use super::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict};
 use super::scope::Scope;
@@ -11,8 +11,8 @@ use crate::catalog::{Column, Relation};
 use crate::error::SqlError;
 use crate::values::{self, Datum, Operator, PrefixOperator, Type};
 use sqlparser::ast::{
-    self, Assignment, AssignmentTarget, ConflictTarget, Expr, FromTable, OnConflictAction, OnInsert, SelectItem,
-    SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind,
+    self, Assignment, AssignmentTarget, ConflictTarget, Expr, FromTable, OnConflictAction, OnInsert,
+    SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind,
 };
 use std::sync::Arc;
 
@@ -47,7 +47,10 @@ impl Binder<'_> {
                         "428C9",
                         format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
                     )
-                    .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+                    .detail(format!(
+                        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                        column.name
+                    ))
                     .hint("Use OVERRIDING SYSTEM VALUE to override."));
                 }
                 Some(given) => Inserted::Given(given),
@@ -95,7 +98,14 @@ impl Binder<'_> {
         let Some(source) = &insert.source else {
             // DEFAULT VALUES.
             let body = Body::Values(vec![Vec::new()]);
-            let rows = Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs: Vec::new() };
+            let rows = Query {
+                with: Vec::new(),
+                body,
+                order: Vec::new(),
+                limit: None,
+                offset: None,
+                outputs: Vec::new(),
+            };
             return Ok((rows, Vec::new()));
         };
         let assign = |value: Expression, at: usize| {
@@ -131,7 +141,10 @@ impl Binder<'_> {
             let defaults = (0..width).filter(is_all_default).collect();
             let outputs = named[..width].iter().map(|at| Self::outputs(relation).swap_remove(*at)).collect();
             let body = Body::Values(rows);
-            return Ok((Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs }, defaults));
+            return Ok((
+                Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs },
+                defaults,
+            ));
         }
         let mut rows = self.query(source, None)?;
         too_many(rows.outputs.len(), named.len(), !insert.columns.is_empty())?;
@@ -140,7 +153,12 @@ impl Binder<'_> {
     }
 
     /// Makes a query's columns ones that can be assigned to a table's.
-    fn assign_outputs(&self, query: &mut Query, relation: &Relation, named: &[usize]) -> Result<(), SqlError> {
+    fn assign_outputs(
+        &self,
+        query: &mut Query,
+        relation: &Relation,
+        named: &[usize],
+    ) -> Result<(), SqlError> {
         let assign = |value: &mut Expression, at: usize| {
             let column = &relation.columns[named[at]];
             let old = std::mem::replace(value, null(column.ty));
@@ -304,11 +322,16 @@ impl Binder<'_> {
                 if relation.primary_key.as_ref().is_some_and(|key| key.name == name) {
                     return Ok(None);
                 }
-                let found =
-                    relation.indexes.iter().position(|index| index.constraint.is_some() && index.name == name);
+                let found = relation
+                    .indexes
+                    .iter()
+                    .position(|index| index.constraint.is_some() && index.name == name);
                 found.map(Some).ok_or_else(|| {
                     let table = &relation.name;
-                    SqlError::new("42704", format!("constraint \"{name}\" for table \"{table}\" does not exist"))
+                    SqlError::new(
+                        "42704",
+                        format!("constraint \"{name}\" for table \"{table}\" does not exist"),
+                    )
                 })
             }
         }
@@ -325,7 +348,10 @@ impl Binder<'_> {
             let (_, name) = split_name(name)?;
             let column = relation.column(&name).ok_or_else(|| no_column(&name, relation))?;
             if bound.iter().any(|(known, _)| *known == column) {
-                return Err(SqlError::new("42601", format!("multiple assignments to same column \"{name}\"")));
+                return Err(SqlError::new(
+                    "42601",
+                    format!("multiple assignments to same column \"{name}\""),
+                ));
             }
             let value = if is_default(value) {
                 self.default_of(relation, column)?
@@ -344,7 +370,9 @@ impl Binder<'_> {
                     }
                 }
                 (AssignmentTarget::Tuple(_), other) => {
-                    return Err(SqlError::not_supported(format!("the assignment of {other} to several columns")));
+                    return Err(SqlError::not_supported(format!(
+                        "the assignment of {other} to several columns"
+                    )));
                 }
             }
         }
@@ -404,7 +432,8 @@ impl Binder<'_> {
         };
         let (mut scope, mut sources) = (Scope::default(), Vec::new());
         let (target, from) = self.target(table, &mut scope, &mut sources)?;
-        let from = self.with_others(from, delete.using.as_deref().unwrap_or_default(), &mut sources, &mut scope)?;
+        let from =
+            self.with_others(from, delete.using.as_deref().unwrap_or_default(), &mut sources, &mut scope)?;
         let (from, filter) = self.filtered(from, delete.selection.as_ref(), &mut sources, &scope)?;
         let (returning, outputs) = self.returning(delete.returning.as_deref(), &scope)?;
         let kind = ModificationKind::Delete { sources, from, filter };
@@ -466,7 +495,8 @@ fn at_commit(
     let Join::Scan { access: Access::Point(key), filter: conditions, .. } = from else { return None };
     let is_fixed = |value: &Expression| value.sources().is_empty();
     // All conditions are those of the key.
-    if sources.len() != 1 || !filter.is_empty() || conditions.len() != key.len() || !key.iter().all(is_fixed) {
+    if sources.len() != 1 || !filter.is_empty() || conditions.len() != key.len() || !key.iter().all(is_fixed)
+    {
         return None;
     }
     let relation = &target.relation;
@@ -495,8 +525,12 @@ fn at_commit(
         }
         let is_integer = |side: &Expression| matches!(side.ty, Type::Int2 | Type::Int4 | Type::Int8);
         let amount = match operation.operator {
-            Operator::Add if is_itself(&both[0]) && is_fixed(&both[1]) && is_integer(&both[1]) => both[1].clone(),
-            Operator::Add if is_itself(&both[1]) && is_fixed(&both[0]) && is_integer(&both[0]) => both[0].clone(),
+            Operator::Add if is_itself(&both[0]) && is_fixed(&both[1]) && is_integer(&both[1]) => {
+                both[1].clone()
+            }
+            Operator::Add if is_itself(&both[1]) && is_fixed(&both[0]) && is_integer(&both[0]) => {
+                both[0].clone()
+            }
             Operator::Subtract if is_itself(&both[0]) && is_fixed(&both[1]) && is_integer(&both[1]) => {
                 let negative = values::resolve_prefix(PrefixOperator::Minus, both[1].ty).ok()?;
                 Expression::new(Kind::Prefix(negative, Box::new(both[1].clone())), negative.ty)
@@ -514,7 +548,8 @@ fn fitted(mut value: Expression, column: &Column) -> Result<Expression, SqlError
         && column.modifier >= 0
         && !constant.is_null()
     {
-        *constant = values::apply_modifier(std::mem::replace(constant, Datum::Null), column.ty, column.modifier)?;
+        *constant =
+            values::apply_modifier(std::mem::replace(constant, Datum::Null), column.ty, column.modifier)?;
     }
     Ok(value)
 }

@@ -1,8 +1,8 @@
 //! Binding of queries: what is around a `SELECT`.
 
-use super::binder::{Binder, Coercion, Context, fold};
 use super::bind_function::direction;
 use super::bind_select::{order_expressions, ordinal, position_error};
+use super::binder::{Binder, Coercion, Context, fold};
 use super::expression::Expression;
 use super::scope::Scope;
 use super::select::{Body, Output, Query, SetOperation, Sort};
@@ -90,7 +90,11 @@ impl Binder<'_> {
                 let mut right = self.side(right, parent)?;
                 let outputs = self.match_outputs(&mut left, &mut right, name)?;
                 let order = order_of_outputs(order_by, &outputs)?;
-                Ok((Body::Set { operation, all, left: Box::new(left), right: Box::new(right) }, outputs, order))
+                Ok((
+                    Body::Set { operation, all, left: Box::new(left), right: Box::new(right) },
+                    outputs,
+                    order,
+                ))
             }
             SetExpr::Table(_) => Err(SqlError::not_supported("TABLE")),
             SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => {
@@ -107,7 +111,12 @@ impl Binder<'_> {
         Ok(Query { with: Vec::new(), body, order, limit: None, offset: None, outputs })
     }
 
-    fn match_outputs(&self, left: &mut Query, right: &mut Query, name: &str) -> Result<Vec<Output>, SqlError> {
+    fn match_outputs(
+        &self,
+        left: &mut Query,
+        right: &mut Query,
+        name: &str,
+    ) -> Result<Vec<Output>, SqlError> {
         if left.outputs.len() != right.outputs.len() {
             let message = format!("each {name} query must have the same number of columns");
             return Err(SqlError::new("42601", message));
@@ -238,7 +247,10 @@ fn order_of_outputs(order_by: Option<&ast::OrderBy>, outputs: &[Output]) -> Resu
             (None, Expr::Identifier(name)) => {
                 let name = fold(name);
                 let found = outputs.iter().position(|output| *output.name == name);
-                Some(found.ok_or_else(|| SqlError::new("42703", format!("column \"{name}\" does not exist")))?)
+                Some(
+                    found
+                        .ok_or_else(|| SqlError::new("42703", format!("column \"{name}\" does not exist")))?,
+                )
             }
             _ => {
                 return Err(SqlError::new("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")

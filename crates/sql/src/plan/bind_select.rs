@@ -1,7 +1,7 @@
 //! Binding of `SELECT`.
 
-use super::binder::{Binder, Coercion, Context, fold};
 use super::bind_function::{AGGREGATES, GROUP, SERIES, direction};
+use super::binder::{Binder, Coercion, Context, fold};
 use super::expression::{Expression, Kind, Place};
 use super::scope::{Named, Scope};
 use super::select::{Distinct, Grouping, Join, Output, Select, Sort, Source};
@@ -48,7 +48,8 @@ impl Binder<'_> {
         let mut from = self.from(&select.from, &mut sources, &mut scope)?;
         let calls = RefCell::new(Vec::new());
         let series = RefCell::new(Vec::new());
-        let in_list = Context { aggregates: Some(&calls), series: Some(&series), scope: &scope, clause: "SELECT" };
+        let in_list =
+            Context { aggregates: Some(&calls), series: Some(&series), scope: &scope, clause: "SELECT" };
         let mut items = self.items(&select.projection, &in_list)?;
         let in_where = Context::new(&scope, "WHERE");
         let filter = match &select.selection {
@@ -58,7 +59,8 @@ impl Binder<'_> {
         let keys = self.group_keys(&select.group_by, &items, &scope)?;
         let having = match &select.having {
             Some(condition) => {
-                let context = Context { aggregates: Some(&calls), series: None, scope: &scope, clause: "HAVING" };
+                let context =
+                    Context { aggregates: Some(&calls), series: None, scope: &scope, clause: "HAVING" };
                 Some(self.condition(self.expression(condition, &context)?, "HAVING")?)
             }
             None => None,
@@ -80,7 +82,8 @@ impl Binder<'_> {
             (true, None) => Distinct::All(visible),
             (false, None) => Distinct::No,
         };
-        let is_grouped = !keys.is_empty() || !calls.borrow().is_empty() || having.is_some() || has_group_by(select);
+        let is_grouped =
+            !keys.is_empty() || !calls.borrow().is_empty() || having.is_some() || has_group_by(select);
         let grouping = is_grouped.then(|| Grouping { keys, aggregates: calls.into_inner() });
         let mut bound = Select { sources, from, filter, grouping, having, projection, distinct, locks };
         self.place_series(&mut bound);
@@ -118,7 +121,9 @@ impl Binder<'_> {
                 SelectItem::UnnamedExpr(expression) => (expression, None),
                 SelectItem::ExprWithAlias { expr, alias } => (expr, Some(fold(alias))),
                 SelectItem::Wildcard(_)
-                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => continue,
+                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => {
+                    continue;
+                }
                 other => return Err(SqlError::not_supported(format!("the output {other}"))),
             };
             let bound = self.expression(expression, context)?;
@@ -148,7 +153,12 @@ impl Binder<'_> {
         Ok(expression)
     }
 
-    fn group_keys(&self, group_by: &GroupByExpr, items: &[Item], scope: &Scope<'_>) -> Result<Vec<Expression>, SqlError> {
+    fn group_keys(
+        &self,
+        group_by: &GroupByExpr,
+        items: &[Item],
+        scope: &Scope<'_>,
+    ) -> Result<Vec<Expression>, SqlError> {
         let GroupByExpr::Expressions(expressions, modifiers) = group_by else {
             return Err(SqlError::not_supported("GROUP BY ALL"));
         };
@@ -159,7 +169,9 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         for expression in expressions {
             if let Some(item) = ordinal(expression) {
-                let item = item.and_then(|at| items.get(at)).ok_or_else(|| position_error("GROUP BY", expression))?;
+                let item = item
+                    .and_then(|at| items.get(at))
+                    .ok_or_else(|| position_error("GROUP BY", expression))?;
                 keys.push(item.expression.clone());
                 continue;
             }
@@ -183,8 +195,15 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    fn distinct_on(&self, by: &[Expr], items: &mut Vec<Item>, context: &Context<'_>) -> Result<Vec<usize>, SqlError> {
-        by.iter().map(|expression| self.item_of(expression, items, items.len(), context, "DISTINCT ON")).collect()
+    fn distinct_on(
+        &self,
+        by: &[Expr],
+        items: &mut Vec<Item>,
+        context: &Context<'_>,
+    ) -> Result<Vec<usize>, SqlError> {
+        by.iter()
+            .map(|expression| self.item_of(expression, items, items.len(), context, "DISTINCT ON"))
+            .collect()
     }
 
     /// The place of an expression among the items, at which it is put if it is not there.
@@ -293,7 +312,9 @@ impl Binder<'_> {
             let name = name.unwrap_or_else(|| "?column?".to_owned());
             return Err(SqlError::new(
                 "42803",
-                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+                format!(
+                    "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+                ),
             ));
         }
         select.grouping = Some(grouping);
@@ -312,7 +333,8 @@ impl Binder<'_> {
             if !primary.columns.iter().all(|column| is_key(*column as usize)) {
                 continue;
             }
-            let missing: Vec<usize> = (0..table.relation.columns.len()).filter(|column| !is_key(*column)).collect();
+            let missing: Vec<usize> =
+                (0..table.relation.columns.len()).filter(|column| !is_key(*column)).collect();
             for column in missing {
                 let defined = &table.relation.columns[column];
                 let kind = Kind::Column(Place { source, column });
@@ -385,12 +407,12 @@ fn name_of(expression: &Expr) -> String {
         Expr::CompoundIdentifier(names) => names.last().map(fold).unwrap_or_default(),
         Expr::Function(function) => Binder::function_name(&function.name).unwrap_or_default(),
         Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
-            "?column?" => super::binder::type_of(data_type).map_or("?column?".into(), |(ty, _)| ty.internal_name().into()),
+            "?column?" => super::binder::type_of(data_type)
+                .map_or("?column?".into(), |(ty, _)| ty.internal_name().into()),
             inner => inner.to_owned(),
         },
-        Expr::TypedString(typed) => {
-            super::binder::type_of(&typed.data_type).map_or("?column?".into(), |(ty, _)| ty.internal_name().into())
-        }
+        Expr::TypedString(typed) => super::binder::type_of(&typed.data_type)
+            .map_or("?column?".into(), |(ty, _)| ty.internal_name().into()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::CompoundFieldAccess { root, .. } => name_of(root),
         Expr::Case { else_result, .. } => match else_result.as_deref().map(name_of).as_deref() {

@@ -103,8 +103,8 @@ impl<'a> Binder<'a> {
 
     /// A table with its storages.
     pub(crate) fn table(&self, relation: Arc<Relation>) -> Result<Arc<TableSource>, SqlError> {
-        let rows = self.catalog.storages.rows(relation.storage)?;
-        let indexes = relation.indexes.iter().map(|index| self.catalog.storages.rows(index.storage));
+        let rows = self.session.storages.rows(relation.storage)?;
+        let indexes = relation.indexes.iter().map(|index| self.session.storages.rows(index.storage));
         let indexes = indexes.collect::<Result<_, _>>()?;
         Ok(Arc::new(TableSource { relation, rows, indexes }))
     }
@@ -153,9 +153,15 @@ impl<'a> Binder<'a> {
                     let known = *parameters[number].get_or_insert(to);
                     drop(parameters);
                     let typed = Expression::new(Kind::Parameter(number), known);
-                    return if known == to && modifier < 0 { Ok(typed) } else { self.coerce(typed, to, modifier, coercion) };
+                    return if known == to && modifier < 0 {
+                        Ok(typed)
+                    } else {
+                        self.coerce(typed, to, modifier, coercion)
+                    };
                 }
-                Kind::Constant(Datum::Null) => return Ok(Expression { kind: Kind::Constant(Datum::Null), ty: to, modifier }),
+                Kind::Constant(Datum::Null) => {
+                    return Ok(Expression { kind: Kind::Constant(Datum::Null), ty: to, modifier });
+                }
                 Kind::Constant(Datum::Text(text)) if !is_registered(to) => {
                     let mut value = Datum::parse(&text, to)?;
                     if modifier >= 0 {
@@ -183,7 +189,11 @@ impl<'a> Binder<'a> {
             && !is_registered(from)
         {
             // One that fails is left to fail when it is run.
-            let cast = if value.is_null() { Ok(Datum::Null) } else { values::cast(value.clone(), from, to, modifier) };
+            let cast = if value.is_null() {
+                Ok(Datum::Null)
+            } else {
+                values::cast(value.clone(), from, to, modifier)
+            };
             if let Ok(value) = cast {
                 return Ok(Expression { kind: Kind::Constant(value), ty: to, modifier });
             }
@@ -204,7 +214,11 @@ impl<'a> Binder<'a> {
     }
 
     /// Gives several expressions one type.
-    pub(crate) fn unify(&self, expressions: Vec<Expression>, what: &str) -> Result<(Vec<Expression>, Type), SqlError> {
+    pub(crate) fn unify(
+        &self,
+        expressions: Vec<Expression>,
+        what: &str,
+    ) -> Result<(Vec<Expression>, Type), SqlError> {
         let types: Vec<Type> = expressions.iter().map(|one| one.ty).collect();
         let common = values::common_type(&types).map_err(|_| {
             let mut names = types.iter().filter(|ty| **ty != Type::Unknown).map(|ty| ty.name());
@@ -259,7 +273,9 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, i32), SqlError> {
             _ => (Type::Float8, -1),
         },
         DataType::DoublePrecision | DataType::Double(_) | DataType::Float8 => (Type::Float8, -1),
-        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => (Type::Numeric, scale(info)?),
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => {
+            (Type::Numeric, scale(info)?)
+        }
         DataType::Text => (Type::Text, -1),
         DataType::Varchar(size) | DataType::CharacterVarying(size) | DataType::CharVarying(size) => {
             (Type::Varchar, length(size, -1)?)
@@ -267,7 +283,9 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, i32), SqlError> {
         DataType::Char(size) | DataType::Character(size) => (Type::Char, length(size, 5)?),
         DataType::Bytea => (Type::Bytea, -1),
         DataType::Date => (Type::Date, -1),
-        DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Time, precision(digits)),
+        DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            (Type::Time, precision(digits))
+        }
         DataType::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             (Type::Timestamp, precision(digits))
         }
@@ -284,20 +302,22 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, i32), SqlError> {
             | ArrayElemTypeDef::Parenthesis(element),
         ) => {
             let (element, _) = type_of(element)?;
-            let array = element.array().ok_or_else(|| SqlError::not_supported(format!("type {data_type}")))?;
+            let array =
+                element.array().ok_or_else(|| SqlError::not_supported(format!("type {data_type}")))?;
             (array, -1)
         }
         DataType::Custom(name, modifiers) => {
             let (_, name) = split_name(name)?;
             let known = Type::ALL.iter().copied().find(|ty| ty.internal_name() == name || ty.name() == name);
-            let ty = known.or_else(|| serial_type(&name)).ok_or_else(|| {
-                SqlError::new("42704", format!("type \"{name}\" does not exist"))
-            })?;
-            let modifier = match (ty, modifiers.first().and_then(|first| first.to_string().parse::<i32>().ok())) {
-                (Type::Char | Type::Varchar, Some(length)) => length + 4,
-                (Type::Char, None) if name == "bpchar" => -1,
-                _ => -1,
-            };
+            let ty = known
+                .or_else(|| serial_type(&name))
+                .ok_or_else(|| SqlError::new("42704", format!("type \"{name}\" does not exist")))?;
+            let modifier =
+                match (ty, modifiers.first().and_then(|first| first.to_string().parse::<i32>().ok())) {
+                    (Type::Char | Type::Varchar, Some(length)) => length + 4,
+                    (Type::Char, None) if name == "bpchar" => -1,
+                    _ => -1,
+                };
             (if name == "char" { Type::Letter } else { ty }, modifier)
         }
         other => return Err(SqlError::not_supported(format!("type {other}"))),

@@ -117,7 +117,9 @@ fn of_scan(source: &Source, access: &Access, depth: usize, lines: &mut Vec<Strin
     let text = match access {
         Access::All => format!("Seq Scan on {name}"),
         Access::Point(_) => format!("Index Lookup using {} on {name}", index(None)),
-        Access::Points(values) => format!("Index Lookup of {} keys using {} on {name}", values.len(), index(None)),
+        Access::Points(values) => {
+            format!("Index Lookup of {} keys using {} on {name}", values.len(), index(None))
+        }
         Access::Range(range) => format!("Index Scan using {} on {name}", index(range.index)),
         Access::Hash { .. } => format!("Hash Lookup on {name}"),
     };

@@ -126,8 +126,7 @@ fn copy(
     let names: Vec<ast::ObjectName> = columns.iter().map(|column| vec![column.clone()].into()).collect();
     let columns = binder.named_columns(&relation, &names)?;
     if to {
-        let list: Vec<String> =
-            columns.iter().map(|at| quoted(&relation.columns[*at].name)).collect();
+        let list: Vec<String> = columns.iter().map(|at| quoted(&relation.columns[*at].name)).collect();
         let text = format!("SELECT {} FROM {}", list.join(", "), quoted(&relation.name));
         let query = binder.query(&parse_query(&text)?, None)?;
         let outputs = query.outputs.clone();
@@ -135,18 +134,24 @@ fn copy(
         return Ok((PlanKind::Query(query), Some(outputs), Some(copy)));
     }
     binder.writes.set(true);
-    let inserted = (0..relation.columns.len()).map(|at| match columns.iter().position(|column| *column == at) {
-        Some(given) => Ok(Inserted::Given(given)),
-        None => binder.default_of(&relation, at).map(Inserted::Default),
-    });
+    let inserted =
+        (0..relation.columns.len()).map(|at| match columns.iter().position(|column| *column == at) {
+            Some(given) => Ok(Inserted::Given(given)),
+            None => binder.default_of(&relation, at).map(Inserted::Default),
+        });
     let inserted = inserted.collect::<Result<Vec<_>, SqlError>>()?;
     let modification = Modification {
         target: binder.table(relation.clone())?,
         checks: binder.checks(&relation)?,
-        kind: ModificationKind::Delete { sources: Vec::new(), from: select::Join::Nothing, filter: Vec::new() },
+        kind: ModificationKind::Delete {
+            sources: Vec::new(),
+            from: select::Join::Nothing,
+            filter: Vec::new(),
+        },
         returning: None,
     };
-    let copy = CopyPlan { relation, columns, query: false, is_in: true, insertion: Some((modification, inserted)) };
+    let copy =
+        CopyPlan { relation, columns, query: false, is_in: true, insertion: Some((modification, inserted)) };
     Ok((PlanKind::Copy, None, Some(copy)))
 }
 
@@ -227,7 +232,9 @@ impl Plan {
 pub(crate) fn parse_expression(text: &str) -> Result<Expr, SqlError> {
     let dialect = PostgreSqlDialect {};
     let parser = Parser::new(&dialect).try_with_sql(text);
-    parser.and_then(|mut parser| parser.parse_expr()).map_err(|error| SqlError::new("42601", error.to_string()))
+    parser
+        .and_then(|mut parser| parser.parse_expr())
+        .map_err(|error| SqlError::new("42601", error.to_string()))
 }
 
 fn parse_query(text: &str) -> Result<ast::Query, SqlError> {

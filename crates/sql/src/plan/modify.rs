@@ -26,7 +26,11 @@ pub(crate) enum ModificationKind {
         /// The same statement as a change at the commit, if it can be one.
         at_commit: Option<AtCommit>,
     },
-    Delete { sources: Vec<Source>, from: Join, filter: Vec<Expression> },
+    Delete {
+        sources: Vec<Source>,
+        from: Join,
+        filter: Vec<Expression>,
+    },
 }
 
 /// An insertion.

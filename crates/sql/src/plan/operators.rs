@@ -57,6 +57,7 @@ pub(crate) fn symbol_of(operator: &BinaryOperator) -> Result<&'static str, SqlEr
 
 /// An operator for two types.
 pub(crate) fn binary(symbol: &str, left: Type, right: Type) -> Result<Operation, SqlError> {
-    let operator = Operator::of_name(symbol).ok_or_else(|| SqlError::not_supported(format!("the operator {symbol}")))?;
+    let operator =
+        Operator::of_name(symbol).ok_or_else(|| SqlError::not_supported(format!("the operator {symbol}")))?;
     values::resolve_operator(operator, left, right)
 }

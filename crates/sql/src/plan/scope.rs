@@ -61,7 +61,8 @@ impl<'p> Scope<'p> {
         let mut scope = Some(self);
         while let Some(here) = scope {
             if let Some(named) = here.find(table, column)? {
-                let kind = if level == 0 { Kind::Column(named.place) } else { Kind::Outer(level, named.place) };
+                let kind =
+                    if level == 0 { Kind::Column(named.place) } else { Kind::Outer(level, named.place) };
                 return Ok(Expression { kind, ty: named.ty, modifier: named.modifier });
             }
             scope = here.parent;
@@ -87,7 +88,10 @@ impl<'p> Scope<'p> {
                     continue;
                 }
                 if found.replace(named).is_some() {
-                    return Err(SqlError::new("42702", format!("column reference \"{column}\" is ambiguous")));
+                    return Err(SqlError::new(
+                        "42702",
+                        format!("column reference \"{column}\" is ambiguous"),
+                    ));
                 }
             }
         }
@@ -95,7 +99,8 @@ impl<'p> Scope<'p> {
     }
 
     fn knows(&self, table: &str) -> bool {
-        self.tables.iter().any(|known| known.name == table) || self.parent.is_some_and(|outer| outer.knows(table))
+        self.tables.iter().any(|known| known.name == table)
+            || self.parent.is_some_and(|outer| outer.knows(table))
     }
 
     /// The columns that `*` stands for, or `table.*`.

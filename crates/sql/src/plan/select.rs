@@ -4,8 +4,8 @@ use super::expression::{Expression, Place};
 use super::modify::Modification;
 use crate::catalog::{Relation, Rows};
 use crate::functions::Aggregate;
-use crate::virtual_tables::VirtualTable;
 use crate::values::Type;
+use crate::virtual_tables::VirtualTable;
 use std::sync::Arc;
 
 /// A column of a query's result.
@@ -43,7 +43,12 @@ pub(crate) struct Sort {
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     Select(Box<Select>),
-    Set { operation: SetOperation, all: bool, left: Box<Query>, right: Box<Query> },
+    Set {
+        operation: SetOperation,
+        all: bool,
+        left: Box<Query>,
+        right: Box<Query>,
+    },
     Values(Vec<Vec<Expression>>),
     /// A query in parentheses, with an order and limits of its own.
     Nested(Box<Query>),

@@ -50,7 +50,9 @@ impl Expression {
                 each(one, depth);
                 all.iter_mut().for_each(|one| each(one, depth));
             }
-            Kind::Scalar(query) | Kind::Exists(query) | Kind::ArrayOf(query) => query.each_part(depth + 1, each),
+            Kind::Scalar(query) | Kind::Exists(query) | Kind::ArrayOf(query) => {
+                query.each_part(depth + 1, each)
+            }
             Kind::InQuery(_, one, query, _) => {
                 each(one, depth);
                 query.each_part(depth + 1, each);
@@ -59,7 +61,11 @@ impl Expression {
     }
 
     /// Visits the expression, and then its parts, unless the visitor says that it is done with it.
-    pub(crate) fn visit_before(&mut self, depth: usize, visitor: &mut dyn FnMut(&mut Expression, usize) -> bool) {
+    pub(crate) fn visit_before(
+        &mut self,
+        depth: usize,
+        visitor: &mut dyn FnMut(&mut Expression, usize) -> bool,
+    ) {
         if !visitor(self, depth) {
             return;
         }
@@ -116,19 +122,24 @@ impl Expression {
             (Kind::Operator(operator, left), Kind::Operator(other, right)) => {
                 operator.operator == other.operator && all(&**left, &**right)
             }
-            (Kind::NullIf(_, left), Kind::NullIf(_, right)) | (Kind::IsDistinct(_, left), Kind::IsDistinct(_, right)) => {
-                all(&**left, &**right)
-            }
+            (Kind::NullIf(_, left), Kind::NullIf(_, right))
+            | (Kind::IsDistinct(_, left), Kind::IsDistinct(_, right)) => all(&**left, &**right),
             (Kind::Cast(left), Kind::Cast(right)) => self.modifier == other.modifier && left.is_same(right),
-            (Kind::Prefix(operator, left), Kind::Prefix(other, right)) => operator == other && left.is_same(right),
-            (Kind::Not(left), Kind::Not(right))
-            | (Kind::IsNull(left), Kind::IsNull(right)) => left.is_same(right),
+            (Kind::Prefix(operator, left), Kind::Prefix(other, right)) => {
+                operator == other && left.is_same(right)
+            }
+            (Kind::Not(left), Kind::Not(right)) | (Kind::IsNull(left), Kind::IsNull(right)) => {
+                left.is_same(right)
+            }
             (Kind::And(left), Kind::And(right))
             | (Kind::Or(left), Kind::Or(right))
             | (Kind::Coalesce(left), Kind::Coalesce(right)) => all(left, right),
             (Kind::Case(left, other_left), Kind::Case(right, other_right)) => {
                 left.len() == right.len()
-                    && left.iter().zip(right).all(|(left, right)| left.0.is_same(&right.0) && left.1.is_same(&right.1))
+                    && left
+                        .iter()
+                        .zip(right)
+                        .all(|(left, right)| left.0.is_same(&right.0) && left.1.is_same(&right.1))
                     && match (other_left, other_right) {
                         (None, None) => true,
                         (Some(left), Some(right)) => left.is_same(right),

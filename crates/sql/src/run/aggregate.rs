@@ -42,7 +42,8 @@ impl Run<'_, '_> {
         let types: Vec<Type> = grouping.keys.iter().map(|key| key.ty).collect();
         let mut groups: Vec<Group> = Vec::new();
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
-        let start = |keys| Group { keys, accumulators: grouping.aggregates.iter().map(Collected::new).collect() };
+        let start =
+            |keys| Group { keys, accumulators: grouping.aggregates.iter().map(Collected::new).collect() };
         if grouping.keys.is_empty() {
             groups.push(start(Vec::new()));
         }
@@ -77,7 +78,12 @@ impl Run<'_, '_> {
         Ok(rows)
     }
 
-    fn collect(&mut self, call: &AggregateCall, collected: &mut Collected, tuple: &[Row]) -> Result<(), Stop> {
+    fn collect(
+        &mut self,
+        call: &AggregateCall,
+        collected: &mut Collected,
+        tuple: &[Row],
+    ) -> Result<(), Stop> {
         if let Some(filter) = &call.filter
             && !self.holds(filter, tuple)?
         {

@@ -94,7 +94,9 @@ impl Run<'_, '_> {
                 let first = i64::from(!matches!(both[0].ty, Type::Int2Vector | Type::OidVector));
                 let index = index.as_integer().and_then(|index| usize::try_from(index - first).ok());
                 match (array, index) {
-                    (Datum::Array(elements), Some(index)) => elements.get(index).cloned().unwrap_or(Datum::Null),
+                    (Datum::Array(elements), Some(index)) => {
+                        elements.get(index).cloned().unwrap_or(Datum::Null)
+                    }
                     _ => Datum::Null,
                 }
             }
@@ -208,9 +210,10 @@ impl Run<'_, '_> {
         }
         if is_registered(from) && to.is_text() {
             return Ok(match value {
-                Datum::Oid(oid) => {
-                    Datum::text(crate::virtual_tables::name_of(oid, from, &self.catalog).unwrap_or_else(|| oid.to_string()))
-                }
+                Datum::Oid(oid) => Datum::text(
+                    crate::virtual_tables::name_of(oid, from, &self.catalog)
+                        .unwrap_or_else(|| oid.to_string()),
+                ),
                 other => other,
             });
         }
@@ -218,7 +221,11 @@ impl Run<'_, '_> {
     }
 
     /// The rows of a query inside of an expression.
-    fn inner_rows(&mut self, query: &crate::plan::select::Query, tuple: &[Row]) -> Result<std::rc::Rc<Vec<Row>>, Stop> {
+    fn inner_rows(
+        &mut self,
+        query: &crate::plan::select::Query,
+        tuple: &[Row],
+    ) -> Result<std::rc::Rc<Vec<Row>>, Stop> {
         self.rows_inside(query, || tuple.to_vec())
     }
 }
@@ -229,7 +236,12 @@ fn at(tuple: &[Row], place: Place) -> Datum {
 }
 
 /// An operator against all or any of several values.
-fn quantify<'v>(operation: &Operation, left: &Datum, others: impl Iterator<Item = &'v Datum>, all: bool) -> Value {
+fn quantify<'v>(
+    operation: &Operation,
+    left: &Datum,
+    others: impl Iterator<Item = &'v Datum>,
+    all: bool,
+) -> Value {
     let mut is_unknown = false;
     for other in others {
         match operation.apply(left, other)? {

@@ -16,7 +16,9 @@ impl<'t, 'w> Run<'t, 'w> {
     ) -> Result<Flow, Stop> {
         match join {
             Join::Nothing => each(self, tuple),
-            Join::Scan { source, access, filter } => self.scan(sources, (*source, access), filter, tuple, each),
+            Join::Scan { source, access, filter } => {
+                self.scan(sources, (*source, access), filter, tuple, each)
+            }
             Join::Inner { left, right, filter } => self.join(sources, left, tuple, &mut |run, tuple| {
                 run.join(sources, right, tuple, &mut |run, tuple| {
                     if run.all_hold(filter, tuple)? { each(run, tuple) } else { Ok(Flow::Continue(())) }

@@ -11,6 +11,7 @@ use crate::plan::select::TableSource;
 use crate::row::Row;
 use crate::run::evaluate::empty_tuple;
 use crate::values::{self, Datum, Type};
+use crate::virtual_tables::quoted;
 use hotrow::{Abort, Any, Transaction};
 
 impl<'t, 'w> Run<'t, 'w> {
@@ -86,7 +87,8 @@ impl<'t, 'w> Run<'t, 'w> {
         for (name, check) in &modification.checks {
             if self.evaluate(check, std::slice::from_ref(&row))? == Datum::Bool(false) {
                 let table = &modification.target.relation.name;
-                let message = format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
+                let message =
+                    format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
                 let error = SqlError {
                     table: Some(table.clone()),
                     constraint: Some(name.clone()),
@@ -180,7 +182,10 @@ impl<'t, 'w> Run<'t, 'w> {
             }
         }
         for (at, unique) in relation.indexes.iter().enumerate() {
-            if !unique.is_unique || index.is_some_and(|wanted| wanted != Some(at)) || has_null(&unique.columns, row) {
+            if !unique.is_unique
+                || index.is_some_and(|wanted| wanted != Some(at))
+                || has_null(&unique.columns, row)
+            {
                 continue;
             }
             let entry = target.indexes[at].get(self.tx, &key_of(relation, &unique.columns, row))?;
@@ -282,7 +287,12 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// The sum with null is null.
-    fn set_null(&mut self, target: &TableSource, key: &[u8], additions: &[(usize, Expression)]) -> Result<u64, Stop> {
+    fn set_null(
+        &mut self,
+        target: &TableSource,
+        key: &[u8],
+        additions: &[(usize, Expression)],
+    ) -> Result<u64, Stop> {
         let Some(old) = target.rows.get(self.tx, key)? else { return Ok(0) };
         let mut new = old.to_vec();
         for (column, amount) in additions {
@@ -345,10 +355,12 @@ fn out_of_range(value: &Datum) -> SqlError {
 pub(crate) fn fit(relation: &Relation, values: &mut [Datum]) -> Result<(), SqlError> {
     for (column, value) in relation.columns.iter().zip(&mut *values) {
         if column.modifier >= 0 && !value.is_null() {
-            *value = values::apply_modifier(std::mem::replace(value, Datum::Null), column.ty, column.modifier)?;
+            *value =
+                values::apply_modifier(std::mem::replace(value, Datum::Null), column.ty, column.modifier)?;
         }
     }
-    let missing = relation.columns.iter().zip(&*values).find(|(column, value)| column.not_null && value.is_null());
+    let missing =
+        relation.columns.iter().zip(&*values).find(|(column, value)| column.not_null && value.is_null());
     if let Some((column, _)) = missing {
         let message = format!(
             "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
@@ -377,7 +389,13 @@ fn has_null(columns: &[u32], row: &[Datum]) -> bool {
 }
 
 /// The key of an entry: unique ones are the columns alone, so that a second one is refused; the others have the row's key behind.
-fn entry_key(relation: &Relation, is_unique: bool, columns: &[u32], row: &[Datum], row_key: &[u8]) -> Vec<u8> {
+fn entry_key(
+    relation: &Relation,
+    is_unique: bool,
+    columns: &[u32],
+    row: &[Datum],
+    row_key: &[u8],
+) -> Vec<u8> {
     let mut key = key_of(relation, columns, row);
     if !is_unique || has_null(columns, row) {
         key.extend_from_slice(row_key);
@@ -418,7 +436,7 @@ fn remove_entry(
 
 /// The error of a key that exists.
 pub(crate) fn duplicate(relation: &Relation, constraint: &str, columns: &[u32], row: &[Datum]) -> SqlError {
-    let names: Vec<&str> = columns.iter().map(|at| relation.columns[*at as usize].name.as_str()).collect();
+    let names: Vec<String> = columns.iter().map(|at| quoted(&relation.columns[*at as usize].name)).collect();
     let shown = columns.iter().map(|at| row[*at as usize].to_text(relation.columns[*at as usize].ty));
     let shown: Vec<String> = shown.collect();
     let error = SqlError {

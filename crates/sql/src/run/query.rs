@@ -77,7 +77,11 @@ impl<'t, 'w> Run<'t, 'w> {
         Ok(rows)
     }
 
-    fn count(&mut self, expression: Option<&crate::plan::expression::Expression>, clause: &str) -> Result<Option<usize>, Stop> {
+    fn count(
+        &mut self,
+        expression: Option<&crate::plan::expression::Expression>,
+        clause: &str,
+    ) -> Result<Option<usize>, Stop> {
         let Some(expression) = expression else { return Ok(None) };
         match self.evaluate(expression, &[])?.as_integer() {
             None => Ok(None),
@@ -221,7 +225,13 @@ pub(super) fn key(values: &[Datum], types: &[Type]) -> Vec<u8> {
 }
 
 /// The order of two values, of which nulls come first or last.
-pub(super) fn by_value(ty: Type, left: &Datum, right: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+pub(super) fn by_value(
+    ty: Type,
+    left: &Datum,
+    right: &Datum,
+    descending: bool,
+    nulls_first: bool,
+) -> Ordering {
     match (left.is_null(), right.is_null()) {
         (true, true) => Ordering::Equal,
         (true, false) if nulls_first => Ordering::Less,

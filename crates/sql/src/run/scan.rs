@@ -211,7 +211,12 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// The key of some values as columns of these types have them; none if no row can have them.
-    pub(super) fn probe(&mut self, values: &[Expression], types: &[Type], tuple: &[Row]) -> Result<Option<Vec<u8>>, Stop> {
+    pub(super) fn probe(
+        &mut self,
+        values: &[Expression],
+        types: &[Type],
+        tuple: &[Row],
+    ) -> Result<Option<Vec<u8>>, Stop> {
         let mut key = Vec::with_capacity(values.len() * 9);
         for (expression, ty) in values.iter().zip(types) {
             let value = self.evaluate(expression, tuple)?;
@@ -224,7 +229,9 @@ impl<'t, 'w> Run<'t, 'w> {
             }
             // A number outside of the column's range is no row's.
             let Ok(cast) = values::cast(value.clone(), expression.ty, *ty, -1) else { return Ok(None) };
-            if is_number(&value) && values::binary_operator(Operator::Equal, &cast, &value)? != Datum::Bool(true) {
+            if is_number(&value)
+                && values::binary_operator(Operator::Equal, &cast, &value)? != Datum::Bool(true)
+            {
                 return Ok(None);
             }
             encode_key_as(*ty, &cast, &mut key);

@@ -88,7 +88,8 @@ impl Run<'_, '_> {
         let Some(value) = value else {
             let (bound, limit) =
                 if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
-            let message = format!("nextval: reached {bound} value of sequence \"{}\" ({limit})", sequence.name);
+            let message =
+                format!("nextval: reached {bound} value of sequence \"{}\" ({limit})", sequence.name);
             return Err(SqlError::new("2200H", message).into());
         };
         self.session.sequence_values.borrow_mut().insert(sequence.oid, value);
@@ -105,7 +106,10 @@ impl Run<'_, '_> {
         let value = self.session.sequence_values.borrow().get(&sequence.oid).copied();
         let value = value.ok_or_else(|| {
             let name = &sequence.name;
-            SqlError::new("55000", format!("currval of sequence \"{name}\" is not yet defined in this session"))
+            SqlError::new(
+                "55000",
+                format!("currval of sequence \"{name}\" is not yet defined in this session"),
+            )
         })?;
         Ok(Datum::Int8(value))
     }
@@ -114,7 +118,9 @@ impl Run<'_, '_> {
     pub(super) fn last_value(&mut self) -> Result<Datum, Stop> {
         let last = self.session.last_sequence.get();
         let value = last.and_then(|oid| self.session.sequence_values.borrow().get(&oid).copied());
-        Ok(Datum::Int8(value.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?))
+        Ok(Datum::Int8(
+            value.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?,
+        ))
     }
 
     /// Sets a sequence's next value: it gets a new storage, so this one change of a sequence is undone by a rollback.
@@ -125,10 +131,11 @@ impl Run<'_, '_> {
         let sequence = self.sequence(number)?;
         if !(sequence.min..=sequence.max).contains(&value) {
             let (name, min, max) = (&sequence.name, sequence.min, sequence.max);
-            let message = format!("setval: value {value} is out of bounds for sequence \"{name}\" ({min}..{max})");
+            let message =
+                format!("setval: value {value} is out of bounds for sequence \"{name}\" ({min}..{max})");
             return Err(SqlError::new("22003", message).into());
         }
-        let storage = self.shared.storages.draw();
+        let storage = self.shared.storages.draw(self.tx);
         self.changes.borrow_mut().touch(storage);
         self.changes.borrow_mut().touch(sequence.storage);
         let base = if is_called { value.saturating_add(sequence.increment) } else { value };

@@ -75,7 +75,7 @@ fn operation(text: &str) -> Option<(&str, &str, &str)> {
     let words = split(text, " ");
     let is_operator =
         |word: &&str| !word.is_empty() && word.bytes().all(|byte| b"+-*/<>=~!@#%^&|".contains(&byte));
-    let place = words.iter().position(|word| is_operator(&word)).filter(|place| *place > 0)?;
+    let place = words.iter().position(is_operator).filter(|place| *place > 0)?;
     let start = words[..place].iter().map(|word| word.len() + 1).sum::<usize>();
     let end = start + words[place].len();
     Some((&text[..start - 1], words[place], text.get(end + 1..)?))

@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Run<'_, '_> {
     /// The number of a new storage. It is dropped after the transaction, if the catalog does not name it then.
     pub(super) fn fresh_storage(&self) -> u32 {
-        let storage = self.shared.storages.draw();
+        let storage = self.shared.storages.draw(self.tx);
         self.changes.borrow_mut().touch(storage);
         storage
     }
