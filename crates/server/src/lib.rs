@@ -34,8 +34,6 @@
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
-// The engine decides the size of its errors, and a statement has one at most.
-#![allow(clippy::result_large_err)]
 
 mod base64;
 mod client;

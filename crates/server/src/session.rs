@@ -131,7 +131,7 @@ impl<E: Engine, T: Transport> Session<'_, '_, E, T> {
         };
         match result {
             Ok(()) => Ok(()),
-            Err(error) => self.report(&error).map(|()| self.is_skipping = true),
+            Err(error) => self.skip_after(&error),
         }
     }
 
@@ -165,8 +165,15 @@ impl<E: Engine, T: Transport> Session<'_, '_, E, T> {
     /// Refuses a message of the extended protocol for an error that the engine does not know of.
     fn extended_error(&mut self, error: SqlError) -> Result<(), End> {
         self.connection.fail();
+        self.skip_after(&error)
+    }
+
+    /// Tells the client of an error of the extended protocol; what follows until Sync is skipped.
+    fn skip_after(&mut self, error: &SqlError) -> Result<(), End> {
         self.is_skipping = true;
-        self.report(&error)
+        self.report(error)?;
+        // A client may have sent a Flush, which is skipped, too, and wait. A Sync that is here already sends the error itself.
+        if self.wire.input.is_sync_next() { Ok(()) } else { self.wire.flush() }
     }
 
     /// Tells the client of an error of a statement.

@@ -2,10 +2,29 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-/// An error of a statement: a code, a message, and what clients show besides.
+/// An error of a statement. It is a pointer, because most results are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlError {
+pub struct SqlError(Box<ErrorContent>);
+
+impl Deref for SqlError {
+    type Target = ErrorContent;
+
+    fn deref(&self) -> &ErrorContent {
+        &self.0
+    }
+}
+
+impl DerefMut for SqlError {
+    fn deref_mut(&mut self) -> &mut ErrorContent {
+        &mut self.0
+    }
+}
+
+/// What an error says: a code, a message, and what clients show besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorContent {
     /// The SQLSTATE: five characters, as `40001`.
     pub code: &'static str,
     /// One sentence, without a full stop, as PostgreSQL has it.
@@ -27,7 +46,7 @@ pub struct SqlError {
 impl SqlError {
     /// An error with a code and a message.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
+        Self(Box::new(ErrorContent {
             code,
             message: message.into(),
             detail: None,
@@ -36,7 +55,7 @@ impl SqlError {
             table: None,
             column: None,
             constraint: None,
-        }
+        }))
     }
 
     /// The error of what is not supported, by its name (0A000).
@@ -55,6 +74,34 @@ impl SqlError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with another message.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// The same error, of a table.
+    #[must_use]
+    pub fn table(mut self, table: impl Into<String>) -> Self {
+        self.table = Some(table.into());
+        self
+    }
+
+    /// The same error, of a column.
+    #[must_use]
+    pub fn column(mut self, column: impl Into<String>) -> Self {
+        self.column = Some(column.into());
+        self
+    }
+
+    /// The same error, of a constraint.
+    #[must_use]
+    pub fn constraint(mut self, constraint: impl Into<String>) -> Self {
+        self.constraint = Some(constraint.into());
         self
     }
 

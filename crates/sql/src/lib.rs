@@ -13,6 +13,6 @@ pub mod values;
 mod virtual_tables;
 
 pub use connection::{Canceller, Connection, Start};
-pub use error::SqlError;
+pub use error::{ErrorContent, SqlError};
 pub use instance::{Instance, InstanceOptions};
 pub use outcome::{BlockState, Client, Field, Notice, Outcome};

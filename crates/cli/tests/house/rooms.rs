@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// For each crate, the most files that may import each other, directly or through others. Lower these.
-const CIRCLE_MAX: [(&str, usize); 17] = [
+const CIRCLE_MAX: [(&str, usize); 19] = [
     ("check", 4),
     ("cli", 2),
     ("core", 8),
@@ -18,7 +18,9 @@ const CIRCLE_MAX: [(&str, usize); 17] = [
     ("objects", 2),
     ("procedures", 0),
     ("protocols", 13),
+    ("server", 2),
     ("sim", 11),
+    ("sql", 60),
     ("stamp", 23),
     ("stored", 2),
     ("sync", 4),

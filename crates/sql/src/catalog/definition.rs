@@ -6,86 +6,86 @@ use std::sync::Arc;
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct Column {
+pub(crate) struct Column {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The type of its values.
-    pub ty: Type,
+    pub(crate) ty: Type,
     /// The type's modifier, as `atttypmod`; -1 if it has none.
-    pub modifier: i32,
+    pub(crate) modifier: i32,
     /// True if it must have a value.
-    pub not_null: bool,
+    pub(crate) not_null: bool,
     /// The expression that gives its value if an insertion names none, as SQL.
-    pub default: Option<String>,
+    pub(crate) default: Option<String>,
     /// `a` if it is generated always as identity, `d` if by default.
-    pub identity: Option<char>,
+    pub(crate) identity: Option<char>,
     /// The number of the sequence that it owns.
-    pub sequence: Option<u32>,
+    pub(crate) sequence: Option<u32>,
 }
 
 /// An index of a table. The rows of its storage are keys of columns (and of the primary key, unless it is unique) and primary keys.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct Index {
+pub(crate) struct Index {
     /// Its number in `pg_class`.
-    pub oid: u32,
+    pub(crate) oid: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The places of its columns in the table.
-    pub columns: Vec<u32>,
+    pub(crate) columns: Vec<u32>,
     /// True if no two rows have the same values, but for nulls.
-    pub is_unique: bool,
+    pub(crate) is_unique: bool,
     /// The number of the constraint that it enforces, if it does.
-    pub constraint: Option<u32>,
+    pub(crate) constraint: Option<u32>,
     /// The number of its storage.
-    pub storage: u32,
+    pub(crate) storage: u32,
 }
 
 /// The primary key of a table.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct PrimaryKey {
+pub(crate) struct PrimaryKey {
     /// The number of its index in `pg_class`. There is none but the table itself.
-    pub oid: u32,
+    pub(crate) oid: u32,
     /// The number of the constraint.
-    pub constraint: u32,
+    pub(crate) constraint: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The places of its columns in the table.
-    pub columns: Vec<u32>,
+    pub(crate) columns: Vec<u32>,
 }
 
 /// A condition on a table's rows.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct Check {
+pub(crate) struct Check {
     /// The number of the constraint.
-    pub oid: u32,
+    pub(crate) oid: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The condition, as SQL.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct Relation {
+pub(crate) struct Relation {
     /// Its number in `pg_class`.
-    pub oid: u32,
+    pub(crate) oid: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
     /// Its primary key. Rows of a table without one are found by a number of their own, drawn when they are inserted.
-    pub primary_key: Option<PrimaryKey>,
+    pub(crate) primary_key: Option<PrimaryKey>,
     /// Its other indexes.
-    pub indexes: Vec<Index>,
+    pub(crate) indexes: Vec<Index>,
     /// The conditions on its rows.
-    pub checks: Vec<Check>,
+    pub(crate) checks: Vec<Check>,
     /// The number of its storage.
-    pub storage: u32,
+    pub(crate) storage: u32,
 }
 
 impl Relation {
     /// A table without name and columns.
-    pub fn nameless() -> Self {
+    pub(crate) fn nameless() -> Self {
         Self {
             oid: 0,
             name: String::new(),
@@ -98,18 +98,18 @@ impl Relation {
     }
 
     /// The place of the column of this name.
-    pub fn column(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 
     /// The names and numbers of its indexes, that of the primary key included.
-    pub fn index_names(&self) -> impl Iterator<Item = (&str, u32)> {
+    pub(crate) fn index_names(&self) -> impl Iterator<Item = (&str, u32)> {
         let primary = self.primary_key.iter().map(|key| (key.name.as_str(), key.oid));
         primary.chain(self.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
     }
 
     /// True if rows are found by a number of their own.
-    pub fn has_hidden_key(&self) -> bool {
+    pub(crate) fn has_hidden_key(&self) -> bool {
         self.primary_key.is_none()
     }
 
@@ -124,32 +124,32 @@ impl Relation {
 
 /// A sequence. Its next value is no part of transactions, as in PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Stored)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// Its number in `pg_class`.
-    pub oid: u32,
+    pub(crate) oid: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The type of its values.
-    pub ty: Type,
+    pub(crate) ty: Type,
     /// The first value.
-    pub start: i64,
+    pub(crate) start: i64,
     /// The value of the first draw from its storage.
-    pub base: i64,
+    pub(crate) base: i64,
     /// The number of its storage.
-    pub storage: u32,
+    pub(crate) storage: u32,
     /// The difference of two values.
-    pub increment: i64,
+    pub(crate) increment: i64,
     /// The least value.
-    pub min: i64,
+    pub(crate) min: i64,
     /// The largest value.
-    pub max: i64,
+    pub(crate) max: i64,
     /// The table and the place of the column that own it.
-    pub owner: Option<(u32, u32)>,
+    pub(crate) owner: Option<(u32, u32)>,
 }
 
 /// Something with a name of its own in `pg_class`.
 #[derive(Debug, Clone, PartialEq, Stored, Value)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// A table.
     Relation(Arc<Relation>),
     /// A sequence.
@@ -158,7 +158,7 @@ pub enum Entry {
 
 impl Entry {
     /// Its number.
-    pub fn oid(&self) -> u32 {
+    pub(crate) fn oid(&self) -> u32 {
         match self {
             Self::Relation(relation) => relation.oid,
             Self::Sequence(sequence) => sequence.oid,
@@ -166,7 +166,7 @@ impl Entry {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Relation(relation) => &relation.name,
             Self::Sequence(sequence) => &sequence.name,
@@ -174,7 +174,7 @@ impl Entry {
     }
 
     /// The largest number in it.
-    pub(super) fn last_oid(&self) -> u32 {
+    pub(crate) fn last_oid(&self) -> u32 {
         match self {
             Self::Relation(relation) => relation.last_oid(),
             Self::Sequence(sequence) => sequence.oid,

@@ -9,9 +9,9 @@ mod storage;
 pub(crate) use definition::{Check, Column, Entry, Index, PrimaryKey, Relation, Sequence};
 pub(crate) use storage::{CatalogChanges, Rows, Storages, numbers};
 
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first number that PostgreSQL gives to what users define.
 const FIRST_OID: u32 = 16_384;
@@ -116,17 +116,6 @@ impl Catalog {
             Entry::Sequence(sequence) => Some(sequence),
             Entry::Relation(_) => None,
         })
-    }
-
-    /// A name that nothing has: `base`, or `base` with a number.
-    pub(crate) fn free_name(&self, base: &str) -> String {
-        let mut name = base.to_owned();
-        let mut number = 0;
-        while self.by_name.contains_key(name.as_str()) {
-            number += 1;
-            name = format!("{base}{number}");
-        }
-        name
     }
 
     /// True if this storage belongs to a table, an index or a sequence.

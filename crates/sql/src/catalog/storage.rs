@@ -4,9 +4,10 @@ use super::{Catalog, Entry};
 use crate::error::SqlError;
 use crate::row::Row;
 use hotrow::durable::DurableDatabase;
+use hotrow::sync::{Mutex, lock};
 use hotrow::{Any, Database, Sequence, Table, Transaction};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The rows of a table, or the entries of an index, by encoded keys.
 pub(crate) type Rows = Table<Vec<u8>, Row, Any>;
@@ -37,10 +38,6 @@ pub(crate) struct Storages {
     numbers: Arc<Sequence>,
     rows: Mutex<HashMap<u32, Rows>>,
     sequences: Mutex<HashMap<u32, Arc<Sequence>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn name_of_rows(storage: u32) -> String {

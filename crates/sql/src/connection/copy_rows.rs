@@ -245,7 +245,7 @@ impl<'a> RowReader<'a> {
 
     fn with_place(&self, mut error: SqlError, place: &str) -> SqlError {
         let place = format!("COPY {}, {place}", self.shape.table);
-        error.detail = Some(match error.detail {
+        error.detail = Some(match error.detail.take() {
             Some(detail) => format!("{detail}\n{place}"),
             None => place,
         });

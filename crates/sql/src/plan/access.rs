@@ -101,7 +101,9 @@ impl Binder<'_> {
             {
                 for (column, probe) in [(&both[0], &both[1]), (&both[1], &both[0])] {
                     let needed = probe.sources();
+                    // A hash table is made once for a statement, so it cannot depend on a row around the query.
                     if column.sources() == [own]
+                        && !column.is_correlated()
                         && !needed.is_empty()
                         && !needed.contains(&own)
                         && is_known(probe)

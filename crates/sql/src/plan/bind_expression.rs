@@ -439,7 +439,8 @@ impl Binder<'_> {
     pub(crate) fn call(&self, name: &str, arguments: Vec<Expression>) -> Bound {
         let types: Vec<Type> = arguments.iter().map(|argument| argument.ty).collect();
         let function = functions::lookup(name, &types)?;
-        let arguments = self.arguments(arguments, |at| function.argument(at, types.len()))?;
+        let wanted = function.argument_types(&types);
+        let arguments = self.arguments(arguments, |at| wanted.get(at).copied())?;
         let result = function.result(&types);
         let is_null = |argument: &Expression| matches!(argument.kind, Kind::Constant(Datum::Null));
         if function.is_strict()

@@ -3,7 +3,7 @@
 use super::bind_function::{plain_arguments, series_kind};
 use super::bind_select::conjuncts;
 use super::binder::{Binder, Context, fold, split_name};
-use super::expression::{Expression, Kind};
+use super::expression::Expression;
 use super::scope::{NamedTable, Scope};
 use super::select::{Access, Join, Output, SeriesKind, Source};
 use crate::error::SqlError;
@@ -137,12 +137,22 @@ impl Binder<'_> {
             };
             let left = find(&scope.tables[first_table..right_table], first_table, "left")?;
             let right = find(&scope.tables[right_table..], right_table, "right")?;
-            let value = |(table, column): (usize, usize)| {
-                let named = &scope.tables[table].columns[column];
-                Expression { kind: Kind::Column(named.place), ty: named.ty, modifier: named.modifier }
-            };
-            on.push(self.operator("=", value(left), value(right))?);
-            // Of a right join the right one is never null; of a full join either may be, which is not told apart here.
+            let value = |(table, column): (usize, usize)| scope.tables[table].columns[column].value(0);
+            let (of_left, of_right) = (value(left), value(right));
+            if kind == 'f' {
+                // Of a full join either may be null.
+                if of_left.ty != of_right.ty {
+                    return Err(SqlError::not_supported("a full join USING columns of two types"));
+                }
+                let merged = &scope.tables[right.0].columns[right.1];
+                let others: Vec<_> =
+                    std::iter::once(merged.place).chain(merged.others.iter().copied()).collect();
+                let kept = &mut scope.tables[left.0].columns[left.1];
+                kept.others.extend(others);
+                kept.origin = None;
+            }
+            on.push(self.operator("=", of_left, of_right)?);
+            // Of a right join the right one is never null.
             let merged = if kind == 'r' { left } else { right };
             scope.tables[merged.0].columns[merged.1].is_merged = true;
         }

@@ -153,7 +153,7 @@ impl Binder<'_> {
                 other => return Err(SqlError::not_supported(format!("{other} in a call"))),
             }
         }
-        let call = AggregateCall { aggregate, arguments: bound, is_distinct, filter, order, ty };
+        let call = AggregateCall { aggregate, arguments: bound, is_distinct, filter, order };
         let mut calls = calls.borrow_mut();
         let same = |known: &AggregateCall| {
             std::ptr::eq(known.aggregate, call.aggregate)

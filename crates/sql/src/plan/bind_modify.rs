@@ -121,6 +121,10 @@ impl Binder<'_> {
             let context = Context::new(&scope, "VALUES");
             let width = values.rows.first().map_or(0, |row| row.len());
             let mut rows = Vec::new();
+            // Columns that are given DEFAULT only get it as those that are not named.
+            let is_all_default =
+                |at: usize| values.rows.iter().all(|row| row.get(at).is_some_and(is_default));
+            let defaults: Vec<usize> = (0..width).filter(|at| is_all_default(*at)).collect();
             for row in &values.rows {
                 if row.len() != width {
                     return Err(SqlError::new("42601", "VALUES lists must all be the same length"));
@@ -128,7 +132,9 @@ impl Binder<'_> {
                 too_many(row.len(), named.len(), !insert.columns.is_empty())?;
                 let mut bound = Vec::new();
                 for (at, value) in row.iter().enumerate() {
-                    bound.push(if is_default(value) {
+                    bound.push(if defaults.contains(&at) {
+                        null(relation.columns[named[at]].ty)
+                    } else if is_default(value) {
                         self.default_of(relation, named[at])?
                     } else {
                         fitted(assign(self.expression(value, &context)?, at)?, &relation.columns[named[at]])?
@@ -136,9 +142,6 @@ impl Binder<'_> {
                 }
                 rows.push(bound);
             }
-            // Of identities that are always generated only DEFAULT may be given.
-            let is_all_default = |at: &usize| values.rows.iter().all(|row| is_default(&row[*at]));
-            let defaults = (0..width).filter(is_all_default).collect();
             let outputs = named[..width].iter().map(|at| Self::outputs(relation).swap_remove(*at)).collect();
             let body = Body::Values(rows);
             return Ok((
@@ -345,7 +348,11 @@ impl Binder<'_> {
     ) -> Result<Vec<(usize, Expression)>, SqlError> {
         let mut bound: Vec<(usize, Expression)> = Vec::new();
         let mut put = |name: &ast::ObjectName, value: &Expr| {
-            let (_, name) = split_name(name)?;
+            let (table, name) = split_name(name)?;
+            if let Some(table) = table {
+                // A table's name here would be that of a column with parts.
+                return Err(no_column(&table, relation));
+            }
             let column = relation.column(&name).ok_or_else(|| no_column(&name, relation))?;
             if bound.iter().any(|(known, _)| *known == column) {
                 return Err(SqlError::new(
@@ -355,6 +362,11 @@ impl Binder<'_> {
             }
             let value = if is_default(value) {
                 self.default_of(relation, column)?
+            } else if relation.columns[column].identity == Some('a') {
+                let message = format!("column \"{name}\" can only be updated to DEFAULT");
+                return Err(SqlError::new("428C9", message).detail(format!(
+                    "Column \"{name}\" is an identity column defined as GENERATED ALWAYS."
+                )));
             } else {
                 self.assign(self.expression(value, context)?, relation.columns[column].ty, &name)?
             };

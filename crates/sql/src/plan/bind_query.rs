@@ -3,7 +3,7 @@
 use super::bind_function::direction;
 use super::bind_select::{order_expressions, ordinal, position_error};
 use super::binder::{Binder, Coercion, Context, fold};
-use super::expression::Expression;
+use super::expression::{Expression, Kind};
 use super::scope::Scope;
 use super::select::{Body, Output, Query, SetOperation, Sort};
 use crate::error::SqlError;
@@ -121,6 +121,13 @@ impl Binder<'_> {
             let message = format!("each {name} query must have the same number of columns");
             return Err(SqlError::new("42601", message));
         }
+        for column in 0..left.outputs.len() {
+            let (one, other) = (left.outputs[column].ty, right.outputs[column].ty);
+            if one != other {
+                self.literal_as(left, column, other)?;
+                self.literal_as(right, column, one)?;
+            }
+        }
         let mut types = Vec::new();
         for (one, other) in left.outputs.iter().zip(&right.outputs) {
             types.push(values::common_type(&[one.ty, other.ty]).map_err(|_| {
@@ -136,6 +143,21 @@ impl Binder<'_> {
             ..one.clone()
         });
         Ok(outputs.collect())
+    }
+
+    /// Gives a literal in quotes, or a null, the type of the column on the other side of a set operation.
+    fn literal_as(&self, query: &mut Query, column: usize, to: Type) -> Result<(), SqlError> {
+        if let Body::Select(select) = &mut query.body
+            && let Some(value) = select.projection.get_mut(column)
+            && value.ty == Type::Text
+            && let Kind::Constant(values::Datum::Null | values::Datum::Text(_)) = &value.kind
+        {
+            value.ty = Type::Unknown;
+            let literal = std::mem::replace(value, super::bind_function::null(to));
+            *value = self.coerce(literal, to, -1, Coercion::Implicit)?;
+            query.outputs[column].ty = to;
+        }
+        Ok(())
     }
 
     /// Makes a query's columns ones of these types.

@@ -6,7 +6,7 @@ use super::expression::{Expression, Kind, Place};
 use super::scope::{Named, Scope};
 use super::select::{Distinct, Grouping, Join, Output, Select, Sort, Source};
 use crate::error::SqlError;
-use crate::values::{Datum, Type};
+use crate::values::Type;
 use sqlparser::ast::{
     self, Expr, GroupByExpr, OrderBy, OrderByKind, SelectItem, SelectItemQualifiedWildcardKind, Value,
 };
@@ -22,9 +22,8 @@ struct Item {
 
 impl Item {
     fn of_column(named: &Named) -> Self {
-        let Named { name, place, ty, modifier, origin, .. } = named;
-        let expression = Expression { kind: Kind::Column(*place), ty: *ty, modifier: *modifier };
-        Self { name: name.to_string(), expression, origin: *origin, modifier: *modifier }
+        let Named { name, modifier, origin, .. } = named;
+        Self { name: name.to_string(), expression: named.value(0), origin: *origin, modifier: *modifier }
     }
 
     fn output(&self) -> Output {
@@ -72,6 +71,20 @@ impl Binder<'_> {
         };
         let is_distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
         let order = self.order(order_by, &mut items, visible, is_distinct, &in_list)?;
+        let first_columns = order.iter().map(|sort| sort.column).take_while({
+            let by = distinct_on.clone().unwrap_or_default();
+            move |column| by.contains(column)
+        });
+        let first_columns: Vec<usize> = first_columns.collect();
+        if let Some(by) = &distinct_on
+            && first_columns.len() < order.len()
+            && by.iter().any(|column| !first_columns.contains(column))
+        {
+            return Err(SqlError::new(
+                "42P10",
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+            ));
+        }
         let outputs = items[..visible].iter().map(Item::output).collect();
         let projection = items.into_iter().map(|item| item.expression).collect();
         if let Some((kind, arguments, _)) = series.into_inner().pop() {
@@ -189,7 +202,7 @@ impl Binder<'_> {
             };
             keys.push(bound);
         }
-        if keys.iter().any(|key| contains_aggregate(key)) {
+        if keys.iter().any(contains_aggregate) {
             return Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY"));
         }
         Ok(keys)
@@ -406,11 +419,10 @@ fn name_of(expression: &Expr) -> String {
         Expr::Identifier(name) => fold(name),
         Expr::CompoundIdentifier(names) => names.last().map(fold).unwrap_or_default(),
         Expr::Function(function) => Binder::function_name(&function.name).unwrap_or_default(),
-        Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
-            "?column?" => super::binder::type_of(data_type)
-                .map_or("?column?".into(), |(ty, _)| ty.internal_name().into()),
-            inner => inner.to_owned(),
-        },
+        Expr::Cast { expr, .. } if !is_named_by_casts(expr) => name_of(expr),
+        Expr::Cast { data_type, .. } => {
+            super::binder::type_of(data_type).map_or("?column?".into(), |(ty, _)| ty.internal_name().into())
+        }
         Expr::TypedString(typed) => super::binder::type_of(&typed.data_type)
             .map_or("?column?".into(), |(ty, _)| ty.internal_name().into()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
@@ -448,6 +460,18 @@ fn name_of(expression: &Expr) -> String {
     if named.is_empty() { "?column?".to_owned() } else { named }
 }
 
+/// True if a cast of the expression is called as the type: it has no name, or one that is of a cast, too.
+fn is_named_by_casts(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } | Expr::Cast { expr: inner, .. } => {
+            is_named_by_casts(inner)
+        }
+        Expr::Case { else_result, .. } => else_result.as_deref().is_none_or(is_named_by_casts),
+        Expr::TypedString(_) | Expr::Interval(_) | Expr::Value(_) => true,
+        other => name_of(other) == "?column?",
+    }
+}
+
 fn origin_of(expression: &Expression, scope: &Scope<'_>) -> Option<(u32, i16)> {
     let Kind::Column(place) = expression.kind else { return None };
     let columns = scope.tables.iter().flat_map(|table| &table.columns);
@@ -471,13 +495,5 @@ fn refuse_foreign(select: &ast::Select) -> Result<(), SqlError> {
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, name)) => Err(SqlError::not_supported(name)),
         None => Ok(()),
-    }
-}
-
-/// A constant that is a literal's text, if the expression is one.
-pub(crate) fn literal_text(expression: &Expression) -> Option<&str> {
-    match &expression.kind {
-        Kind::Constant(Datum::Text(text)) => Some(text),
-        _ => None,
     }
 }

@@ -80,8 +80,12 @@ pub(crate) fn plan(
     let (kind, outputs, copy) = match statement {
         Statement::Query(query) => {
             let query = binder.query(query, None)?;
-            let outputs = query.outputs.clone();
-            (PlanKind::Query(query), Some(outputs), None)
+            let gives_rows = match &query.body {
+                select::Body::Modify(modification) => modification.returning.is_some(),
+                _ => true,
+            };
+            let outputs = gives_rows.then(|| query.outputs.clone());
+            (PlanKind::Query(query), outputs, None)
         }
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
             let (modification, outputs) = binder.modification(statement)?;
@@ -175,23 +179,19 @@ impl Plan {
     /// Runs the statement.
     pub(crate) fn run(&self, run: &mut Run<'_, '_>) -> Result<Outcome, Stop> {
         match &self.kind {
-            PlanKind::Query(query) => {
-                let rows = run.query(query)?;
-                let tag = match &query.body {
-                    select::Body::Modify(_) => format!("INSERT 0 {}", rows.len()),
-                    _ => format!("SELECT {}", rows.len()),
-                };
-                Ok(self.rows(run, rows, tag))
-            }
-            PlanKind::Modify(modification) => {
-                let (count, rows) = run.modify(modification)?;
-                let tag = match &modification.kind {
-                    ModificationKind::Insert(_) => format!("INSERT 0 {count}"),
-                    ModificationKind::Update { .. } => format!("UPDATE {count}"),
-                    ModificationKind::Delete { .. } => format!("DELETE {count}"),
-                };
-                Ok(if self.fields.is_some() { self.rows(run, rows, tag) } else { Outcome::Done { tag } })
-            }
+            PlanKind::Query(query) => match &query.body {
+                select::Body::Modify(modification) => {
+                    run.queries_with_names(query)?;
+                    self.modify(run, modification)
+                }
+                _ => {
+                    let rows = run.query(query)?;
+                    run.make_changes()?;
+                    let tag = format!("SELECT {}", rows.len());
+                    Ok(self.rows(run, rows, tag))
+                }
+            },
+            PlanKind::Modify(modification) => self.modify(run, modification),
             PlanKind::Define(statement) => Ok(Outcome::Done { tag: run.define(statement)? }),
             PlanKind::Explain(lines) => {
                 let rows = lines.iter().map(|line| Row::new(vec![Datum::text(line.as_str())])).collect();
@@ -199,6 +199,16 @@ impl Plan {
             }
             PlanKind::Copy => Err(SqlError::new("0A000", "COPY needs a client with data").into()),
         }
+    }
+
+    fn modify(&self, run: &mut Run<'_, '_>, modification: &Modification) -> Result<Outcome, Stop> {
+        let (count, rows) = run.modify(modification)?;
+        let tag = match &modification.kind {
+            ModificationKind::Insert(_) => format!("INSERT 0 {count}"),
+            ModificationKind::Update { .. } => format!("UPDATE {count}"),
+            ModificationKind::Delete { .. } => format!("DELETE {count}"),
+        };
+        Ok(if self.fields.is_some() { self.rows(run, rows, tag) } else { Outcome::Done { tag } })
     }
 
     /// Stores the rows of a `COPY … FROM`.

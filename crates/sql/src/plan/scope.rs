@@ -16,6 +16,24 @@ pub(crate) struct Named {
     pub(crate) origin: Option<(u32, i16)>,
     /// True if it is found with its table's name only: a column that a `USING` has merged with another one.
     pub(crate) is_merged: bool,
+    /// Where its value is instead if it is null here: columns that the `USING` of a full join has merged with it.
+    pub(crate) others: Vec<Place>,
+}
+
+impl Named {
+    /// Its value, for a query so many levels further in.
+    pub(crate) fn value(&self, level: usize) -> Expression {
+        let at = |place: Place| {
+            let kind = if level == 0 { Kind::Column(place) } else { Kind::Outer(level, place) };
+            Expression { kind, ty: self.ty, modifier: self.modifier }
+        };
+        let first = at(self.place);
+        if self.others.is_empty() {
+            return first;
+        }
+        let all = std::iter::once(first).chain(self.others.iter().map(|other| at(*other)));
+        Expression { kind: Kind::Coalesce(all.collect()), ty: self.ty, modifier: self.modifier }
+    }
 }
 
 /// A table that can be named.
@@ -50,6 +68,7 @@ impl<'p> Scope<'p> {
             modifier: output.modifier,
             origin: output.origin,
             is_merged: false,
+            others: Vec::new(),
         };
         self.tables.push(NamedTable { name, columns: outputs.iter().enumerate().map(named).collect() });
         Ok(())
@@ -61,9 +80,7 @@ impl<'p> Scope<'p> {
         let mut scope = Some(self);
         while let Some(here) = scope {
             if let Some(named) = here.find(table, column)? {
-                let kind =
-                    if level == 0 { Kind::Column(named.place) } else { Kind::Outer(level, named.place) };
-                return Ok(Expression { kind, ty: named.ty, modifier: named.modifier });
+                return Ok(named.value(level));
             }
             scope = here.parent;
             level += 1;

@@ -1,6 +1,6 @@
 //! Plans of queries.
 
-use super::expression::{Expression, Place};
+use super::expression::Expression;
 use super::modify::Modification;
 use crate::catalog::{Relation, Rows};
 use crate::functions::Aggregate;
@@ -106,7 +106,6 @@ pub(crate) struct AggregateCall {
     pub(crate) filter: Option<Expression>,
     /// By what its input is sorted: expression, descending, nulls first.
     pub(crate) order: Vec<(Expression, bool, bool)>,
-    pub(crate) ty: Type,
 }
 
 /// Where rows of a tuple come from.
@@ -200,11 +199,4 @@ pub(crate) struct RangeAccess {
     /// The bounds of the next column: value, and whether it belongs to the range.
     pub(crate) low: Option<(Expression, bool)>,
     pub(crate) high: Option<(Expression, bool)>,
-}
-
-impl Select {
-    /// The place of a group's row in a tuple.
-    pub(crate) fn group_place(&self, column: usize) -> Place {
-        Place { source: self.sources.len(), column }
-    }
 }

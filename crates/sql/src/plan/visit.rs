@@ -87,6 +87,15 @@ impl Expression {
         found
     }
 
+    /// True if it needs the tuple of a query around its own.
+    pub(crate) fn is_correlated(&self) -> bool {
+        let mut found = false;
+        self.clone().visit(0, &mut |part, depth| {
+            found |= matches!(part.kind, Kind::Outer(level, _) if level > depth);
+        });
+        found
+    }
+
     /// The place that it names in the tuple of the query so many levels out.
     pub(crate) fn place_at(&self, depth: usize) -> Option<Place> {
         match self.kind {

@@ -4,8 +4,8 @@ use super::Run;
 use crate::connection::{SessionState, now};
 use crate::error::SqlError;
 use crate::functions::{Environment, SessionSettings};
-use std::thread;
-use std::time::{Duration, Instant};
+use hotrow::sync::clock::{Duration, now as clock};
+use hotrow::sync::thread;
 
 /// The longest time for which a sleep does not look whether it was cancelled.
 const NAP: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ impl SessionSettings for SessionState {
     }
 
     fn sleep(&self, time: Duration) -> Result<(), SqlError> {
-        let began = Instant::now();
+        let began = clock();
         loop {
             self.check_cancelled()?;
             let left = time.saturating_sub(began.elapsed());

@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, CatalogChanges};
 use crate::connection::SessionState;
 use crate::error::SqlError;
 use crate::instance::Shared;
+use crate::plan::select::TableSource;
 use crate::row::Row;
 use crate::values::Datum;
 use hotrow::{Abort, Any, Transaction};
@@ -69,6 +70,10 @@ pub(crate) struct Run<'t, 'w> {
     hashed: HashMap<usize, Rc<HashedRows>>,
     /// The results of queries that need nothing around them, by their place in the plan.
     results: HashMap<usize, Rc<Vec<Row>>>,
+    /// Changes that are made when the statement has read all that it reads, by the parts of the statement.
+    put_off: Vec<(Arc<TableSource>, Vec<modify::Change>)>,
+    /// True while queries with names run, which may change rows.
+    is_one_of_several: bool,
     steps: u32,
     bytes: usize,
 }
@@ -97,6 +102,8 @@ impl<'t, 'w> Run<'t, 'w> {
             with: HashMap::new(),
             hashed: HashMap::new(),
             results: HashMap::new(),
+            put_off: Vec::new(),
+            is_one_of_several: false,
             steps: 0,
             bytes: 0,
         }

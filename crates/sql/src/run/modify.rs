@@ -1,6 +1,5 @@
 //! Insertions, updates and deletions.
 
-use super::keys::hidden_key;
 use super::scan::Flow;
 use super::{Run, Stop, Tuple, key_of, row_key};
 use crate::catalog::Relation;
@@ -14,9 +13,25 @@ use crate::values::{self, Datum, Type};
 use crate::virtual_tables::quoted;
 use hotrow::{Abort, Any, Transaction};
 
+/// A change of a row that is put off.
+pub(super) enum Change {
+    /// A new row, with its number if its table has no primary key.
+    Add(Row),
+    /// The row as it was, and as it will be.
+    Replace(Row, Row),
+    Remove(Row),
+}
+
 impl<'t, 'w> Run<'t, 'w> {
     /// Changes rows: their number, and the rows that the statement returns.
     pub(crate) fn modify(&mut self, modification: &Modification) -> Result<(u64, Vec<Row>), Stop> {
+        let result = self.modify_later(modification)?;
+        self.make_changes()?;
+        Ok(result)
+    }
+
+    /// As `modify`, but [`make_changes`](Self::make_changes) makes the changes: no part of a statement sees those of another.
+    pub(super) fn modify_later(&mut self, modification: &Modification) -> Result<(u64, Vec<Row>), Stop> {
         match &modification.kind {
             ModificationKind::Insert(insert) => self.insert(modification, insert),
             ModificationKind::Update { sources, from, filter, assignments, at_commit } => {
@@ -25,7 +40,7 @@ impl<'t, 'w> Run<'t, 'w> {
                 }
                 let tuples = self.matches(sources, from, filter)?;
                 let mut returned = Vec::new();
-                let mut count = 0;
+                let mut changes = Vec::with_capacity(tuples.len());
                 for mut tuple in tuples {
                     let old = tuple[0].clone();
                     let mut new = old.to_vec();
@@ -33,28 +48,58 @@ impl<'t, 'w> Run<'t, 'w> {
                         new[*column] = self.evaluate(value, &tuple)?;
                     }
                     let new = self.checked(modification, new)?;
-                    self.replace(&modification.target, &old, new.clone())?;
-                    count += 1;
+                    changes.push(Change::Replace(old, new.clone()));
                     if let Some(returning) = &modification.returning {
                         tuple[0] = new;
                         returned.push(self.row(returning, &tuple)?);
                     }
                 }
+                let count = changes.len() as u64;
+                self.put_off(modification, changes);
                 Ok((count, returned))
             }
             ModificationKind::Delete { sources, from, filter } => {
                 let tuples = self.matches(sources, from, filter)?;
                 let mut returned = Vec::new();
-                let count = tuples.len() as u64;
+                let mut changes = Vec::with_capacity(tuples.len());
                 for tuple in tuples {
-                    self.remove(&modification.target, &tuple[0])?;
                     if let Some(returning) = &modification.returning {
                         returned.push(self.row(returning, &tuple)?);
                     }
+                    changes.push(Change::Remove(tuple[0].clone()));
                 }
+                let count = changes.len() as u64;
+                self.put_off(modification, changes);
                 Ok((count, returned))
             }
         }
+    }
+
+    fn put_off(&mut self, modification: &Modification, changes: Vec<Change>) {
+        self.put_off.push((modification.target.clone(), changes));
+    }
+
+    /// Makes the changes that were put off. Of several parts of a statement that change one row the first one does.
+    pub(crate) fn make_changes(&mut self) -> Result<(), Stop> {
+        let put_off = std::mem::take(&mut self.put_off);
+        let several = put_off.len() > 1;
+        let mut changed = std::collections::HashSet::new();
+        for (target, changes) in put_off {
+            for change in changes {
+                self.step()?;
+                if let (true, Change::Replace(old, _) | Change::Remove(old)) = (several, &change)
+                    && !changed.insert((target.relation.oid, row_key(&target.relation, old)))
+                {
+                    continue;
+                }
+                match change {
+                    Change::Add(row) => self.store(&target, row)?,
+                    Change::Replace(old, new) => self.replace(&target, &old, new)?,
+                    Change::Remove(row) => self.remove(&target, &row)?,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The tuples that a statement changes: all of them before the first change, and each row of the target once.
@@ -89,11 +134,7 @@ impl<'t, 'w> Run<'t, 'w> {
                 let table = &modification.target.relation.name;
                 let message =
                     format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
-                let error = SqlError {
-                    table: Some(table.clone()),
-                    constraint: Some(name.clone()),
-                    ..SqlError::new("23514", message)
-                };
+                let error = SqlError::new("23514", message).table(table).constraint(name);
                 return Err(error.detail(failing_row(&modification.target.relation, &row)).into());
             }
         }
@@ -105,6 +146,13 @@ impl<'t, 'w> Run<'t, 'w> {
         let target = &modification.target;
         let mut returned = Vec::new();
         let mut count = 0;
+        // What is returned may be the values of queries, and what other parts of the statement change is not changed yet.
+        let is_put_off = insert.on_conflict.is_none()
+            && (modification.returning.is_some() || self.is_one_of_several || !self.put_off.is_empty());
+        if !is_put_off {
+            self.make_changes()?;
+        }
+        let mut changes = Vec::new();
         let mut touched = std::collections::HashSet::new();
         for given in rows {
             self.step()?;
@@ -117,6 +165,12 @@ impl<'t, 'w> Run<'t, 'w> {
             }
             let row = self.checked(modification, values)?;
             let stored = match &insert.on_conflict {
+                None if is_put_off => {
+                    let row = self.numbered(target, row);
+                    self.keep(&row)?;
+                    changes.push(Change::Add(row.clone()));
+                    Some(row)
+                }
                 None => Some(self.add(target, row)?),
                 Some(on_conflict) => self.insert_or(modification, on_conflict, row, &mut touched)?,
             };
@@ -125,6 +179,9 @@ impl<'t, 'w> Run<'t, 'w> {
             if let Some(returning) = &modification.returning {
                 returned.push(self.row(returning, std::slice::from_ref(&stored))?);
             }
+        }
+        if is_put_off {
+            self.put_off(modification, changes);
         }
         Ok((count, returned))
     }
@@ -200,12 +257,23 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// Stores a new row with its entries in indexes. One of a table without a primary key gets its number.
-    pub(crate) fn add(&mut self, target: &TableSource, mut row: Row) -> Result<Row, Stop> {
-        let relation = &target.relation;
-        if relation.has_hidden_key() {
+    pub(crate) fn add(&mut self, target: &TableSource, row: Row) -> Result<Row, Stop> {
+        let row = self.numbered(target, row);
+        self.store(target, row.clone())?;
+        Ok(row)
+    }
+
+    /// A new row with its number, if its table has no primary key.
+    fn numbered(&mut self, target: &TableSource, mut row: Row) -> Row {
+        if target.relation.has_hidden_key() {
             let number = self.shared.row_numbers.next(self.tx);
             row.values_mut().push(Datum::Int8(number as i64));
         }
+        row
+    }
+
+    fn store(&mut self, target: &TableSource, row: Row) -> Result<(), Stop> {
+        let relation = &target.relation;
         let key = row_key(relation, &row);
         if !target.rows.insert_if_absent(self.tx, key.clone(), row.clone())? {
             let primary = relation.primary_key.as_ref().expect("numbers are drawn once");
@@ -214,7 +282,7 @@ impl<'t, 'w> Run<'t, 'w> {
         for (at, index) in relation.indexes.iter().enumerate() {
             add_entry(self.tx, target, at, &index.columns, &row, &key)?;
         }
-        Ok(row)
+        Ok(())
     }
 
     /// Replaces a row by another one, with its entries in indexes.
@@ -366,11 +434,7 @@ pub(crate) fn fit(relation: &Relation, values: &mut [Datum]) -> Result<(), SqlEr
             "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
             column.name, relation.name
         );
-        let error = SqlError {
-            table: Some(relation.name.clone()),
-            column: Some(column.name.clone()),
-            ..SqlError::new("23502", message)
-        };
+        let error = SqlError::new("23502", message).table(&relation.name).column(&column.name);
         return Err(error.detail(failing_row(relation, values)));
     }
     Ok(())
@@ -439,15 +503,7 @@ pub(crate) fn duplicate(relation: &Relation, constraint: &str, columns: &[u32], 
     let names: Vec<String> = columns.iter().map(|at| quoted(&relation.columns[*at as usize].name)).collect();
     let shown = columns.iter().map(|at| row[*at as usize].to_text(relation.columns[*at as usize].ty));
     let shown: Vec<String> = shown.collect();
-    let error = SqlError {
-        table: Some(relation.name.clone()),
-        constraint: Some(constraint.to_owned()),
-        ..SqlError::new("23505", format!("duplicate key value violates unique constraint \"{constraint}\""))
-    };
+    let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
+    let error = SqlError::new("23505", message).table(&relation.name).constraint(constraint);
     error.detail(format!("Key ({})=({}) already exists.", names.join(", "), shown.join(", ")))
-}
-
-/// The key of a row by its number, for tables without a primary key.
-pub(crate) fn key_of_number(number: i64) -> Vec<u8> {
-    hidden_key(&Datum::Int8(number))
 }

@@ -15,10 +15,7 @@ use std::rc::Rc;
 impl<'t, 'w> Run<'t, 'w> {
     /// The rows of a query. Columns by which they are only sorted are behind those of the result.
     pub(crate) fn query(&mut self, query: &Query) -> Result<Vec<Row>, Stop> {
-        for (place, with) in &query.with {
-            let rows = self.query(with)?;
-            self.with.insert(*place, Rc::new(rows));
-        }
+        self.queries_with_names(query)?;
         let limit = self.count(query.limit.as_ref(), "LIMIT")?;
         let offset = self.count(query.offset.as_ref(), "OFFSET")?.unwrap_or(0);
         if limit == Some(0) && !matches!(query.body, Body::Modify(_)) {
@@ -41,7 +38,7 @@ impl<'t, 'w> Run<'t, 'w> {
             }
             Body::Nested(inner) => self.query(inner)?,
             Body::Set { operation, all, left, right } => self.set_operation(*operation, *all, left, right)?,
-            Body::Modify(modification) => self.modify(modification)?.1,
+            Body::Modify(modification) => self.modify_later(modification)?.1,
         };
         if !query.order.is_empty() && !matches!(&query.body, Body::Select(_)) {
             let types: Vec<Type> = query.outputs.iter().map(|output| output.ty).collect();
@@ -54,6 +51,21 @@ impl<'t, 'w> Run<'t, 'w> {
             rows.truncate(limit);
         }
         Ok(rows)
+    }
+
+    /// Runs the queries with names that a query begins with. What they change they change when the statement has been run.
+    pub(crate) fn queries_with_names(&mut self, query: &Query) -> Result<(), Stop> {
+        for (place, with) in &query.with {
+            let was_one = std::mem::replace(&mut self.is_one_of_several, true);
+            let rows = self.query(with);
+            self.is_one_of_several = was_one;
+            if self.with.insert(*place, Rc::new(rows?)).is_some() {
+                // It was run for another row around it, and so was what is known of it.
+                self.results.clear();
+                self.hashed.clear();
+            }
+        }
+        Ok(())
     }
 
     /// The rows of a query inside of another one, whose tuple is made by a function.

@@ -186,7 +186,11 @@ impl<'t, 'w> Run<'t, 'w> {
             if let Some((value, inclusive)) = bound {
                 let ty = types[range.prefix.len()];
                 let Some(rest) = self.probe(std::slice::from_ref(value), &[ty], tuple)? else {
-                    return Ok(Keys::None);
+                    // A number outside of the column's range bounds all of its values or none: then the filter decides.
+                    if self.evaluate(value, tuple)?.is_null() {
+                        return Ok(Keys::None);
+                    }
+                    continue;
                 };
                 bounds[at] = Some((prefix.iter().copied().chain(rest).collect::<Vec<u8>>(), *inclusive));
             }

@@ -33,7 +33,7 @@ impl Run<'_, '_> {
             "42703" => SqlError::new("0A000", "cannot use column reference in DEFAULT expression"),
             "42804" => {
                 let message = error.message.replace(" but expression is", " but default expression is");
-                SqlError { message: message.into(), ..error }
+                error.message(message)
             }
             _ => error,
         })?;
@@ -134,8 +134,7 @@ pub(super) fn has_constraint(relation: &Relation, name: &str) -> bool {
 /// The error of a condition that rows do not satisfy which are there already.
 pub(super) fn violated(name: &str, table: &str) -> SqlError {
     let message = format!("check constraint \"{name}\" of relation \"{table}\" is violated by some row");
-    let error = SqlError::new("23514", message);
-    SqlError { table: Some(table.to_owned()), constraint: Some(name.to_owned()), ..error }
+    SqlError::new("23514", message).table(table).constraint(name)
 }
 
 fn is_cast(expression: &Expr) -> bool {

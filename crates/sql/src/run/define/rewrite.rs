@@ -119,14 +119,15 @@ impl Run<'_, '_> {
 
 /// The error of a key that exists, as that of a unique index that cannot be.
 fn not_unique(stop: Stop) -> Stop {
-    let Stop::Sql(error) = stop else { return stop };
+    let Stop::Sql(mut error) = stop else { return stop };
     if error.code != "23505" {
         return error.into();
     }
     let name = error.constraint.as_deref().unwrap_or_default();
     let message = format!("could not create unique index \"{name}\"");
     let detail = error.detail.as_deref().map(|detail| detail.replace(" already exists.", " is duplicated."));
-    SqlError { message: message.into(), detail, ..error }.into()
+    error.detail = detail;
+    error.message(message).into()
 }
 
 /// Refuses a row with a null where there must be none.
@@ -140,9 +141,5 @@ fn check_nulls(relation: &Relation, values: &[Datum]) -> Result<(), SqlError> {
 pub(super) fn contains_nulls(relation: &Relation, column: &str) -> SqlError {
     let table = &relation.name;
     let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
-    SqlError {
-        table: Some(table.clone()),
-        column: Some(column.to_owned()),
-        ..SqlError::new("23502", message)
-    }
+    SqlError::new("23502", message).table(table).column(column)
 }
