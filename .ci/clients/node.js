@@ -33,13 +33,6 @@ const checks = {
         const lists = await client.query({ text: "select $1::integer[], $2::text[]", values: [[1, 2], ["a", 'b"']], rowMode: "array" });
         assert.deepStrictEqual(lists.rows, [[[1, 2], ["a", 'b"']]]);
     },
-    async binary() {
-        const client = new Client({ ...place, binary: true });
-        await client.connect();
-        const { rows } = await client.query({ text: "select $1::integer, $2::text, true, 1.5::float8", values: [7, "seven"], rowMode: "array" });
-        assert.deepStrictEqual(rows, [[7, "seven", true, 1.5]]);
-        await client.end();
-    },
     async prepared(client) {
         await client.query(TABLE);
         for (let a = 0; a < 20; a++) {

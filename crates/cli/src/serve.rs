@@ -46,7 +46,7 @@ mod with_server {
     use std::io::{BufRead as _, stdin};
     use std::net::SocketAddr;
     use std::path::PathBuf;
-    use std::thread;
+    use hotrow::sync::thread;
     use std::time::Duration;
 
     /// The interval at which `async` writes.

@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_utf8_is_shown_as_postgresql_shows_it() {
-        let message = |bytes: &[u8]| text(bytes).unwrap_err().message.into_owned();
+        let message = |bytes: &[u8]| text(bytes).unwrap_err().message.clone().into_owned();
         assert_eq!(message(b"a\xff"), "invalid byte sequence for encoding \"UTF8\": 0xff");
         assert_eq!(message(b"a\xe4b"), "invalid byte sequence for encoding \"UTF8\": 0xe4 0x62");
         assert_eq!(message(b"a\0b"), "invalid byte sequence for encoding \"UTF8\": 0x00");

@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 /// A row: one value for each column of its table. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Stored, Value)]
-pub struct Row(Arc<Vec<Datum>>);
+pub(crate) struct Row(Arc<Vec<Datum>>);
 
 impl Row {
     /// A row of these values.
-    pub fn new(values: Vec<Datum>) -> Self {
+    pub(crate) fn new(values: Vec<Datum>) -> Self {
         Self(Arc::new(values))
     }
 
     /// A row of so many nulls.
-    pub fn nulls(columns: usize) -> Self {
+    pub(crate) fn nulls(columns: usize) -> Self {
         Self::new(vec![Datum::Null; columns])
     }
 
     /// The values, to be changed. They are copied if another row shares them.
-    pub fn values_mut(&mut self) -> &mut Vec<Datum> {
+    pub(crate) fn values_mut(&mut self) -> &mut Vec<Datum> {
         Arc::make_mut(&mut self.0)
     }
 }

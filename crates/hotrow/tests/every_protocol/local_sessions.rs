@@ -1,6 +1,7 @@
 //! Sessions on the thread that has begun them.
 
 use crate::support::{self, Refused, elsewhere, for_each_concurrent_protocol, for_each_protocol};
+use hotrow::sync::thread;
 use hotrow::{
     CancelCause, Engine, Error, LocalSession, Misuse, Profile, Protocol, RetryPolicy, TArray, TCounter,
 };
@@ -121,7 +122,7 @@ fn of_two_that_change_the_same_rows_no_change_is_lost() {
             }
             commits
         };
-        let commits = std::thread::scope(|scope| {
+        let commits = thread::scope(|scope| {
             let other = scope.spawn(add);
             add() + other.join().unwrap()
         });

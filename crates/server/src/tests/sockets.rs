@@ -134,6 +134,16 @@ fn statements_run_and_their_connections_leave_nothing() {
 }
 
 #[test]
+fn an_error_of_a_pipeline_does_not_wait_for_its_sync() {
+    let server = run();
+    let mut client = server.connect();
+    client.send(&[parse("", "wrong"), describe('S', ""), message(b'H', b"")].concat());
+    assert_eq!(client.next(), "E ERROR 42601");
+    client.send(&sync());
+    assert_eq!(client.next(), "Z I");
+}
+
+#[test]
 fn a_statement_is_cancelled_by_who_knows_the_key() {
     let server = run();
     let mut client = server.open();

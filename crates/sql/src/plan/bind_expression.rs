@@ -3,6 +3,7 @@
 use super::binder::{Binder, Coercion, Context, fold, split_name, type_of};
 use super::expression::{Expression, Kind};
 use super::operators::{binary, symbol_of};
+use super::rows::is_row;
 use super::scope::Scope;
 use crate::error::SqlError;
 use crate::functions::{self, Volatility};
@@ -30,6 +31,9 @@ impl Binder<'_> {
             Expr::Nested(inner) => bind(inner),
             Expr::BinaryOp { left, op: BinaryOperator::And, right } => self.logic(left, right, true, context),
             Expr::BinaryOp { left, op: BinaryOperator::Or, right } => self.logic(left, right, false, context),
+            Expr::BinaryOp { left, op, right } if is_row(left) && is_row(right) => {
+                self.compare_rows(symbol_of(op)?, left, right, context)
+            }
             Expr::BinaryOp { left, op, right } => self.operator(symbol_of(op)?, bind(left)?, bind(right)?),
             Expr::UnaryOp { op, expr } => self.unary(*op, bind(expr)?),
             Expr::IsNull(inner) => Ok(is_null(bind(inner)?)),
@@ -60,6 +64,11 @@ impl Binder<'_> {
             ),
             Expr::In { expr, target, negated, .. } => {
                 let bound = match target {
+                    InTarget::List(list) if is_row(expr) => {
+                        let equal = |row| self.compare_rows("=", expr, row, context);
+                        let any = list.iter().map(equal).collect::<Result<_, _>>()?;
+                        Expression::new(Kind::Or(any), Type::Bool)
+                    }
                     InTarget::List(list) => self.in_list(bind(expr)?, list, context)?,
                     InTarget::Subquery(query) => {
                         self.quantified_query("=", bind(expr)?, query, false, context)?

@@ -134,6 +134,11 @@ impl Binder<'_> {
         };
         let bound = self.expressions(arguments.iter().copied(), &inside).map_err(nested)?;
         let types: Vec<Type> = bound.iter().map(|argument| argument.ty).collect();
+        let is_of_outer = |value: &Expression| value.sources().is_empty() && value.is_correlated();
+        if bound.iter().any(is_of_outer) && bound.iter().all(|value| value.sources().is_empty()) {
+            // It would be an aggregate of the query whose columns they are.
+            return Err(SqlError::not_supported("an aggregate of a query around the one where it stands"));
+        }
         let aggregate = functions::lookup_aggregate(name, &types)?;
         let ty = aggregate.result(&types);
         let bound = self.arguments(bound, |at| aggregate.argument(at, types.len()))?;

@@ -12,6 +12,7 @@ mod explain;
 pub(crate) mod expression;
 pub(crate) mod modify;
 mod operators;
+mod rows;
 mod scope;
 pub(crate) mod select;
 mod visit;

@@ -54,12 +54,12 @@ pub(crate) fn ask(connection: &mut Connection, text: &str) -> String {
     let mut transcript = Transcript::default();
     if let Err(error) = connection.query(text, &mut transcript) {
         transcript.0.push(format!("{}: {}", error.code, error.message));
-        transcript.0.extend(error.detail);
+        transcript.0.extend(error.detail.clone());
     }
     transcript.0.join("; ")
 }
 
 /// As [`ask`], of a client of its own on another thread: a thread has one open block at most.
 pub(crate) fn ask_elsewhere(instance: &Instance, text: &str) -> String {
-    std::thread::scope(|scope| scope.spawn(|| ask(&mut connect(instance), text)).join().unwrap())
+    hotrow::sync::thread::scope(|scope| scope.spawn(|| ask(&mut connect(instance), text)).join().unwrap())
 }

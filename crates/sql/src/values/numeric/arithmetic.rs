@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(number("123.455").fit(5, 2).unwrap().to_string(), "123.46");
         let refused = number("999.995").fit(5, 2).unwrap_err();
         assert_eq!(refused.code, "22003");
-        assert!(refused.detail.unwrap().ends_with("less than 10^3."));
+        assert!(refused.detail.as_deref().unwrap().ends_with("less than 10^3."));
         assert!(number("0.1").fit(1, 1).is_ok() && number("1").fit(1, 1).is_err());
     }
 
