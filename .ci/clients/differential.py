@@ -3,8 +3,8 @@
 Usage: differential.py POSTGRESQL HOTROW STATEMENTS [SEED]     (two connection strings)
 
 Statements are of the supported subset: definitions, changes, and queries over two tables whose rows both servers have. Rows are compared as
-text; as a multiset, unless the query sorts them by a key. Of errors the codes are compared. The first differences are printed, and their
-number is the exit status (at most 100).
+text, of each third statement as bytes of the binary format; as a multiset, unless the query sorts them by a key. Of errors the codes are
+compared. The first differences are printed, and their number is the exit status (at most 100).
 """
 
 import random
@@ -220,10 +220,11 @@ class Draw:
         return self.pick(["truncate u", "insert into u select * from t on conflict do nothing", "select x.* from t x, u y where x.k = y.k"]), False
 
 
-def run(connection, text):
+def run(connection, text, is_binary):
     """What a server answers: its rows as text, or its code."""
     try:
-        cursor = connection.execute(text)
+        # In the binary format it is a statement of the extended protocol, too.
+        cursor = connection.cursor(binary=is_binary).execute(text, prepare=is_binary)
         rows = cursor.fetchall() if cursor.description else []
         return [tuple("" if value is None else "=" + value for value in row) for row in rows], cursor.statusmessage
     except psycopg.Error as error:
@@ -237,10 +238,20 @@ class AsText(psycopg.adapt.Loader):
         return bytes(data).decode()
 
 
+class AsDigits(psycopg.adapt.Loader):
+    """Shows the bytes that the server sends."""
+
+    format = psycopg.pq.Format.BINARY
+
+    def load(self, data):
+        return bytes(data).hex()
+
+
 def connect(place):
     connection = psycopg.connect(place, autocommit=True)
     for info in psycopg.adapters.types:
         connection.adapters.register_loader(info.oid, AsText)
+        connection.adapters.register_loader(info.oid, AsDigits)
     return connection
 
 
@@ -263,7 +274,7 @@ def main():
     differences, unspecified = 0, 0
     for number in range(count):
         text, is_sorted = draw.statement()
-        (expected, told), (found, said) = (run(server, text) for server in servers)
+        (expected, told), (found, said) = (run(server, text, number % 3 == 2) for server in servers)
         if isinstance(expected, list) and isinstance(found, list):
             same = (expected == found if is_sorted else sorted(expected) == sorted(found)) and told == said
         else:

@@ -15,7 +15,7 @@ impl Engine for Instance {
     }
 
     fn metric_families(&self) -> Vec<MetricFamily> {
-        Vec::new()
+        self.metrics()
     }
 }
 

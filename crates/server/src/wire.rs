@@ -201,10 +201,13 @@ fn report(severity: &'static str, error: &SqlError) -> Vec<(u8, String)> {
         (b'M', error.message.clone().into_owned()),
     ];
     let position = error.position.map(|position| position.to_string());
+    // All tables are in one schema.
+    let schema = error.table.as_ref().map(|_| "public".to_owned());
     let others = [
         (b'D', &error.detail),
         (b'H', &error.hint),
         (b'P', &position),
+        (b's', &schema),
         (b't', &error.table),
         (b'c', &error.column),
         (b'n', &error.constraint),

@@ -1,9 +1,11 @@
 //! An instance: one database with its catalog.
 
 use crate::catalog::{Catalog, CatalogChanges, Entry, Storages, numbers};
+use crate::connection::Activities;
 use crate::error::SqlError;
+use crate::procedures::Procedures;
 use hotrow::durable::{DurableBuilder, LogOptions, Mode};
-use hotrow::{Abort, Any, Database, Direction, Sequence, TBox, Table, Transaction};
+use hotrow::{Abort, Any, Database, Direction, Reason, Sequence, TBox, Table, Transaction};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,9 @@ pub(crate) struct Shared {
     /// The catalog's entries, if they have to survive the process.
     kept: Option<Table<u32, Entry, Any>>,
     pub(crate) options: InstanceOptions,
+    pub(crate) procedures: Procedures,
+    /// What connections do.
+    pub(crate) activities: Activities,
 }
 
 fn failed(error: impl std::fmt::Display) -> SqlError {
@@ -82,12 +87,50 @@ impl Instance {
         storages.open(&catalog)?;
         let row_numbers = numbers(&database, kept.is_some(), "row numbers")?;
         let catalog = TBox::named(&database, "catalog", Arc::new(catalog));
-        Ok(Self { shared: Arc::new(Shared { database, catalog, storages, row_numbers, kept, options }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                database,
+                catalog,
+                storages,
+                row_numbers,
+                kept,
+                options,
+                procedures: Procedures::default(),
+                activities: Activities::default(),
+            }),
+        })
+    }
+
+    /// The database behind the instance, for tests that record its history.
+    #[doc(hidden)]
+    pub fn database(&self) -> &Database<Any> {
+        &self.shared.database
     }
 
     /// The protocol's name.
     pub fn protocol(&self) -> &str {
         &self.shared.options.protocol
+    }
+}
+
+/// A number of a database, as monitoring systems read it: its name, a sentence about it, and its values with labels.
+pub type Metric = (&'static str, &'static str, Vec<(String, f64)>);
+
+impl Instance {
+    /// The database's numbers. Names that end in `_total` only grow.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let statistics = self.shared.database.statistics();
+        let one = |value: u64| vec![(String::new(), value as f64)];
+        let reasons = Reason::ALL.iter().filter(|reason| statistics.aborts_for(**reason) > 0);
+        let by_reason =
+            reasons.map(|reason| (format!("reason=\"{reason}\""), statistics.aborts_for(*reason) as f64));
+        let retained = self.shared.database.retained_memory();
+        vec![
+            ("hotrow_commits_total", "Transactions that have committed.", one(statistics.commits)),
+            ("hotrow_rollbacks_total", "Transactions that have rolled back.", one(statistics.rollbacks)),
+            ("hotrow_aborts_total", "Attempts that have lost a conflict.", by_reason.collect()),
+            ("hotrow_retained_bytes", "Memory that was replaced and is not freed yet.", one(retained.bytes)),
+        ]
     }
 }
 

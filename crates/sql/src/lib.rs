@@ -7,6 +7,7 @@ pub mod functions;
 mod instance;
 mod outcome;
 mod plan;
+mod procedures;
 mod row;
 mod run;
 pub mod values;
@@ -14,5 +15,7 @@ mod virtual_tables;
 
 pub use connection::{Canceller, Connection, Start};
 pub use error::{ErrorContent, SqlError};
-pub use instance::{Instance, InstanceOptions};
+pub use instance::{Instance, InstanceOptions, Metric};
 pub use outcome::{BlockState, Client, Field, Notice, Outcome};
+pub use procedures::Call;
+pub use run::Stop;

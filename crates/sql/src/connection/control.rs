@@ -144,7 +144,7 @@ impl Connection {
                 done("UNLISTEN")
             }
             Command::Prepare { name, types, body } => {
-                let prepared = Prepared::kept(Command::Planned(copy_of_source(body)), types.clone());
+                let prepared = Prepared::kept(Command::Planned(copy_of_source(body)), types.clone(), None);
                 if self.statements.contains_key(name) {
                     return self.add_statement(name, prepared).map(|()| done("PREPARE"));
                 }

@@ -313,6 +313,9 @@ pub(super) fn write_rows(shape: &CopyShape, rows: Vec<Box<[Datum]>>) -> Vec<Vec<
     }
     if options.form == Form::Binary {
         chunks.push(copy_binary::trailer());
+        // The header comes with what follows, as PostgreSQL sends it: drivers read a row of each chunk.
+        let second = chunks.remove(1);
+        chunks[0].extend(second);
     }
     chunks
 }

@@ -8,6 +8,7 @@
 //! Plans are made within the transaction that runs them, by the catalog that it sees, and are kept until the catalog has another
 //! version ([`prepared`]).
 
+mod activity;
 mod block;
 mod cancel;
 mod command;
@@ -32,6 +33,7 @@ mod state;
 mod tests;
 mod words;
 
+pub(crate) use activity::{Activities, Activity, Moment};
 pub use cancel::Canceller;
 pub(crate) use state::{SessionState, now};
 
@@ -91,6 +93,7 @@ pub struct Connection {
     cache: Cache,
     /// The settings of which the client was told.
     told: Rc<Settings>,
+    activity: Arc<Activity>,
 }
 
 impl Instance {
@@ -108,13 +111,9 @@ impl Instance {
                 settings.set(name, Some(value), &defaults)?;
             }
         }
-        let state = SessionState::new(
-            start.user,
-            start.database,
-            start.process,
-            settings,
-            self.shared.storages.clone(),
-        );
+        let activity = self.shared.activities.enter(start.process, &start.user, &start.database);
+        let state =
+            SessionState::new(start.user, start.database, start.process, settings, self.shared.clone());
         let executor = Executor::new(self.shared.clone(), state, start.waker);
         let told = executor.state.settings();
         executor.reads_only.set(told.reads_only);
@@ -126,6 +125,7 @@ impl Instance {
             cursors: HashMap::new(),
             cache: Cache::default(),
             told,
+            activity,
         })
     }
 }
@@ -164,13 +164,16 @@ impl Connection {
         if self.block.phase() == Phase::Idle { self.executor.mailbox.take() } else { Vec::new() }
     }
 
-    fn begin_statement(&mut self) {
+    /// Begins a statement, of this text if it is known.
+    fn begin_statement(&mut self, text: Option<&str>) {
         self.executor.state.begin_statement();
+        self.activity.begin(text, self.executor.state.setting("application_name").unwrap_or_default());
     }
 
     /// Ends a statement, and tells the client, if it listens, what it has to be told besides.
     fn end_statement(&mut self, client: Option<&mut dyn Client>) {
         self.executor.state.end_statement();
+        self.activity.end(self.block.state());
         let Some(client) = client else { return };
         self.tell_notices(client);
         let settings = self.executor.state.settings();
@@ -210,6 +213,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.block.roll_back(&self.executor);
         self.executor.hub.leave(&self.executor.mailbox);
+        self.executor.shared.activities.leave(&self.activity);
     }
 }
 

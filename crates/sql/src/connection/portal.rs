@@ -34,7 +34,7 @@ impl Connection {
     ///
     /// 42P05 if the name is taken, 42601 for a text that cannot be parsed or has several statements, and what planning finds.
     pub fn parse(&mut self, name: &str, text: &str, types: &[u32]) -> Result<(), SqlError> {
-        self.begin_statement();
+        self.begin_statement(Some(text));
         let result = self.parse_inside(name, text, types);
         self.finish(result)
     }
@@ -170,7 +170,8 @@ impl Connection {
         is_last: bool,
         client: &mut dyn Client,
     ) -> Result<(Outcome, bool), SqlError> {
-        self.begin_statement();
+        let text = self.portals.get(portal).and_then(|portal| portal.prepared.text.clone());
+        self.begin_statement(text.as_deref());
         let result = self.execute_inside(portal, rows_max, is_last, client);
         if result.is_err() {
             self.fail();
@@ -289,7 +290,7 @@ impl Connection {
     pub fn sync(&mut self) -> Result<(), SqlError> {
         let mut result = Ok(());
         if self.block.phase() == Phase::Implicit {
-            self.begin_statement();
+            self.begin_statement(None);
             result = self.block.commit(&self.executor).map(|_| ());
             self.end_statement(None);
         }

@@ -21,6 +21,8 @@ const CACHED_LENGTH_MAX: usize = 4_096;
 /// A statement that was parsed.
 pub(super) struct Prepared {
     pub(super) command: Command,
+    /// Its text, if a client has prepared it.
+    pub(super) text: Option<Rc<str>>,
     /// The types of its parameters, as far as the client has said.
     declared: Vec<Option<Type>>,
     /// The shape of a statement that its client knows: its parameters and its result must stay what they were.
@@ -36,7 +38,8 @@ struct Shape {
 
 impl Prepared {
     fn new(command: Command, declared: Vec<Option<Type>>, keeps_shape: bool) -> Self {
-        Self { command, declared, shape: keeps_shape.then(OnceCell::new), planned: RefCell::default() }
+        let shape = keeps_shape.then(OnceCell::new);
+        Self { command, text: None, declared, shape, planned: RefCell::default() }
     }
 
     /// A statement of a simple query.
@@ -45,8 +48,8 @@ impl Prepared {
     }
 
     /// A statement that a client prepares.
-    pub(super) fn kept(command: Command, declared: Vec<Option<Type>>) -> Rc<Self> {
-        Rc::new(Self::new(command, declared, true))
+    pub(super) fn kept(command: Command, declared: Vec<Option<Type>>, text: Option<&str>) -> Rc<Self> {
+        Rc::new(Self { text: text.map(Rc::from), ..Self::new(command, declared, true) })
     }
 
     /// The part that has a plan.
@@ -159,7 +162,7 @@ impl Cache {
             return Err(SqlError::new("42601", "cannot insert multiple commands into a prepared statement"));
         }
         let declared: Result<Vec<_>, _> = types.iter().map(|oid| declared(*oid)).collect();
-        let made = Prepared::kept(commands.pop().unwrap_or(Command::Empty), declared?);
+        let made = Prepared::kept(commands.pop().unwrap_or(Command::Empty), declared?, Some(text));
         self.keep(key, Rc::new([made.clone()]));
         Ok(made)
     }

@@ -32,7 +32,7 @@ impl Connection {
     /// The error of the statement that has failed: those behind it do not run. An open block has failed then. Nothing runs if a part
     /// of the text cannot be parsed (42601).
     pub fn query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
-        self.begin_statement();
+        self.begin_statement(Some(text));
         self.statements.remove("");
         self.portals.remove("");
         let result = match self.cache.simple(text) {

@@ -3,8 +3,8 @@
 use super::cancel::{NEVER, Switch};
 use super::hub::{Hub, Mailbox, Pending};
 use super::settings::Settings;
-use crate::catalog::Storages;
 use crate::error::SqlError;
+use crate::instance::Shared;
 use crate::outcome::Notice;
 use hotrow::sync::Arc;
 use hotrow::sync::clock::{nanoseconds, whole_nanoseconds};
@@ -31,8 +31,8 @@ pub(crate) fn now() -> i64 {
 
 /// A connection's state.
 pub(crate) struct SessionState {
-    /// Where the rows are. The catalog does not say so: whoever replaces a catalog frees the old one late.
-    pub(crate) storages: Arc<Storages>,
+    /// The instance: where the rows are, and its procedures.
+    pub(crate) shared: Arc<Shared>,
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) process: i32,
@@ -65,11 +65,11 @@ impl SessionState {
         database: String,
         process: i32,
         settings: Settings,
-        storages: Arc<Storages>,
+        shared: Arc<Shared>,
     ) -> Self {
         let settings = Rc::new(settings);
         Self {
-            storages,
+            shared,
             user,
             database,
             process,

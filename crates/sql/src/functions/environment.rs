@@ -84,6 +84,26 @@ pub trait SessionSettings {
     /// If the statement is cancelled meanwhile.
     fn sleep(&self, time: Duration) -> Result<(), SqlError>;
 
+    /// Sets a setting, for the transaction only if it `is_local`; to its default without a value (`set_config`).
+    ///
+    /// # Errors
+    ///
+    /// 42704 if it is unknown, 22023 if it cannot have the value.
+    fn set(&self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), SqlError> {
+        let _ = (name, value, is_local);
+        Err(SqlError::not_supported("set_config"))
+    }
+
+    /// Tells a channel something when the transaction commits (`pg_notify`).
+    ///
+    /// # Errors
+    ///
+    /// 22023 if the channel's name or the payload is too long, 54000 if there is too much to tell.
+    fn notify(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
+        let _ = (channel, payload);
+        Err(SqlError::not_supported("pg_notify"))
+    }
+
     /// The text that `version` gives.
     fn version(&self) -> String {
         format!("PostgreSQL 15.0 (Hotrow {})", env!("CARGO_PKG_VERSION"))

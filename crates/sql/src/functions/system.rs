@@ -47,6 +47,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }
     })
     .stable(),
+    function("set_config", &[Text, Text, Bool], Text, |arguments, environment| {
+        let name =
+            given(arguments, 0)?.ok_or_else(|| SqlError::new("22004", "SET requires parameter name"))?;
+        environment.settings.set(name, given(arguments, 1)?, arguments[2] == Datum::Bool(true))?;
+        Ok(environment.settings.setting(name).map_or(Datum::Null, Datum::text))
+    })
+    .nullable()
+    .volatile(),
+    function("pg_notify", &[Text, Text], Void, |arguments, environment| {
+        let (channel, payload) = (given(arguments, 0)?, given(arguments, 1)?);
+        environment.settings.notify(channel.unwrap_or_default(), payload.unwrap_or_default())?;
+        Ok(Datum::text(""))
+    })
+    .nullable()
+    .volatile(),
+    // No advisory locks can be taken, so none are held; asyncpg asks for this whenever a pool takes a connection back.
+    function("pg_advisory_unlock_all", &[], Void, |_, _| Ok(Datum::text(""))).volatile(),
     function("pg_backend_pid", &[], Int4, |_, environment| Ok(Datum::Int4(environment.process))).stable(),
     function("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))).volatile(),
     function("pg_is_wal_replay_paused", &[], Bool, |_, _| Ok(Datum::Bool(false))).volatile(),
@@ -96,6 +113,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .volatile(),
 ];
+
+/// The text of an argument that may be null.
+fn given(arguments: &[Datum], place: usize) -> Result<Option<&str>, SqlError> {
+    if arguments[place].is_null() { Ok(None) } else { text(arguments, place).map(Some) }
+}
 
 /// Random bits: hashes of a count under keys that the operating system has drawn for the thread.
 fn random_bits() -> u64 {

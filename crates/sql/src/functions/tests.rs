@@ -31,6 +31,14 @@ impl SessionSettings for Surroundings {
         (name == "TimeZone").then(|| "UTC".to_owned())
     }
 
+    fn set(&self, name: &str, _: Option<&str>, _: bool) -> Result<(), SqlError> {
+        if name == "TimeZone" { Ok(()) } else { Err(SqlError::new("42704", "unknown")) }
+    }
+
+    fn notify(&self, channel: &str, _: &str) -> Result<(), SqlError> {
+        if channel.is_empty() { Err(SqlError::new("22023", "empty")) } else { Ok(()) }
+    }
+
     fn clock(&self) -> i64 {
         2_000_000
     }
@@ -186,6 +194,12 @@ fn functions_of_the_catalog_and_the_session() {
         ("current_setting", &["TimeZone"], "UTC"),
         ("current_setting", &["nothing"], "42704"),
         ("current_setting", &["nothing", "bool:t"], "NULL"),
+        ("set_config", &["NULL", "x", "bool:f"], "22004"),
+        ("set_config", &["nothing", "x", "bool:f"], "42704"),
+        ("set_config", &["TimeZone", "Etc/UTC", "bool:f"], "UTC"),
+        ("pg_notify", &["NULL", "x"], "22023"),
+        ("pg_notify", &["news", "NULL"], ""),
+        ("pg_advisory_unlock_all", &[], ""),
         ("pg_backend_pid", &[], "7"),
         ("pg_sleep", &["float8:0.1"], ""),
         ("pg_sleep", &["float8:1e300"], "57014"),

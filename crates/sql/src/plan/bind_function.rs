@@ -158,6 +158,10 @@ impl Binder<'_> {
                 other => return Err(SqlError::not_supported(format!("{other} in a call"))),
             }
         }
+        if is_distinct && order.is_empty() && matches!(name, "array_agg" | "string_agg") {
+            // As PostgreSQL, which finds values that are the same by sorting.
+            order = bound.iter().map(|argument| (argument.clone(), false, false)).collect();
+        }
         let call = AggregateCall { aggregate, arguments: bound, is_distinct, filter, order };
         let mut calls = calls.borrow_mut();
         let same = |known: &AggregateCall| {

@@ -103,8 +103,8 @@ impl<'a> Binder<'a> {
 
     /// A table with its storages.
     pub(crate) fn table(&self, relation: Arc<Relation>) -> Result<Arc<TableSource>, SqlError> {
-        let rows = self.session.storages.rows(relation.storage)?;
-        let indexes = relation.indexes.iter().map(|index| self.session.storages.rows(index.storage));
+        let rows = self.session.shared.storages.rows(relation.storage)?;
+        let indexes = relation.indexes.iter().map(|index| self.session.shared.storages.rows(index.storage));
         let indexes = indexes.collect::<Result<_, _>>()?;
         Ok(Arc::new(TableSource { relation, rows, indexes }))
     }

@@ -10,7 +10,7 @@ pub(super) fn lines(plan: &Plan) -> Vec<String> {
     match &plan.kind {
         PlanKind::Query(query) => of_query(query, 0, &mut lines),
         PlanKind::Modify(modification) => of_modification(modification, 0, &mut lines),
-        PlanKind::Define(_) => lines.push("Utility statement".to_owned()),
+        PlanKind::Call(..) | PlanKind::Define(_) => lines.push("Utility statement".to_owned()),
         PlanKind::Copy => lines.push("Copy".to_owned()),
         PlanKind::Explain(inner) => lines.clone_from(inner),
     }

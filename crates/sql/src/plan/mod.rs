@@ -23,10 +23,12 @@ use crate::catalog::{Catalog, Relation};
 use crate::connection::SessionState;
 use crate::error::SqlError;
 use crate::outcome::{Field, Outcome};
+use crate::procedures::Procedure;
 use crate::row::Row;
 use crate::run::{Run, Stop};
 use crate::values::{Datum, Type};
 use binder::Binder;
+use expression::Expression;
 use modify::{Inserted, Modification, ModificationKind};
 use select::{Output, Query};
 use sqlparser::ast::{self, CopySource, Expr, Statement};
@@ -50,6 +52,8 @@ pub(crate) struct Plan {
 enum PlanKind {
     Query(Query),
     Modify(Modification),
+    /// A call of a registered procedure.
+    Call(Procedure, Vec<Expression>),
     /// A statement on definitions, which is bound when it runs.
     Define(Box<Statement>),
     Explain(Vec<String>),
@@ -101,6 +105,7 @@ pub(crate) fn plan(
             let output = Output { name: "QUERY PLAN".into(), ty: Type::Text, modifier: -1, origin: None };
             (PlanKind::Explain(explain::lines(&inner)), Some(vec![output]), None)
         }
+        Statement::Call(function) => (call(&binder, function)?, None, None),
         Statement::Copy { source, to, .. } => copy(&binder, source, *to)?,
         other => {
             binder.writes.set(true);
@@ -109,6 +114,26 @@ pub(crate) fn plan(
     };
     let fields = outputs.map(|outputs| fields_of(&outputs));
     Ok(Plan { fields, parameters: binder.parameter_types(), only_reads: !binder.writes.get(), copy, kind })
+}
+
+fn call(binder: &Binder<'_>, function: &ast::Function) -> Result<PlanKind, SqlError> {
+    binder.writes.set(true);
+    let name = Binder::function_name(&function.name)?;
+    let given = match &function.args {
+        ast::FunctionArguments::List(list) => bind_function::plain_arguments(&list.args)?,
+        _ => Vec::new(),
+    };
+    let scope = scope::Scope::default();
+    let given = binder.expressions(given, &binder::Context::new(&scope, "CALL"))?;
+    let procedure = binder.session.shared.procedures.find(&name);
+    let Some(procedure) = procedure.filter(|procedure| procedure.parameters.len() == given.len()) else {
+        let types: Vec<&str> = given.iter().map(|argument| argument.ty.name()).collect();
+        let hint = "No procedure matches the given name and argument types. You might need to add explicit type casts.";
+        return Err(SqlError::new("42883", format!("procedure {name}({}) does not exist", types.join(", ")))
+            .hint(hint));
+    };
+    let arguments = binder.arguments(given, |at| procedure.parameters.get(at).copied())?;
+    Ok(PlanKind::Call(procedure, arguments))
 }
 
 fn copy(
@@ -193,6 +218,11 @@ impl Plan {
                 }
             },
             PlanKind::Modify(modification) => self.modify(run, modification),
+            PlanKind::Call(procedure, arguments) => {
+                let arguments = run.row(arguments, &[])?;
+                procedure.run(run, &arguments)?;
+                Ok(Outcome::Done { tag: "CALL".to_owned() })
+            }
             PlanKind::Define(statement) => Ok(Outcome::Done { tag: run.define(statement)? }),
             PlanKind::Explain(lines) => {
                 let rows = lines.iter().map(|line| Row::new(vec![Datum::text(line.as_str())])).collect();

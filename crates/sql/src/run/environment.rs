@@ -30,6 +30,14 @@ impl SessionSettings for SessionState {
         Self::setting(self, name)
     }
 
+    fn set(&self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), SqlError> {
+        Self::set(self, name, value, is_local)
+    }
+
+    fn notify(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
+        Self::notify(self, channel, payload)
+    }
+
     fn clock(&self) -> i64 {
         now()
     }

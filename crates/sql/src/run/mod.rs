@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 /// Why a statement does not go on.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// The transaction has lost, or is over.
     Abort(Abort),
     /// An error of the statement's own.
@@ -146,6 +146,9 @@ fn text_bytes(value: &Datum) -> usize {
     match value {
         Datum::Text(text) => text.len(),
         Datum::Bytes(bytes) => bytes.len(),
+        // Its digits are in an allocation of their own.
+        Datum::Numeric(_) => 96,
+        Datum::Array(elements) => elements.iter().map(|element| 32 + text_bytes(element)).sum(),
         _ => 0,
     }
 }

@@ -4,9 +4,11 @@
 //! do everything as well.
 
 use super::{DATABASE_OWNER, OWNER, letter, oid, text, truth};
+use crate::connection::{Activity, Moment};
 use crate::row::Row;
 use crate::run::Run;
 use crate::values::{Datum, Interval};
+use std::sync::Arc;
 
 /// The number of the database.
 const DATABASE: u32 = 5;
@@ -213,33 +215,35 @@ pub(super) fn time_zones(_: &Run<'_, '_>) -> Vec<Row> {
     vec![Row::new(vec![text("UTC"), text("UTC"), none, truth(false)])]
 }
 
-/// `pg_stat_activity`: the connection that asks.
+/// `pg_stat_activity`: all connections.
 pub(super) fn activity(run: &Run<'_, '_>) -> Vec<Row> {
-    let session = run.session;
-    let started = |at: i64| Datum::TimestampTz(at);
+    let time = Datum::TimestampTz;
     let nothing = || Datum::Null;
-    vec![Row::new(vec![
-        oid(DATABASE),
-        text(session.database.as_str()),
-        Datum::Int4(session.process),
-        nothing(),
-        oid(if session.user == OWNER_NAME { OWNER } else { SESSION_USER }),
-        text(session.user.as_str()),
-        session.setting("application_name").map_or(Datum::Null, text),
-        nothing(),
-        nothing(),
-        nothing(),
-        nothing(),
-        started(session.transaction_started.get()),
-        started(session.statement_started.get()),
-        started(session.statement_started.get()),
-        nothing(),
-        nothing(),
-        text("active"),
-        nothing(),
-        nothing(),
-        nothing(),
-        nothing(),
-        text("client backend"),
-    ])]
+    let row = |(activity, moment): (Arc<Activity>, Moment)| {
+        Row::new(vec![
+            oid(DATABASE),
+            text(activity.database.as_str()),
+            Datum::Int4(activity.process),
+            nothing(),
+            oid(if activity.user == OWNER_NAME { OWNER } else { SESSION_USER }),
+            text(activity.user.as_str()),
+            text(moment.application),
+            nothing(),
+            nothing(),
+            nothing(),
+            time(activity.started),
+            moment.transaction_started.map_or(Datum::Null, time),
+            time(moment.statement_started),
+            time(moment.changed),
+            nothing(),
+            nothing(),
+            text(moment.state),
+            nothing(),
+            nothing(),
+            nothing(),
+            text(moment.text),
+            text("client backend"),
+        ])
+    };
+    run.shared.activities.all().into_iter().map(row).collect()
 }

@@ -43,6 +43,8 @@ fn binary_data_come_back() {
     let mut client = Recorder::default();
     connection.query("COPY t TO STDOUT (FORMAT binary)", &mut client).unwrap();
     let Some(Outcome::CopyOut { data, is_binary: true, .. }) = client.outcomes.pop() else { panic!() };
+    // Rows and trailer; the header is no chunk of its own.
+    assert_eq!(data.iter().map(Vec::len).collect::<Vec<_>>(), [19 + 18, 18, 14, 2]);
     run(&mut connection, "CREATE TABLE u (k int, v int)");
     let copied = run_with(&mut connection, "COPY u FROM STDIN BINARY", &mut sender(&data.concat()));
     assert_eq!(copied, ["COPY 3"]);

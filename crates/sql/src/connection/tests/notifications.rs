@@ -24,6 +24,11 @@ fn notifications_come_when_the_transaction_commits() {
     assert_eq!(listener.take_notifications(), []);
     run(&mut listener, "COMMIT");
     assert_eq!(listener.take_notifications(), [told("")]);
+    run(
+        &mut notifier,
+        "BEGIN; SELECT pg_notify('news', 'undone'); ROLLBACK; SELECT pg_notify('news', 'three')",
+    );
+    assert_eq!(listener.take_notifications(), [told("three")]);
     run(&mut listener, "UNLISTEN *");
     run(&mut notifier, "NOTIFY news");
     assert_eq!(listener.take_notifications(), []);

@@ -293,7 +293,13 @@ pub fn binary_operator(operator: Operator, left: &Datum, right: &Datum) -> Resul
     operation.apply(&cast(left, of_left, operation.left)?, &cast(right, of_right, operation.right)?)
 }
 
-/// The type of a value, as far as it shows.
+impl Datum {
+    /// The type of the value, as far as it shows: a `char(n)` is a text.
+    pub fn ty(&self) -> Type {
+        type_of(self)
+    }
+}
+
 fn type_of(datum: &Datum) -> Type {
     match datum {
         Datum::Null => Type::Unknown,
