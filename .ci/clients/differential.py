@@ -8,6 +8,7 @@ compared. The first differences are printed, and their number is the exit status
 """
 
 import random
+import re
 import sys
 
 import psycopg
@@ -255,6 +256,11 @@ def connect(place):
     return connection
 
 
+def zeros(rows):
+    """The rows, with all zeros positive: which of 0 and -0 stays, if equal values become one, is not specified."""
+    return [tuple(re.sub("^=(-0|80{15})$", lambda zero: "=0" if zero[1] == "-0" else "=" + "0" * 16, value) for value in row) for row in rows]
+
+
 def is_of_data(answer):
     return isinstance(answer, str) and answer.startswith("22")
 
@@ -276,6 +282,8 @@ def main():
         text, is_sorted = draw.statement()
         (expected, told), (found, said) = (run(server, text, number % 3 == 2) for server in servers)
         if isinstance(expected, list) and isinstance(found, list):
+            if re.search("distinct|group by|union|intersect|except", text):
+                expected, found = zeros(expected), zeros(found)
             same = (expected == found if is_sorted else sorted(expected) == sorted(found)) and told == said
         else:
             same = expected == found

@@ -75,6 +75,8 @@ impl Instance {
         kept: Option<Table<u32, Entry, Any>>,
         options: InstanceOptions,
     ) -> Result<Self, SqlError> {
+        // For `hotrow_conflicts`.
+        database.report_both_sides(true);
         let entries = match &kept {
             Some(kept) => database
                 .transact(|tx| kept.collect(tx, .., Direction::Ascending, usize::MAX))

@@ -3,17 +3,17 @@
 use super::state::SessionState;
 use crate::error::SqlError;
 use crate::run::Stop;
-use hotrow::{Abort, CancelCause, Conflict, Error, Misuse, Reason};
+use crate::virtual_tables::conflicts::named;
+use hotrow::{Abort, CancelCause, Conflict, Error, Misuse, Overflow, Reason};
 
 /// The error of a statement whose transaction has ended so.
 pub(super) fn of_error(error: Error<Stop>, state: &SessionState) -> SqlError {
     match error {
         Error::Rollback(Stop::Sql(error)) => error,
         Error::Rollback(Stop::Abort(abort)) => of_abort(abort),
-        Error::Conflict(conflict) => of_conflict(&conflict),
-        Error::Timeout(conflict) => {
-            SqlError::new("55P03", "canceling statement due to lock timeout").detail(of_place(&conflict))
-        }
+        Error::Conflict(conflict) => of_conflict(&conflict, state),
+        Error::Timeout(conflict) => SqlError::new("55P03", "canceling statement due to lock timeout")
+            .detail(of_place(&conflict, state)),
         Error::RetryTimeout { .. } => SqlError::new("55P03", "canceling statement due to lock timeout"),
         Error::Misuse(misuse) => of_misuse(&misuse),
         Error::Panicked { message } => internal(&message),
@@ -46,21 +46,26 @@ pub(super) fn internal(message: &str) -> SqlError {
     SqlError::new("XX000", format!("internal error: {message}"))
 }
 
-fn of_conflict(conflict: &Conflict) -> SqlError {
+fn of_conflict(conflict: &Conflict, state: &SessionState) -> SqlError {
     let error = match conflict.reason {
         Reason::Deadlock => SqlError::new("40P01", "deadlock detected"),
         _ => SqlError::new("40001", "could not serialize access due to concurrent update")
             .hint("The transaction might succeed if retried."),
     };
-    error.detail(of_place(conflict))
+    error.detail(of_place(conflict, state))
 }
 
-fn of_place(conflict: &Conflict) -> String {
+/// What was lost, and where: the table and the key as SQL has them.
+fn of_place(conflict: &Conflict, state: &SessionState) -> String {
     if conflict.object.is_empty() {
-        format!("{}.", conflict.reason)
-    } else {
-        format!("{}: {}[{}].", conflict.reason, conflict.object, conflict.key)
+        return format!("{}.", conflict.reason);
     }
+    let catalog = state.shared.database.transact(|tx| state.shared.catalog.get(tx));
+    let (table, key) = match catalog {
+        Ok(catalog) => named(&conflict.object, &conflict.key, &catalog),
+        Err(_) => (conflict.object.clone(), conflict.key.clone()),
+    };
+    format!("{}: {table} {key}.", conflict.reason)
 }
 
 fn of_misuse(misuse: &Misuse) -> SqlError {
@@ -82,6 +87,9 @@ fn of_misuse(misuse: &Misuse) -> SqlError {
 fn of_abort(abort: Abort) -> SqlError {
     match abort.downcast::<SqlError>() {
         Ok(error) => error,
+        Err(abort) if abort.downcast_ref::<Overflow>().is_some() => {
+            SqlError::new("22003", "integer out of range")
+        }
         Err(abort) => internal(&abort.to_string()),
     }
 }

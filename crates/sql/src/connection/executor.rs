@@ -208,6 +208,24 @@ impl Executor {
         on_snapshot: bool,
         mut body: impl FnMut(&mut Transaction<'_, Any>) -> Result<R, Stop>,
     ) -> Result<R, SqlError> {
+        self.state.has_guessed.set(false);
+        self.state.may_guess.set(true);
+        let result = self.retried_once(on_snapshot, &mut body);
+        self.state.may_guess.set(false);
+        match result {
+            // A condition that was to be judged at the commit did not hold, or a sum was too large: without guesses it is known.
+            Err(error) if error.code == "22003" && self.state.has_guessed.get() => {
+                self.retried_once(on_snapshot, &mut body)
+            }
+            result => result,
+        }
+    }
+
+    fn retried_once<R>(
+        &self,
+        on_snapshot: bool,
+        body: &mut dyn FnMut(&mut Transaction<'_, Any>) -> Result<R, Stop>,
+    ) -> Result<R, SqlError> {
         self.state.transaction_started.set(self.state.statement_started.get());
         self.on_snapshot.set(on_snapshot && !self.reads_only.get());
         let profile = self.profile(on_snapshot || self.reads_only.get());
@@ -225,7 +243,7 @@ impl Executor {
         let result = self.finished(ran);
         if self.has_missed.take() && on_snapshot {
             self.rolled_back();
-            return self.retried(false, body);
+            return self.retried_once(false, body);
         }
         match &result {
             Ok(_) => self.committed(),

@@ -52,6 +52,10 @@ pub(crate) struct SessionState {
     pub(crate) transaction_started: Cell<i64>,
     /// The start of the statement, in the same unit.
     pub(crate) statement_started: Cell<i64>,
+    /// True if the statement runs again should a guess be wrong: a condition that seems to hold is judged at the commit alone.
+    pub(crate) may_guess: Cell<bool>,
+    /// True if it has guessed.
+    pub(crate) has_guessed: Cell<bool>,
     pub(super) switch: Arc<Switch>,
     /// The time at which the statement is over, in nanoseconds of the clock.
     deadline: Cell<u64>,
@@ -81,6 +85,8 @@ impl SessionState {
             last_sequence: Cell::new(None),
             transaction_started: Cell::new(now()),
             statement_started: Cell::new(now()),
+            may_guess: Cell::new(false),
+            has_guessed: Cell::new(false),
             switch: Switch::new(),
             deadline: Cell::new(NEVER),
             notices: RefCell::default(),

@@ -4,7 +4,7 @@ use super::bind_function::null;
 use super::bind_select::conjuncts;
 use super::binder::{Binder, Coercion, Context, fold, split_name};
 use super::expression::{Expression, Kind, Place};
-use super::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict};
+use super::modify::{AtCommit, FixedCondition, Insert, Inserted, Modification, ModificationKind, OnConflict};
 use super::scope::Scope;
 use super::select::{Access, Body, Join, Output, Query, Source, TableSource};
 use crate::catalog::{Column, Relation};
@@ -506,9 +506,21 @@ fn at_commit(
 ) -> Option<AtCommit> {
     let Join::Scan { access: Access::Point(key), filter: conditions, .. } = from else { return None };
     let is_fixed = |value: &Expression| value.sources().is_empty();
-    // All conditions are those of the key.
-    if sources.len() != 1 || !filter.is_empty() || conditions.len() != key.len() || !key.iter().all(is_fixed)
-    {
+    if sources.len() != 1 || !filter.is_empty() || !key.iter().all(is_fixed) {
+        return None;
+    }
+    let key_columns = &target.relation.primary_key.as_ref()?.columns;
+    let mut fixed = Vec::new();
+    for condition in conditions {
+        let condition = fixed_condition(condition)?;
+        // Those of the key are what the row is found by.
+        let is_of_key = condition.operation.operator == Operator::Equal
+            && key_columns.contains(&(condition.column as u32));
+        if !is_of_key {
+            fixed.push(condition);
+        }
+    }
+    if conditions.len() - fixed.len() != key.len() {
         return None;
     }
     let relation = &target.relation;
@@ -551,7 +563,7 @@ fn at_commit(
         };
         additions.push((*column, amount));
     }
-    (!additions.is_empty()).then(|| AtCommit { key: key.clone(), additions })
+    (!additions.is_empty()).then(|| AtCommit { key: key.clone(), additions, conditions: fixed })
 }
 
 /// A constant with its column's length: one that is too long is refused before anything runs.
@@ -564,6 +576,27 @@ fn fitted(mut value: Expression, column: &Column) -> Result<Expression, SqlError
             values::apply_modifier(std::mem::replace(constant, Datum::Null), column.ty, column.modifier)?;
     }
     Ok(value)
+}
+
+/// The comparison of a column of source 0 with a value that needs no row, if the condition is one.
+fn fixed_condition(condition: &Expression) -> Option<FixedCondition> {
+    let Kind::Operator(operation, both) = &condition.kind else { return None };
+    let column = |side: &Expression| match &side.kind {
+        Kind::Column(Place { source: 0, column }) => Some(*column),
+        _ => None,
+    };
+    let is_fixed = |side: &Expression| side.sources().is_empty();
+    let (column, value, is_turned) = match (column(&both[0]), column(&both[1])) {
+        (Some(column), None) if is_fixed(&both[1]) => (column, both[1].clone(), false),
+        (None, Some(column)) if is_fixed(&both[0]) => (column, both[0].clone(), true),
+        _ => return None,
+    };
+    operation.operator.is_comparison().then_some(FixedCondition {
+        column,
+        operation: *operation,
+        value,
+        is_turned,
+    })
 }
 
 fn no_column(name: &str, relation: &Relation) -> SqlError {

@@ -2,6 +2,7 @@
 
 use super::expression::Expression;
 use super::select::{Join, Query, Source, TableSource};
+use crate::values::Operation;
 use std::sync::Arc;
 
 /// A statement that changes rows.
@@ -65,4 +66,16 @@ pub(crate) struct AtCommit {
     pub(crate) key: Vec<Expression>,
     /// The columns, and what is added to each.
     pub(crate) additions: Vec<(usize, Expression)>,
+    /// What must hold of the row.
+    pub(crate) conditions: Vec<FixedCondition>,
+}
+
+/// A comparison of a column with a value that needs no row.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedCondition {
+    pub(crate) column: usize,
+    pub(crate) operation: Operation,
+    pub(crate) value: Expression,
+    /// True if the column is on the right.
+    pub(crate) is_turned: bool,
 }

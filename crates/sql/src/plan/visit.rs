@@ -282,6 +282,7 @@ impl Modification {
                 if let Some(at_commit) = at_commit {
                     visit_all(&mut at_commit.key, depth, each);
                     at_commit.additions.iter_mut().for_each(|(_, value)| each(value, depth));
+                    at_commit.conditions.iter_mut().for_each(|condition| each(&mut condition.value, depth));
                 }
             }
             ModificationKind::Delete { sources, from, filter } => {

@@ -5,6 +5,8 @@ mod define;
 
 mod environment;
 pub(crate) mod evaluate;
+#[cfg(test)]
+mod hot_tests;
 mod join;
 mod keys;
 pub(crate) mod modify;

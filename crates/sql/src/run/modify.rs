@@ -35,8 +35,10 @@ impl<'t, 'w> Run<'t, 'w> {
         match &modification.kind {
             ModificationKind::Insert(insert) => self.insert(modification, insert),
             ModificationKind::Update { sources, from, filter, assignments, at_commit } => {
-                if let Some(at_commit) = at_commit {
-                    return Ok((self.add_at_commit(&modification.target, at_commit)?, Vec::new()));
+                if let Some(at_commit) = at_commit
+                    && let Some(count) = self.add_at_commit(&modification.target, at_commit)?
+                {
+                    return Ok((count, Vec::new()));
                 }
                 let tuples = self.matches(sources, from, filter)?;
                 let mut returned = Vec::new();
@@ -321,27 +323,45 @@ impl<'t, 'w> Run<'t, 'w> {
         Ok(())
     }
 
-    /// Adds to columns of a row when the transaction commits. The number of rows that there are.
-    fn add_at_commit(&mut self, target: &TableSource, plan: &AtCommit) -> Result<u64, Stop> {
+    /// Adds to columns of a row when the transaction commits: the number of rows that there are. None if it has to be done at once, because a
+    /// condition does not seem to hold, or the statement could not be run again if it did not hold at the commit.
+    fn add_at_commit(&mut self, target: &TableSource, plan: &AtCommit) -> Result<Option<u64>, Stop> {
+        if !plan.conditions.is_empty() && !self.session.may_guess.get() {
+            return Ok(None);
+        }
         let relation = &target.relation;
         let columns = relation.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
         let types: Vec<Type> = columns.iter().map(|at| relation.columns[*at as usize].ty).collect();
-        let Some(key) = self.probe(&plan.key, &types, &[])? else { return Ok(0) };
+        let Some(key) = self.probe(&plan.key, &types, &[])? else { return Ok(Some(0)) };
         let mut additions = Vec::with_capacity(plan.additions.len());
-        let mut adds_null = false;
         for (column, amount) in &plan.additions {
-            match self.evaluate(amount, &[])?.as_integer() {
-                Some(amount) => additions.push((*column, amount)),
-                None => {
-                    adds_null = true;
-                    additions.push((*column, 0));
-                }
-            }
+            // The sum with null is null.
+            let Some(amount) = self.evaluate(amount, &[])?.as_integer() else { return Ok(None) };
+            additions.push((*column, amount));
         }
-        if adds_null {
-            return self.set_null(target, &key, &plan.additions);
+        let mut conditions = Vec::with_capacity(plan.conditions.len());
+        for condition in &plan.conditions {
+            let value = self.evaluate(&condition.value, &[])?;
+            conditions.push((condition.column, condition.operation, value, condition.is_turned));
+        }
+        let hold = move |row: &[Datum]| {
+            conditions.iter().all(|(column, operation, value, is_turned)| {
+                let column = &row[*column];
+                let (left, right) = if *is_turned { (value, column) } else { (column, value) };
+                matches!(operation.apply(left, right), Ok(Datum::Bool(true)))
+            })
+        };
+        if !plan.conditions.is_empty() {
+            let seen = self.tx.untracked(|tx| target.rows.get(tx, &key))?;
+            if !seen.is_some_and(|row| hold(&row)) {
+                return Ok(None);
+            }
+            self.session.has_guessed.set(true);
         }
         let is_there = target.rows.change_if_present(self.tx, &key, move |row| {
+            if !hold(row) {
+                return None;
+            }
             let values = row.values_mut();
             let sums = additions.iter().map(|(column, amount)| sum(&values[*column], *amount));
             // All sums before the first change.
@@ -351,27 +371,7 @@ impl<'t, 'w> Run<'t, 'w> {
             }
             Some(())
         })?;
-        Ok(u64::from(is_there))
-    }
-
-    /// The sum with null is null.
-    fn set_null(
-        &mut self,
-        target: &TableSource,
-        key: &[u8],
-        additions: &[(usize, Expression)],
-    ) -> Result<u64, Stop> {
-        let Some(old) = target.rows.get(self.tx, key)? else { return Ok(0) };
-        let mut new = old.to_vec();
-        for (column, amount) in additions {
-            new[*column] = match (self.evaluate(amount, &[])?.as_integer(), &old[*column]) {
-                (Some(amount), old) => sum(old, amount).ok_or_else(|| out_of_range(old))?,
-                (None, _) => Datum::Null,
-            };
-        }
-        fit(&target.relation, &mut new)?;
-        self.replace(target, &old, Row::new(new))?;
-        Ok(1)
+        Ok(Some(u64::from(is_there)))
     }
 
     /// Stores rows that have a value for each column of a table: those of `COPY`.
@@ -408,15 +408,6 @@ fn sum(value: &Datum, amount: i64) -> Option<Datum> {
         Datum::Int8(value) => Datum::Int8(value.checked_add(amount)?),
         _ => Datum::Null,
     })
-}
-
-fn out_of_range(value: &Datum) -> SqlError {
-    let name = match value {
-        Datum::Int2(_) => "smallint",
-        Datum::Int4(_) => "integer",
-        _ => "bigint",
-    };
-    SqlError::new("22003", format!("{name} out of range"))
 }
 
 /// Gives values their columns' lengths, and refuses nulls where there must be none.

@@ -14,7 +14,7 @@ const KEYS_MAX: usize = 1_000;
 pub(super) fn hot_rows(run: &Run<'_, '_>) -> Vec<Row> {
     let hot = run.shared.database.hot_keys(KEYS_MAX);
     let row = |hot: &HotKey| {
-        let (table, key) = named(hot, &run.catalog);
+        let (table, key) = named(&hot.object, &hot.key, &run.catalog);
         Row::new(vec![text(table), text(key), count(hot.conflicts)])
     };
     hot.iter().map(row).collect()
@@ -24,7 +24,7 @@ pub(super) fn hot_rows(run: &Run<'_, '_>) -> Vec<Row> {
 pub(super) fn conflicts(run: &Run<'_, '_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for hot in run.shared.database.hot_keys(KEYS_MAX) {
-        let (table, key) = named(&hot, &run.catalog);
+        let (table, key) = named(&hot.object, &hot.key, &run.catalog);
         for rivalry in &hot.rivalries {
             let side = |origin: Option<hotrow::Origin>| {
                 origin.map_or(Datum::Null, |origin| text(origin.to_string()))
@@ -46,8 +46,8 @@ fn count(conflicts: u64) -> Datum {
 }
 
 /// The names of a table or an index, and of a key, as SQL has them; those of the report, if nothing in the catalog has its storage.
-fn named(hot: &HotKey, catalog: &Catalog) -> (String, String) {
-    let storage = hot.object.strip_prefix("rows ").and_then(|number| number.parse::<u32>().ok());
+pub(crate) fn named(object: &str, key: &str, catalog: &Catalog) -> (String, String) {
+    let storage = object.strip_prefix("rows ").and_then(|number| number.parse::<u32>().ok());
     let known = storage.and_then(|storage| {
         catalog.relations().find_map(|relation| {
             if relation.storage == storage {
@@ -59,12 +59,12 @@ fn named(hot: &HotKey, catalog: &Catalog) -> (String, String) {
         })
     });
     let Some((name, relation, columns)) = known else {
-        let is_catalog = hot.object == "catalog";
-        let name = if is_catalog { "pg_class".to_owned() } else { hot.object.clone() };
-        return (name, hot.key.clone());
+        let is_catalog = object == "catalog";
+        let name = if is_catalog { "pg_class".to_owned() } else { object.to_owned() };
+        return (name, key.to_owned());
     };
-    let key = bytes_of(&hot.key).and_then(|bytes| key_text(&bytes, relation, columns));
-    (name, key.unwrap_or_else(|| hot.key.clone()))
+    let shown = bytes_of(key).and_then(|bytes| key_text(&bytes, relation, columns));
+    (name, shown.unwrap_or_else(|| key.to_owned()))
 }
 
 /// The bytes that a report shows as a list of numbers.

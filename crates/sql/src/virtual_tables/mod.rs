@@ -4,7 +4,7 @@
 //! ([`reference`]). The rows about users' tables come from the catalog that the transaction sees.
 
 mod classes;
-mod conflicts;
+pub(crate) mod conflicts;
 mod constraints;
 mod definitions;
 mod information;
