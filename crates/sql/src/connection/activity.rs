@@ -81,7 +81,9 @@ impl Activity {
         }
         if let Some(text) = text {
             moment.text.clear();
-            moment.text.push_str(&text[..text.floor_char_boundary(TEXT_MAX)]);
+            let fits = |end: &usize| text.is_char_boundary(*end);
+            let end = (0..=text.len().min(TEXT_MAX)).rev().find(fits).unwrap_or(0);
+            moment.text.push_str(&text[..end]);
         }
     }
 

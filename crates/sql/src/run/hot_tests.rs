@@ -22,7 +22,7 @@ fn an_addition_happens_at_the_commit_and_says_what_it_would_have_said() {
         ask(connection, "begin; update hot set n = 1 + n where id = 1; end"),
         "BEGIN; UPDATE 1; COMMIT"
     );
-    assert_eq!(ask(connection, "select n, b from hot"), "3|4; SELECT 1");
+    assert_eq!(ask(connection, "select n, b from hot"), "3|4");
     assert!(ask(connection, "update hot set s = s + 10 where id = 1").starts_with("22003: "));
     assert!(ask(connection, "update hot set n = n + 2147483647 where id = 1").starts_with("22003: "));
     assert_eq!(ask(connection, "update hot set n = n + null where id = 1"), "UPDATE 1");
