@@ -39,6 +39,7 @@ mod with_server {
     use crate::text::print;
     use clap::{ArgMatches, Args, FromArgMatches as _};
     use hotrow::durable::Mode;
+    use hotrow::sync::thread;
     use hotrow_server::{Server, ServerOptions, TlsFiles, password_verifier};
     use hotrow_sql::{Instance, InstanceOptions};
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -46,7 +47,6 @@ mod with_server {
     use std::io::{BufRead as _, stdin};
     use std::net::SocketAddr;
     use std::path::PathBuf;
-    use hotrow::sync::thread;
     use std::time::Duration;
 
     /// The interval at which `async` writes.

@@ -19,7 +19,8 @@ fn after(texts: &[&str]) -> Connection {
     let mut connection = connect(&instance("occ"));
     for text in texts {
         let result = run(&mut connection, text);
-        let has_failed = result.iter().any(|one| one.len() == 5 && one.starts_with(|first: char| first.is_ascii_digit()));
+        let has_failed =
+            result.iter().any(|one| one.len() == 5 && one.starts_with(|first: char| first.is_ascii_digit()));
         assert!(!has_failed, "{text}: {result:?}");
     }
     connection
@@ -46,9 +47,10 @@ fn joins_keep_rows_without_partners() {
                 "SELECT t.id, u.b FROM t LEFT JOIN u ON t.id = u.id ORDER BY 1, 2",
                 &["1,10;1,11;2,20;3,null;4,null;5,null"],
             ),
-            ("SELECT u.id, t.a FROM t RIGHT JOIN u ON t.id = u.id AND t.a > 10 ORDER BY 1, 2", &[
-                "1,null;1,null;2,null;3,30;7,null;null,null",
-            ]),
+            (
+                "SELECT u.id, t.a FROM t RIGHT JOIN u ON t.id = u.id AND t.a > 10 ORDER BY 1, 2",
+                &["1,null;1,null;2,null;3,30;7,null;null,null"],
+            ),
             (
                 "SELECT t.id, u.id FROM t FULL JOIN u ON t.id = u.id AND t.a > 10 WHERE t.a > 10 OR t.id IS NULL ORDER BY 1, 2",
                 &["3,3;null,1;null,1;null,2;null,7;null,null"],
@@ -69,12 +71,18 @@ fn a_full_join_merges_the_columns_of_using() {
         &mut connection,
         &[
             ("SELECT id FROM t FULL JOIN u USING (id) ORDER BY id", &["1;1;2;3;4;5;7;null"]),
-            ("SELECT id, count(*) FROM t FULL JOIN u USING (id) GROUP BY id ORDER BY id LIMIT 2", &["1,2;2,1"]),
+            (
+                "SELECT id, count(*) FROM t FULL JOIN u USING (id) GROUP BY id ORDER BY id LIMIT 2",
+                &["1,2;2,1"],
+            ),
             (
                 "SELECT id FROM t FULL JOIN (SELECT 9 id) a USING (id) FULL JOIN (SELECT 8 id) b USING (id) ORDER BY id",
                 &["1;2;3;4;5;8;9"],
             ),
-            ("SELECT * FROM (SELECT 1 id) a FULL JOIN (SELECT 2 id, 3 z) b USING (id) ORDER BY id", &["1,null;2,3"]),
+            (
+                "SELECT * FROM (SELECT 1 id) a FULL JOIN (SELECT 2 id, 3 z) b USING (id) ORDER BY id",
+                &["1,null;2,3"],
+            ),
         ],
     );
 }
@@ -106,7 +114,10 @@ fn queries_inside_of_others_run_for_each_row_around_them() {
                 "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND EXISTS (SELECT 1 FROM v WHERE v.a = u.b AND v.a = t.a))",
                 &["1"],
             ),
-            ("SELECT g, (SELECT sum(u.b + t.g) FROM u) FROM t GROUP BY g ORDER BY g", &["1,75;2,79;null,null"]),
+            (
+                "SELECT g, (SELECT sum(u.b + t.g) FROM u) FROM t GROUP BY g ORDER BY g",
+                &["1,75;2,79;null,null"],
+            ),
             // It is an aggregate of the outer query, and must not be one of the inner.
             ("SELECT (SELECT sum(t.a)) FROM t", &["0A000"]),
         ],
@@ -124,7 +135,11 @@ fn nulls_make_in_any_and_all_unknown() {
             ("SELECT id FROM t WHERE a NOT IN (SELECT b FROM u)", &[""]),
             ("SELECT id FROM t WHERE a NOT IN (SELECT b FROM u WHERE false) ORDER BY id", &["1;2;3;4;5"]),
             ("SELECT id FROM t WHERE a <> ALL (ARRAY[11]) ORDER BY id", &["1;3;4"]),
-            ("SELECT null IN (SELECT 1 WHERE false), null IN (SELECT 1), 1 IN (SELECT null::int)", &["f,null,null"]),
+            ("SELECT 1 = ANY (ARRAY[]::int[]), 1 = ALL (ARRAY[]::int[]), ARRAY[]::text[]", &["f,t,{}"]),
+            (
+                "SELECT null IN (SELECT 1 WHERE false), null IN (SELECT 1), 1 IN (SELECT null::int)",
+                &["f,null,null"],
+            ),
             ("SELECT (null, 1) = (null, 2), (1, null) < (2, null), (1, null) < (1, 2)", &["f,t,null"]),
         ],
     );
@@ -188,7 +203,10 @@ fn a_statement_does_not_see_its_own_changes() {
             ("WITH i AS (INSERT INTO v VALUES (99)) SELECT count(*) FROM v", &["4"]),
             ("SELECT count(*) FROM v", &["5"]),
             // A row that one part deletes is no obstacle for another part that inserts it.
-            ("WITH d AS (DELETE FROM t WHERE id = 1 RETURNING *) INSERT INTO t SELECT * FROM d", &["INSERT 0 1"]),
+            (
+                "WITH d AS (DELETE FROM t WHERE id = 1 RETURNING *) INSERT INTO t SELECT * FROM d",
+                &["INSERT 0 1"],
+            ),
             ("WITH d AS (SELECT 1) UPDATE t SET b = 'q' WHERE id < 3", &["UPDATE 2"]),
             ("WITH d AS (SELECT 1 AS id) DELETE FROM t USING d WHERE t.id = d.id", &["DELETE 1"]),
             ("WITH i AS (INSERT INTO t VALUES (2) RETURNING id) SELECT * FROM i", &["23505"]),
@@ -269,9 +287,15 @@ fn upserts_ask_the_index_that_they_name() {
         &mut connection,
         &[
             ("INSERT INTO a VALUES (9, 9, 10) ON CONFLICT DO NOTHING", &["INSERT 0 0"]),
-            ("INSERT INTO a VALUES (1, 9, 99) ON CONFLICT (id) DO UPDATE SET v = excluded.v + a.v RETURNING *", &["1,10,10"]),
+            (
+                "INSERT INTO a VALUES (1, 9, 99) ON CONFLICT (id) DO UPDATE SET v = excluded.v + a.v RETURNING *",
+                &["1,10,10"],
+            ),
             ("INSERT INTO a VALUES (9, 9, 10) ON CONFLICT (id) DO UPDATE SET v = 1", &["23505"]),
-            ("INSERT INTO a VALUES (9, 9, 10) ON CONFLICT (u) DO UPDATE SET u = 11 RETURNING *", &["1,10,11"]),
+            (
+                "INSERT INTO a VALUES (9, 9, 10) ON CONFLICT (u) DO UPDATE SET u = 11 RETURNING *",
+                &["1,10,11"],
+            ),
             ("INSERT INTO a VALUES (8, 1), (8, 2) ON CONFLICT (id) DO UPDATE SET v = 5", &["21000"]),
             ("INSERT INTO a VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET v = -1", &["23514"]),
             ("INSERT INTO a VALUES (4, 4, null), (5, 5, null)", &["INSERT 0 2"]),
@@ -306,39 +330,29 @@ fn definitions_are_rolled_back() {
     expect(
         &mut connection,
         &[
-            ("BEGIN; CREATE TABLE b (x int); INSERT INTO b VALUES (1), (2); ALTER TABLE b ADD PRIMARY KEY (x)", &[
-                "BEGIN",
-                "CREATE TABLE",
-                "INSERT 0 2",
-                "ALTER TABLE",
-            ]),
+            (
+                "BEGIN; CREATE TABLE b (x int); INSERT INTO b VALUES (1), (2); ALTER TABLE b ADD PRIMARY KEY (x)",
+                &["BEGIN", "CREATE TABLE", "INSERT 0 2", "ALTER TABLE"],
+            ),
             ("INSERT INTO b VALUES (2)", &["23505"]),
             ("ROLLBACK", &["ROLLBACK"]),
             ("SELECT * FROM b", &["42P01"]),
             ("BEGIN; SAVEPOINT s", &["BEGIN", "SAVEPOINT"]),
             ("ALTER TABLE k ADD PRIMARY KEY (x)", &["23505"]),
-            ("ROLLBACK TO s; CREATE INDEX kx ON k (x); SELECT count(*) FROM k WHERE x = 1", &[
-                "ROLLBACK",
-                "CREATE INDEX",
-                "2",
-            ]),
-            ("SAVEPOINT t; TRUNCATE k; INSERT INTO k VALUES (7); DROP TABLE k; SELECT 1 FROM k", &[
-                "SAVEPOINT",
-                "TRUNCATE TABLE",
-                "INSERT 0 1",
-                "DROP TABLE",
-                "42P01",
-            ]),
+            (
+                "ROLLBACK TO s; CREATE INDEX kx ON k (x); SELECT count(*) FROM k WHERE x = 1",
+                &["ROLLBACK", "CREATE INDEX", "2"],
+            ),
+            (
+                "SAVEPOINT t; TRUNCATE k; INSERT INTO k VALUES (7); DROP TABLE k; SELECT 1 FROM k",
+                &["SAVEPOINT", "TRUNCATE TABLE", "INSERT 0 1", "DROP TABLE", "42P01"],
+            ),
             ("ROLLBACK TO t; SELECT x FROM k WHERE x < 5 ORDER BY x", &["ROLLBACK", "1;1;3"]),
             ("ROLLBACK", &["ROLLBACK"]),
-            ("BEGIN; DROP TABLE k; CREATE TABLE k (y text); INSERT INTO k VALUES ('q'); SELECT * FROM k; ROLLBACK", &[
-                "BEGIN",
-                "DROP TABLE",
-                "CREATE TABLE",
-                "INSERT 0 1",
-                "q",
-                "ROLLBACK",
-            ]),
+            (
+                "BEGIN; DROP TABLE k; CREATE TABLE k (y text); INSERT INTO k VALUES ('q'); SELECT * FROM k; ROLLBACK",
+                &["BEGIN", "DROP TABLE", "CREATE TABLE", "INSERT 0 1", "q", "ROLLBACK"],
+            ),
             ("SELECT x FROM k ORDER BY x", &["1;1;3"]),
         ],
     );
@@ -360,13 +374,59 @@ fn prepared_statements_follow_their_tables() {
             ("EXECUTE q", &["0A000"]),
             ("EXECUTE p('x')", &["22P02"]),
             ("EXECUTE p", &["42601"]),
-            ("DROP TABLE t; CREATE TABLE t (id int, v int); INSERT INTO t VALUES (1, 3), (1, 4)", &[
-                "DROP TABLE",
-                "CREATE TABLE",
-                "INSERT 0 2",
-            ]),
+            (
+                "DROP TABLE t; CREATE TABLE t (id int, v int); INSERT INTO t VALUES (1, 3), (1, 4)",
+                &["DROP TABLE", "CREATE TABLE", "INSERT 0 2"],
+            ),
             ("EXECUTE p(1)", &["3;4"]),
             ("PREPARE r AS SELECT $1 = $2", &["PREPARE"]),
+        ],
+    );
+}
+
+#[test]
+fn a_definition_waits_for_open_transactions_without_using_up_storages() {
+    let instance = instance("occ");
+    let mut connection = connect(&instance);
+    run(&mut connection, "CREATE TABLE d (id int, v int)");
+    run(&mut connection, "INSERT INTO d VALUES (1, 1)");
+    run(&mut connection, "BEGIN");
+    assert_eq!(run(&mut connection, "INSERT INTO d VALUES (2, 2)"), ["INSERT 0 1"]);
+    let before = instance.database().names().len();
+    let (altered, during) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut other = connect(&instance);
+            run(&mut other, "SET statement_timeout = '100ms'");
+            run(&mut other, "ALTER TABLE d ADD PRIMARY KEY (id)")
+        });
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let during = instance.database().names().len();
+        (other.join().unwrap(), during)
+    });
+    // It ends by its timeout, or has won against the transaction that is open.
+    assert!(altered == ["57014"] || altered == ["ALTER TABLE"], "{altered:?}");
+    assert!(during <= before + 1, "{before} {during}");
+    assert_eq!(instance.database().names().len(), before);
+    let committed = run(&mut connection, "COMMIT");
+    assert_eq!(committed == ["COMMIT"], altered == ["57014"], "{committed:?}");
+}
+
+#[test]
+fn an_addition_that_fails_at_the_commit_is_an_error_alone() {
+    let mut connection = after(&[
+        "CREATE TABLE hot (id int PRIMARY KEY, n int, s smallint)",
+        "INSERT INTO hot VALUES (1, 2147483647, 32760)",
+    ]);
+    expect(
+        &mut connection,
+        &[
+            ("UPDATE hot SET s = s + 10 WHERE id = 1", &["22003"]),
+            ("UPDATE hot SET n = n + 1 WHERE id = 1", &["22003"]),
+            (
+                "UPDATE hot SET n = n - 1 WHERE id = 1; UPDATE hot SET s = s + 10 WHERE id = 1",
+                &["UPDATE 1", "22003"],
+            ),
+            ("SELECT * FROM hot", &["1,2147483647,32760"]),
         ],
     );
 }

@@ -3,6 +3,9 @@
 //! The judge knows no anomaly by name: the transactions that have committed must have read, and left behind, what they would have in
 //! some serial order. A statement that waits for a lock stays behind while the others go on.
 
+// The threads are stepped from outside of the library, so they need none of its own means to wait.
+#![allow(clippy::disallowed_types)]
+
 mod support;
 
 use hotrow_sql::{Canceller, Instance};

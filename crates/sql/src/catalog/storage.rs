@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::row::Row;
 use hotrow::durable::DurableDatabase;
 use hotrow::sync::{Mutex, lock};
-use hotrow::{Any, Database, Sequence, Table, Transaction};
+use hotrow::{Any, Database, Misuse, Sequence, Table, Transaction};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,12 +16,34 @@ pub(crate) type Rows = Table<Vec<u8>, Row, Any>;
 #[derive(Debug, Default)]
 pub(crate) struct CatalogChanges {
     touched: Vec<u32>,
+    /// Storages for rows that the present attempt has made.
+    made: Vec<u32>,
+    /// Those of attempts that have lost: they are empty again.
+    spare: Vec<u32>,
 }
 
 impl CatalogChanges {
     /// Notes a storage that was made, or is not needed if the transaction commits.
     pub(crate) fn touch(&mut self, storage: u32) {
         self.touched.push(storage);
+    }
+
+    /// Begins another attempt of a transaction. It uses the storages of the last one: a database has a limited number of them for all
+    /// its life, and there may be many attempts.
+    pub(crate) fn begin_attempt(&mut self) {
+        self.spare.append(&mut self.made);
+    }
+
+    /// Takes an empty storage for rows that an attempt has left behind.
+    pub(crate) fn take_spare(&mut self) -> Option<u32> {
+        let storage = self.spare.pop()?;
+        self.made.push(storage);
+        Some(storage)
+    }
+
+    /// Notes a new storage for rows.
+    pub(crate) fn make(&mut self, storage: u32) {
+        self.made.push(storage);
     }
 
     /// True if nothing was noted.
@@ -80,7 +102,11 @@ impl Storages {
             return Ok(found.clone());
         }
         let made = self.database.table::<Vec<u8>, Row>(name_of_rows(storage)).ordered().create_or_open();
-        let made = made.map_err(|error| SqlError::new("XX000", error.to_string()))?;
+        let made = made.map_err(|error| {
+            // The number of tables in a database's life is limited.
+            let is_limit = matches!(error, Misuse::Unsupported(_));
+            SqlError::new(if is_limit { "54000" } else { "XX000" }, error.to_string())
+        })?;
         rows.insert(storage, made.clone());
         Ok(made)
     }
@@ -116,6 +142,8 @@ impl Storages {
 
     /// Drops what was touched and is not used by the catalog, which is the newest one. Outside of any transaction.
     pub(crate) fn drop_unused(&self, changes: &mut CatalogChanges, catalog: &Catalog) {
+        changes.made.clear();
+        changes.spare.clear();
         for storage in changes.touched.drain(..) {
             if catalog.uses(storage) {
                 continue;

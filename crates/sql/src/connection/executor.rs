@@ -234,6 +234,7 @@ impl Executor {
                 self.state.check_cancelled()?;
                 self.state.roll_back();
                 self.state.take_notices();
+                self.changes.borrow_mut().begin_attempt();
                 let result = body(tx)?;
                 self.check_pending()?;
                 Ok(result)

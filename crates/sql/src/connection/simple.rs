@@ -117,7 +117,12 @@ impl Connection {
         if let Some((_, begin)) = unit.block {
             client.outcome(tag(begin))?;
         }
-        for outcome in outcomes.into_inner() {
+        let mut outcomes = outcomes.into_inner();
+        if result.is_err() && unit.block.is_none() && outcomes.len() == unit.work.len() {
+            // The commit has failed, which the client hears of instead of the last statement's result.
+            outcomes.pop();
+        }
+        for outcome in outcomes {
             client.outcome(outcome)?;
         }
         match result {

@@ -85,6 +85,10 @@ impl Binder<'_> {
             }
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } => {
                 let (to, modifier) = type_of(data_type)?;
+                if matches!(&**expr, Expr::Array(array) if array.elem.is_empty()) && to.element().is_some() {
+                    // Only the cast tells the type of an array without elements.
+                    return Ok(Expression::constant(Datum::array(Vec::new()), to));
+                }
                 self.coerce(bind(expr)?, to, modifier, Coercion::Explicit)
             }
             Expr::TypedString(typed) => {
@@ -528,8 +532,8 @@ fn fold_negation(expression: Expression) -> Expression {
     {
         // The least `integer` and `bigint` are one further from zero than what can be negated.
         return match value {
-            Datum::Int8(value) if i32::try_from(value).is_ok() => {
-                Expression::constant(Datum::Int4(value as i32), Type::Int4)
+            Datum::Int8(value) if value == i64::from(i32::MIN) => {
+                Expression::constant(Datum::Int4(i32::MIN), Type::Int4)
             }
             value => Expression::constant(value, expression.ty),
         };

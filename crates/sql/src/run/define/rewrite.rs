@@ -24,8 +24,12 @@ impl Run<'_, '_> {
 
     /// A new empty storage for rows or entries.
     pub(super) fn fresh_rows(&self) -> Result<u32, SqlError> {
+        if let Some(storage) = self.changes.borrow_mut().take_spare() {
+            return Ok(storage);
+        }
         let storage = self.fresh_storage();
         self.shared.storages.rows(storage)?;
+        self.changes.borrow_mut().make(storage);
         Ok(storage)
     }
 
