@@ -4,8 +4,8 @@
 mod support;
 
 use hotrow::protocols::PROTOCOLS;
+use hotrow::sync::thread;
 use hotrow_sql::{Connection, Instance};
-use std::thread;
 use support::{connect, instance, run};
 
 const THREADS: u64 = 4;

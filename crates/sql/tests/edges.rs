@@ -393,13 +393,13 @@ fn a_definition_waits_for_open_transactions_without_using_up_storages() {
     run(&mut connection, "BEGIN");
     assert_eq!(run(&mut connection, "INSERT INTO d VALUES (2, 2)"), ["INSERT 0 1"]);
     let before = instance.database().names().len();
-    let (altered, during) = std::thread::scope(|scope| {
+    let (altered, during) = hotrow::sync::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let mut other = connect(&instance);
             run(&mut other, "SET statement_timeout = '100ms'");
             run(&mut other, "ALTER TABLE d ADD PRIMARY KEY (id)")
         });
-        std::thread::sleep(std::time::Duration::from_millis(60));
+        hotrow::sync::thread::sleep(std::time::Duration::from_millis(60));
         let during = instance.database().names().len();
         (other.join().unwrap(), during)
     });

@@ -8,9 +8,9 @@
 
 mod support;
 
+use hotrow::sync::thread;
 use hotrow_sql::{Canceller, Instance};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 use support::{connect, instance, run};
 
