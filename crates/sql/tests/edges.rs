@@ -430,3 +430,36 @@ fn an_addition_that_fails_at_the_commit_is_an_error_alone() {
         ],
     );
 }
+
+#[test]
+fn a_query_may_use_its_own_name() {
+    let mut connection = after(&[
+        "CREATE TABLE part (id int PRIMARY KEY, parent int)",
+        "INSERT INTO part VALUES (1, null), (2, 1), (3, 1), (4, 2), (5, 4), (6, 9)",
+    ]);
+    expect(
+        &mut connection,
+        &[
+            (
+                "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT sum(n), count(*) FROM t",
+                &["15,5"],
+            ),
+            (
+                "WITH RECURSIVE below AS (SELECT id, 0 AS depth FROM part WHERE id = 1 UNION ALL \
+                 SELECT p.id, b.depth + 1 FROM part p JOIN below b ON p.parent = b.id) \
+                 SELECT id, depth FROM below ORDER BY 1",
+                &["1,0;2,1;3,1;4,2;5,3"],
+            ),
+            // Without ALL a circle ends.
+            (
+                "WITH RECURSIVE round(n) AS (SELECT 0 UNION SELECT (n + 1) % 3 FROM round) SELECT n FROM round ORDER BY 1",
+                &["0;1;2"],
+            ),
+            (
+                "WITH RECURSIVE plain AS (SELECT 1 AS x UNION SELECT 2), other AS (SELECT x + 10 AS y FROM plain) \
+                 SELECT y FROM other ORDER BY 1",
+                &["11;12"],
+            ),
+        ],
+    );
+}

@@ -2,12 +2,13 @@
 
 use super::binder::{Binder, Coercion, Context, fold, split_name, type_of};
 use super::expression::{Expression, Kind};
+use super::folding::{fold_negation, folded_operation, is_null, negate_if, not, number, text};
 use super::operators::{binary, symbol_of};
 use super::rows::is_row;
 use super::scope::Scope;
 use crate::error::SqlError;
 use crate::functions::{self, Volatility};
-use crate::values::{self, Datum, Operation, Operator, PrefixOperator, Type};
+use crate::values::{self, Datum, Operation, PrefixOperator, Type};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr, InTarget, Interval, Query,
     Subscript, TrimWhereField, UnaryOperator, Value,
@@ -507,68 +508,4 @@ fn field_name(field: &DateTimeField) -> String {
         DateTimeField::Custom(name) => name.value.to_lowercase(),
         other => other.to_string().to_lowercase(),
     }
-}
-
-/// A literal in quotes.
-pub(crate) fn text(string: &str) -> Expression {
-    Expression::constant(Datum::Text(string.into()), Type::Unknown)
-}
-
-fn number(digits: &str) -> Bound {
-    if let Ok(small) = digits.parse::<i32>() {
-        return Ok(Expression::constant(Datum::Int4(small), Type::Int4));
-    }
-    if let Ok(large) = digits.parse::<i64>() {
-        return Ok(Expression::constant(Datum::Int8(large), Type::Int8));
-    }
-    Ok(Expression::constant(Datum::parse(digits, Type::Numeric)?, Type::Numeric))
-}
-
-/// A negated number that is known already.
-fn fold_negation(expression: Expression) -> Expression {
-    if let Kind::Prefix(operation, inner) = &expression.kind
-        && let Kind::Constant(value) = &inner.kind
-        && let Ok(value) = operation.apply(value)
-    {
-        // The least `integer` and `bigint` are one further from zero than what can be negated.
-        return match value {
-            Datum::Int8(value) if value == i64::from(i32::MIN) => {
-                Expression::constant(Datum::Int4(i32::MIN), Type::Int4)
-            }
-            value => Expression::constant(value, expression.ty),
-        };
-    }
-    expression
-}
-
-/// An operator, computed if both sides are known, or one is null. One that fails is left to fail when it is run.
-fn folded_operation(operation: Operation, both: Box<[Expression; 2]>) -> Expression {
-    let known = |side: &Expression| match &side.kind {
-        Kind::Constant(value) => Some(value.clone()),
-        _ => None,
-    };
-    let (left, right) = (known(&both[0]), known(&both[1]));
-    let is_null = |side: &Option<Datum>| side.as_ref().is_some_and(Datum::is_null);
-    if operation.operator != Operator::Concatenate && (is_null(&left) || is_null(&right)) {
-        return super::bind_function::null(operation.result);
-    }
-    if let (Some(left), Some(right)) = (left, right)
-        && let Ok(value) = operation.apply(&left, &right)
-    {
-        return Expression::constant(value, operation.result);
-    }
-    Expression::new(Kind::Operator(operation, both), operation.result)
-}
-
-/// The opposite of a condition.
-pub(crate) fn not(inner: Expression) -> Expression {
-    Expression::new(Kind::Not(Box::new(inner)), Type::Bool)
-}
-
-fn is_null(inner: Expression) -> Expression {
-    Expression::new(Kind::IsNull(Box::new(inner)), Type::Bool)
-}
-
-fn negate_if(negated: bool, inner: Expression) -> Expression {
-    if negated { not(inner) } else { inner }
 }

@@ -206,6 +206,7 @@ impl Binder<'_> {
         if schema.is_none() {
             let with = self.with.borrow();
             if let Some((_, place, outputs)) = with.iter().rev().find(|(known, ..)| *known == table) {
+                self.used.borrow_mut().push(*place);
                 return Ok((Source::With(*place, outputs.len()), outputs.to_vec(), table));
             }
         }

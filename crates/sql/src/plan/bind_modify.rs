@@ -3,16 +3,17 @@
 use super::bind_function::null;
 use super::bind_select::conjuncts;
 use super::binder::{Binder, Coercion, Context, fold, split_name};
+use super::commit_time::at_commit;
 use super::expression::{Expression, Kind, Place};
-use super::modify::{AtCommit, FixedCondition, Insert, Inserted, Modification, ModificationKind, OnConflict};
+use super::modify::{Insert, Inserted, Modification, ModificationKind};
 use super::scope::Scope;
 use super::select::{Access, Body, Join, Output, Query, Source, TableSource};
 use crate::catalog::{Column, Relation};
 use crate::error::SqlError;
-use crate::values::{self, Datum, Operator, PrefixOperator, Type};
+use crate::values::{self, Datum, Type};
 use sqlparser::ast::{
-    self, Assignment, AssignmentTarget, ConflictTarget, Expr, FromTable, OnConflictAction, OnInsert,
-    SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind,
+    self, Assignment, AssignmentTarget, Expr, FromTable, SelectItem, SetExpr, Statement, TableFactor,
+    TableObject, TableWithJoins, UpdateTableFromKind,
 };
 use std::sync::Arc;
 
@@ -251,96 +252,7 @@ impl Binder<'_> {
         relation.checks.iter().map(bind).collect()
     }
 
-    fn on_conflict(
-        &self,
-        on: Option<&OnInsert>,
-        relation: &Relation,
-        alias: &str,
-    ) -> Result<Option<OnConflict>, SqlError> {
-        let on = match on {
-            None => return Ok(None),
-            Some(OnInsert::OnConflict(on)) => on,
-            Some(other) => return Err(SqlError::not_supported(other)),
-        };
-        let index = match &on.conflict_target {
-            None => None,
-            Some(target) => Some(self.arbiter(target, relation)?),
-        };
-        let update = match &on.action {
-            OnConflictAction::DoNothing => None,
-            OnConflictAction::DoUpdate(update) => {
-                if index.is_none() {
-                    return Err(SqlError::new(
-                        "42601",
-                        "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-                    ));
-                }
-                let mut scope = Scope::default();
-                let outputs = Self::outputs(relation);
-                scope.add(alias.to_owned(), 0, &outputs)?;
-                scope.add("excluded".to_owned(), 1, &outputs)?;
-                // A name alone is the existing row's.
-                let mut alone = scope.clone();
-                alone.tables[1].columns.iter_mut().for_each(|column| column.is_merged = true);
-                let context = Context::new(&alone, "ON CONFLICT");
-                let assignments = self.assignments(&update.assignments, relation, &context)?;
-                let filter = match &update.selection {
-                    None => None,
-                    Some(condition) => Some(self.condition(self.expression(condition, &context)?, "WHERE")?),
-                };
-                Some((assignments, filter))
-            }
-        };
-        Ok(Some(OnConflict { index, update }))
-    }
-
-    /// The unique index that an `ON CONFLICT` names by columns or by its constraint: none for the primary key.
-    fn arbiter(&self, target: &ConflictTarget, relation: &Relation) -> Result<Option<usize>, SqlError> {
-        match target {
-            ConflictTarget::Columns { predicate: Some(_), .. } => {
-                Err(SqlError::not_supported("ON CONFLICT with a predicate"))
-            }
-            ConflictTarget::Columns { columns: names, predicate: None } => {
-                let mut wanted = Vec::new();
-                for name in names {
-                    let name = fold(name);
-                    wanted.push(relation.column(&name).ok_or_else(|| no_column(&name, relation))? as u32);
-                }
-                let same = |columns: &[u32]| {
-                    columns.len() == wanted.len() && columns.iter().all(|column| wanted.contains(column))
-                };
-                if relation.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
-                    return Ok(None);
-                }
-                let found = relation.indexes.iter().position(|index| index.is_unique && same(&index.columns));
-                found.map(Some).ok_or_else(|| {
-                    SqlError::new(
-                        "42P10",
-                        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-                    )
-                })
-            }
-            ConflictTarget::OnConstraint(name) => {
-                let (_, name) = split_name(name)?;
-                if relation.primary_key.as_ref().is_some_and(|key| key.name == name) {
-                    return Ok(None);
-                }
-                let found = relation
-                    .indexes
-                    .iter()
-                    .position(|index| index.constraint.is_some() && index.name == name);
-                found.map(Some).ok_or_else(|| {
-                    let table = &relation.name;
-                    SqlError::new(
-                        "42704",
-                        format!("constraint \"{name}\" for table \"{table}\" does not exist"),
-                    )
-                })
-            }
-        }
-    }
-
-    fn assignments(
+    pub(super) fn assignments(
         &self,
         assignments: &[Assignment],
         relation: &Relation,
@@ -496,76 +408,6 @@ impl Binder<'_> {
     }
 }
 
-/// The update as a change at the commit, if it adds to columns that are in no key, of one row that its primary key names.
-fn at_commit(
-    target: &TableSource,
-    sources: &[Source],
-    from: &Join,
-    filter: &[Expression],
-    assignments: &[(usize, Expression)],
-) -> Option<AtCommit> {
-    let Join::Scan { access: Access::Point(key), filter: conditions, .. } = from else { return None };
-    let is_fixed = |value: &Expression| value.sources().is_empty();
-    if sources.len() != 1 || !filter.is_empty() || !key.iter().all(is_fixed) {
-        return None;
-    }
-    let key_columns = &target.relation.primary_key.as_ref()?.columns;
-    let mut fixed = Vec::new();
-    for condition in conditions {
-        let condition = fixed_condition(condition)?;
-        // Those of the key are what the row is found by.
-        let is_of_key = condition.operation.operator == Operator::Equal
-            && key_columns.contains(&(condition.column as u32));
-        if !is_of_key {
-            fixed.push(condition);
-        }
-    }
-    if conditions.len() - fixed.len() != key.len() {
-        return None;
-    }
-    let relation = &target.relation;
-    let is_in_key = |column: usize| {
-        let primary = relation.primary_key.iter().flat_map(|key| &key.columns);
-        let indexes = relation.indexes.iter().flat_map(|index| &index.columns);
-        primary.chain(indexes).any(|known| *known as usize == column)
-    };
-    let mut additions = Vec::new();
-    for (column, value) in assignments {
-        let ty = relation.columns[*column].ty;
-        // A sum of small integers is cast back to the column's type, which checks its range.
-        let sum = match &value.kind {
-            Kind::Cast(inner) if matches!(ty, Type::Int2 | Type::Int4) => inner,
-            _ => value,
-        };
-        let Kind::Operator(operation, both) = &sum.kind else { return None };
-        let itself = Place { source: 0, column: *column };
-        let is_itself = |side: &Expression| match &side.kind {
-            Kind::Column(place) => *place == itself,
-            Kind::Cast(inner) => matches!(inner.kind, Kind::Column(place) if place == itself),
-            _ => false,
-        };
-        if is_in_key(*column) || !matches!(ty, Type::Int2 | Type::Int4 | Type::Int8) {
-            return None;
-        }
-        let is_integer = |side: &Expression| matches!(side.ty, Type::Int2 | Type::Int4 | Type::Int8);
-        let amount = match operation.operator {
-            Operator::Add if is_itself(&both[0]) && is_fixed(&both[1]) && is_integer(&both[1]) => {
-                both[1].clone()
-            }
-            Operator::Add if is_itself(&both[1]) && is_fixed(&both[0]) && is_integer(&both[0]) => {
-                both[0].clone()
-            }
-            Operator::Subtract if is_itself(&both[0]) && is_fixed(&both[1]) && is_integer(&both[1]) => {
-                let negative = values::resolve_prefix(PrefixOperator::Minus, both[1].ty).ok()?;
-                Expression::new(Kind::Prefix(negative, Box::new(both[1].clone())), negative.ty)
-            }
-            _ => return None,
-        };
-        additions.push((*column, amount));
-    }
-    (!additions.is_empty()).then(|| AtCommit { key: key.clone(), additions, conditions: fixed })
-}
-
 /// A constant with its column's length: one that is too long is refused before anything runs.
 fn fitted(mut value: Expression, column: &Column) -> Result<Expression, SqlError> {
     if let Kind::Constant(constant) = &mut value.kind
@@ -578,28 +420,7 @@ fn fitted(mut value: Expression, column: &Column) -> Result<Expression, SqlError
     Ok(value)
 }
 
-/// The comparison of a column of source 0 with a value that needs no row, if the condition is one.
-fn fixed_condition(condition: &Expression) -> Option<FixedCondition> {
-    let Kind::Operator(operation, both) = &condition.kind else { return None };
-    let column = |side: &Expression| match &side.kind {
-        Kind::Column(Place { source: 0, column }) => Some(*column),
-        _ => None,
-    };
-    let is_fixed = |side: &Expression| side.sources().is_empty();
-    let (column, value, is_turned) = match (column(&both[0]), column(&both[1])) {
-        (Some(column), None) if is_fixed(&both[1]) => (column, both[1].clone(), false),
-        (None, Some(column)) if is_fixed(&both[0]) => (column, both[0].clone(), true),
-        _ => return None,
-    };
-    operation.operator.is_comparison().then_some(FixedCondition {
-        column,
-        operation: *operation,
-        value,
-        is_turned,
-    })
-}
-
-fn no_column(name: &str, relation: &Relation) -> SqlError {
+pub(super) fn no_column(name: &str, relation: &Relation) -> SqlError {
     SqlError::new("42703", format!("column \"{name}\" of relation \"{}\" does not exist", relation.name))
 }
 

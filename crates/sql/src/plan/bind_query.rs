@@ -36,20 +36,66 @@ impl Binder<'_> {
     ) -> Result<Vec<(usize, Query)>, SqlError> {
         let mut bound = Vec::new();
         let Some(with) = &query.with else { return Ok(bound) };
-        if with.recursive {
-            return Err(SqlError::not_supported("WITH RECURSIVE"));
-        }
         for one in &with.cte_tables {
-            let inner = self.query(&one.query, parent)?;
-            let mut outputs = inner.outputs.clone();
-            for (output, column) in outputs.iter_mut().zip(&one.alias.columns) {
-                output.name = Arc::from(fold(&column.name));
+            let name = fold(&one.alias.name);
+            let named = |mut outputs: Vec<Output>| -> Arc<[Output]> {
+                for (output, column) in outputs.iter_mut().zip(&one.alias.columns) {
+                    output.name = Arc::from(fold(&column.name));
+                }
+                outputs.into()
+            };
+            if with.recursive
+                && let Some((place, inner)) = self.recursive(&name, &one.query, &named, parent)?
+            {
+                self.with.borrow_mut().push((name, place, named(inner.outputs.clone())));
+                bound.push((place, inner));
+                continue;
             }
+            let inner = self.query(&one.query, parent)?;
+            let outputs = named(inner.outputs.clone());
             let place = Self::draw(&self.with_places);
-            self.with.borrow_mut().push((fold(&one.alias.name), place, outputs.into()));
+            self.with.borrow_mut().push((name, place, outputs));
             bound.push((place, inner));
         }
         Ok(bound)
+    }
+
+    /// A query that is the union of a first part with one that uses its own name; none if it is no such query.
+    fn recursive(
+        &self,
+        name: &str,
+        query: &ast::Query,
+        named: &dyn Fn(Vec<Output>) -> Arc<[Output]>,
+        parent: Option<&Scope<'_>>,
+    ) -> Result<Option<(usize, Query)>, SqlError> {
+        let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } = &*query.body
+        else {
+            return Ok(None);
+        };
+        if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
+            return Ok(None);
+        }
+        let first = self.side(left, parent)?;
+        let place = Self::draw(&self.with_places);
+        self.with.borrow_mut().push((name.to_owned(), place, named(first.outputs.clone())));
+        let next = self.side(right, parent);
+        self.with.borrow_mut().pop();
+        if !self.used.borrow().contains(&place) {
+            return Ok(None);
+        }
+        let mut next = next?;
+        if next.outputs.len() != first.outputs.len() {
+            return Err(SqlError::new("42601", "each UNION query must have the same number of columns"));
+        }
+        let types: Vec<Type> = first.outputs.iter().map(|output| output.ty).collect();
+        self.cast_outputs(&mut next, &types)?;
+        let outputs = first.outputs.iter().map(|output| Output { origin: None, ..output.clone() }).collect();
+        let all = matches!(set_quantifier, SetQuantifier::All);
+        let body = Body::Recursive { place, all, first: Box::new(first), next: Box::new(next) };
+        Ok(Some((
+            place,
+            Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs },
+        )))
     }
 
     fn body(
@@ -185,6 +231,7 @@ impl Binder<'_> {
                 self.cast_outputs(right, types)?;
             }
             Body::Nested(inner) => self.cast_outputs(inner, types)?,
+            Body::Recursive { .. } => return Err(SqlError::not_supported("a cast of a recursive query")),
             Body::Modify(modification) => {
                 for (value, to) in modification.returning.iter_mut().flatten().zip(types) {
                     cast(value, *to)?;

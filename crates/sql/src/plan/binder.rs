@@ -20,6 +20,8 @@ pub(crate) struct Binder<'a> {
     /// Queries with names: name, place of the result, columns.
     pub(crate) with: RefCell<Vec<(String, usize, Arc<[Output]>)>>,
     pub(crate) with_places: Cell<usize>,
+    /// The places of those that were used.
+    pub(crate) used: RefCell<Vec<usize>>,
     pub(crate) hash_tables: Cell<usize>,
     /// True if the statement writes, or draws from a sequence.
     pub(crate) writes: Cell<bool>,
@@ -76,6 +78,7 @@ impl<'a> Binder<'a> {
             parameters: RefCell::new(declared.to_vec()),
             with: RefCell::default(),
             with_places: Cell::new(0),
+            used: RefCell::default(),
             hash_tables: Cell::new(0),
             writes: Cell::new(false),
         }

@@ -39,6 +39,11 @@ fn of_query(query: &Query, depth: usize, lines: &mut Vec<String>) {
     match &query.body {
         Body::Values(rows) => put(depth, format!("Values ({} rows)", rows.len()), lines),
         Body::Nested(inner) => of_query(inner, depth, lines),
+        Body::Recursive { first, next, .. } => {
+            put(depth, "Recursive Union", lines);
+            of_query(first, depth + 1, lines);
+            of_query(next, depth + 1, lines);
+        }
         Body::Set { operation, all, left, right } => {
             put(depth, format!("{operation:?}{}", if *all { " All" } else { "" }), lines);
             of_query(left, depth + 1, lines);

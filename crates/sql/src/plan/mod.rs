@@ -1,6 +1,7 @@
 //! Plans: statements whose names and types are resolved, and whose ways to their rows are chosen.
 
 mod access;
+mod bind_conflict;
 mod bind_expression;
 mod bind_from;
 mod bind_function;
@@ -8,8 +9,11 @@ mod bind_modify;
 mod bind_query;
 mod bind_select;
 pub(crate) mod binder;
+mod column_names;
+mod commit_time;
 mod explain;
 pub(crate) mod expression;
+mod folding;
 pub(crate) mod modify;
 mod operators;
 mod rows;

@@ -50,6 +50,13 @@ pub(crate) enum Body {
         right: Box<Query>,
     },
     Values(Vec<Vec<Expression>>),
+    /// The rows of `first`, and those of `next` for the rows of the round before, until there are no more.
+    Recursive {
+        place: usize,
+        all: bool,
+        first: Box<Query>,
+        next: Box<Query>,
+    },
     /// A query in parentheses, with an order and limits of its own.
     Nested(Box<Query>),
     /// An insertion, update or deletion with `RETURNING`.

@@ -172,6 +172,10 @@ impl Query {
         }
         match &mut self.body {
             Body::Select(select) => select.each_part(depth, each),
+            Body::Recursive { first, next, .. } => {
+                first.each_part(depth, each);
+                next.each_part(depth, each);
+            }
             Body::Set { left, right, .. } => {
                 left.each_part(depth, each);
                 right.each_part(depth, each);

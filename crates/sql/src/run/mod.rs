@@ -3,6 +3,7 @@
 mod aggregate;
 mod define;
 
+mod entries;
 mod environment;
 pub(crate) mod evaluate;
 #[cfg(test)]

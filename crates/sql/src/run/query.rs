@@ -37,6 +37,7 @@ impl<'t, 'w> Run<'t, 'w> {
                 rows
             }
             Body::Nested(inner) => self.query(inner)?,
+            Body::Recursive { place, all, first, next } => self.recursive(*place, *all, first, next)?,
             Body::Set { operation, all, left, right } => self.set_operation(*operation, *all, left, right)?,
             Body::Modify(modification) => self.modify_later(modification)?.1,
         };
@@ -66,6 +67,26 @@ impl<'t, 'w> Run<'t, 'w> {
             }
         }
         Ok(())
+    }
+
+    /// The rows of a query that uses its own name: round by round, until a round gives none that is new.
+    fn recursive(&mut self, place: usize, all: bool, first: &Query, next: &Query) -> Result<Vec<Row>, Stop> {
+        let types: Vec<Type> = first.outputs.iter().map(|output| output.ty).collect();
+        let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+        let mut round = self.query(first)?;
+        loop {
+            self.session.check_cancelled()?;
+            round.retain(|row| all || seen.insert(key(&row[..types.len()], &types)));
+            if round.is_empty() {
+                return Ok(rows);
+            }
+            rows.extend(round.iter().cloned());
+            self.with.insert(place, Rc::new(round));
+            // What is known of the round before is known no more.
+            self.results.clear();
+            self.hashed.clear();
+            round = self.query(next)?;
+        }
     }
 
     /// The rows of a query inside of another one, whose tuple is made by a function.

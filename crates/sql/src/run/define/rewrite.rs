@@ -112,7 +112,7 @@ impl Run<'_, '_> {
             }
             let entry = Row::new(vec![Datum::Bytes(own_key.into())]);
             if !entries.insert_if_absent(run.tx, key, entry)? {
-                let error = crate::run::modify::duplicate(relation, &index.name, &index.columns, &row);
+                let error = crate::run::entries::duplicate(relation, &index.name, &index.columns, &row);
                 return Err(not_unique(error.into()));
             }
             Ok(Flow::Continue(()))
