@@ -313,7 +313,7 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// Removes a row with its entries in indexes.
-    fn remove(&mut self, target: &TableSource, row: &Row) -> Result<(), Stop> {
+    pub(super) fn remove(&mut self, target: &TableSource, row: &Row) -> Result<(), Stop> {
         let key = row_key(&target.relation, row);
         target.rows.delete(self.tx, &key)?;
         for (at, index) in target.relation.indexes.iter().enumerate() {

@@ -4,6 +4,7 @@ use super::{Run, Stop, is_schema};
 use crate::catalog::{Catalog, Entry, Relation, Sequence};
 use crate::error::SqlError;
 use crate::plan::binder::split_name;
+use crate::run::scan::{Flow, Keys};
 use sqlparser::ast::{ObjectName, ObjectType, Truncate, TruncateIdentityOption};
 use std::sync::Arc;
 
@@ -216,8 +217,11 @@ impl Run<'_, '_> {
     }
 }
 
+/// The largest number of rows that `TRUNCATE` deletes one by one.
+const FEW: usize = 1_000;
+
 impl Run<'_, '_> {
-    /// Empties tables: they get new storages.
+    /// Empties tables: those of many rows get new storages.
     pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<(), Stop> {
         if truncate.partitions.is_some() {
             return Err(SqlError::not_supported("TRUNCATE of partitions").into());
@@ -234,10 +238,13 @@ impl Run<'_, '_> {
         let mut catalog = (*self.catalog).clone();
         let mut changed = Vec::new();
         for old in relations {
-            let mut relation = (*old).clone();
-            self.renew(&mut relation)?;
-            self.give_up(&old);
-            changed.push(relation.oid);
+            if !self.delete_few(&old)? {
+                let mut relation = (*old).clone();
+                self.renew(&mut relation)?;
+                self.give_up(&old);
+                changed.push(relation.oid);
+                catalog.put(Entry::Relation(Arc::new(relation)));
+            }
             if restarts {
                 let owned = self
                     .catalog
@@ -251,8 +258,22 @@ impl Run<'_, '_> {
                     catalog.put(Entry::Sequence(Arc::new(begun)));
                 }
             }
-            catalog.put(Entry::Relation(Arc::new(relation)));
         }
-        self.replace_catalog(catalog, changed)
+        if changed.is_empty() { Ok(()) } else { self.replace_catalog(catalog, changed) }
+    }
+
+    /// Deletes a table's rows if they are few: a database has so many storages, and no number twice. False if they are not.
+    fn delete_few(&mut self, relation: &Arc<Relation>) -> Result<bool, Stop> {
+        let source = self.source(relation.clone())?;
+        let mut rows = Vec::new();
+        let flow = self.table_rows(&source, Keys::All, &mut |_, row| {
+            rows.push(row);
+            Ok(if rows.len() > FEW { Flow::Break(()) } else { Flow::Continue(()) })
+        })?;
+        if flow.is_break() {
+            return Ok(false);
+        }
+        rows.iter().try_for_each(|row| self.remove(&source, row))?;
+        Ok(true)
     }
 }
