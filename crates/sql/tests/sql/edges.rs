@@ -1,9 +1,7 @@
 //! Statements whose results are easily wrong. Each has the result that PostgreSQL 15 gives.
 
-mod support;
-
+use crate::support::{connect, instance, run};
 use hotrow_sql::Connection;
-use support::{connect, instance, run};
 
 /// A statement, and its results.
 type Expected = (&'static str, &'static [&'static str]);

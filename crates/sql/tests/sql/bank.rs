@@ -1,12 +1,10 @@
 //! A bank under all protocols: transfers, additions at the commit, conditional ones, tickets with a unique index, and scans, with
 //! rollbacks, savepoints and connections that are dropped. The recorded history is judged, and the sums are checked.
 
-mod support;
-
+use crate::support::{connect, instance, run};
 use hotrow::protocols::PROTOCOLS;
 use hotrow::sync::thread;
 use hotrow_sql::{Connection, Instance};
-use support::{connect, instance, run};
 
 const THREADS: u64 = 4;
 const TRANSACTIONS: usize = 16;

@@ -6,13 +6,11 @@
 // The threads are stepped from outside of the library, so they need none of its own means to wait.
 #![allow(clippy::disallowed_types)]
 
-mod support;
-
+use crate::support::{connect, instance, run};
 use hotrow::sync::thread;
 use hotrow_sql::{Canceller, Instance};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-use support::{connect, instance, run};
 
 /// The time after which a statement is taken to wait, and that after which it is cancelled.
 const PATIENCE: Duration = Duration::from_millis(8);

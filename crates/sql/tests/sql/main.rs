@@ -1,0 +1,6 @@
+//! SQL through the public interface: one program, because each compiles the engine's code anew.
+
+mod bank;
+mod edges;
+mod isolation;
+mod support;
