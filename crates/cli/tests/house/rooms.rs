@@ -20,7 +20,7 @@ const CIRCLE_MAX: [(&str, usize); 19] = [
     ("protocols", 13),
     ("server", 2),
     ("sim", 11),
-    ("sql", 32),
+    ("sql", 34),
     ("stamp", 23),
     ("stored", 2),
     ("sync", 4),

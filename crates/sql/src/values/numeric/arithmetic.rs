@@ -5,8 +5,8 @@ use super::number::{
     power_of_ten,
 };
 use crate::error::SqlError;
-use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
+use num_bigint::{BigInt, Sign};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 /// The error of a division by zero.
 pub(crate) fn division_by_zero() -> SqlError {

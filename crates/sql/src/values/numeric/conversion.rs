@@ -3,8 +3,8 @@
 use super::arithmetic::{divide_rounded, first_digit};
 use super::number::{Form, Numeric, SCALE_MAX, power_of_ten};
 use crate::error::SqlError;
-use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::num_traits::ToPrimitive;
+use num_bigint::{BigInt, Sign};
+use num_traits::ToPrimitive;
 
 const BINARY_POSITIVE: u16 = 0x0000;
 const BINARY_NEGATIVE: u16 = 0x4000;

@@ -8,8 +8,8 @@ use super::number::{
     DISPLAY_SCALE_MAX, Form, Numeric, SIGNIFICANT_DIGITS_MIN, decimal_length, overflow, power_of_ten,
 };
 use crate::error::SqlError;
-use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::num_traits::{One, Signed, ToPrimitive, Zero};
+use num_bigint::{BigInt, Sign};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 use std::f64::consts::LOG10_E;
 
 /// The digits that are computed beyond those wanted.

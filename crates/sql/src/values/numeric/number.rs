@@ -5,9 +5,9 @@
 //! 131,072 digits before the point and 16,383 behind it.
 
 use crate::error::SqlError;
-use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::num_traits::{ToPrimitive, Zero};
 use hotrow::Stored;
+use num_bigint::{BigInt, Sign};
+use num_traits::{ToPrimitive, Zero};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 

@@ -2,7 +2,7 @@
 
 use super::number::{Form, Numeric, SCALE_MAX, WHOLE_DIGITS_MAX, overflow, power_of_ten};
 use crate::error::SqlError;
-use bigdecimal::num_bigint::{BigInt, Sign};
+use num_bigint::{BigInt, Sign};
 use std::fmt;
 use std::str::FromStr;
 
