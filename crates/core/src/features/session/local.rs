@@ -26,6 +26,8 @@ use std::ptr::NonNull;
 /// [`Engine::begin_here`] begins it. A statement is a call: nothing is handed to another thread. While the session is open its thread is
 /// inside a transaction, so that another one there is [`Misuse::Nested`].
 ///
+/// One that is leaked keeps its thread inside a transaction for good, and retained memory from being freed.
+///
 /// Nobody ends it because it idles: its thread does that, by [`roll_back`](Self::roll_back) or by dropping it. A [`Canceller`] ends it
 /// at its next call if it idles.
 pub struct LocalSession<P: Protocol> {
