@@ -3,11 +3,9 @@
 //! Segments whose addresses map to the same stripe share a list under a mutex, so each entry names its segment.
 
 use crossbeam_utils::CachePadded;
+use hotrow_sync::memory::place;
 use hotrow_sync::profile::name_slice;
 use hotrow_sync::{Mutex, MutexGuard, lock};
-
-/// Size of a page in bytes.
-const PAGE: usize = 4_096;
 
 /// `STRIPES` lists of `T`. Segments that begin within the same `GRAIN` bytes share one.
 #[derive(Debug)]
@@ -16,11 +14,7 @@ pub(crate) struct Striped<T, const STRIPES: usize, const GRAIN: usize> {
 }
 
 impl<T, const STRIPES: usize, const GRAIN: usize> Striped<T, STRIPES, GRAIN> {
-    /// Only the offset within a page counts, so that it does not change between runs of a simulation.
-    const WITHIN_PAGE: () = assert!(PAGE.is_multiple_of(STRIPES * GRAIN));
-
     pub(crate) fn new() -> Self {
-        const { Self::WITHIN_PAGE };
         let stripes: Box<[CachePadded<Mutex<Vec<T>>>]> =
             (0..STRIPES).map(|_| CachePadded::new(Mutex::new(Vec::new()))).collect();
         name_slice(&stripes, || String::from("the lists beside locks"));
@@ -29,6 +23,6 @@ impl<T, const STRIPES: usize, const GRAIN: usize> Striped<T, STRIPES, GRAIN> {
 
     /// Locks and returns the list of the segment at an address.
     pub(crate) fn lock(&self, address: usize) -> MutexGuard<'_, Vec<T>> {
-        lock(&self.stripes[address / GRAIN % STRIPES])
+        lock(&self.stripes[place(address) / GRAIN % STRIPES])
     }
 }

@@ -64,7 +64,7 @@ pub use machine::{
 pub use memory::{AccessKind, Accesses};
 pub use operations::{
     access, access_to_change, charge, cores, current_core, fence, is_active, label, now, number, park_if,
-    park_on, pause, pause_for, quietly, should_stop, sleep, unpark_all, unpark_one, work, yield_now,
+    park_on, pause, pause_for, place, quietly, should_stop, sleep, unpark_all, unpark_one, work, yield_now,
 };
 pub use outcome::{End, Fate, ParkedCore, SimulationReport};
 pub use random::Random;

@@ -199,6 +199,11 @@ impl Memory {
         self.directory.touched()
     }
 
+    /// The number of the line at `line` (the line's address, not the byte's).
+    pub(crate) fn number(&mut self, line: u64) -> u32 {
+        self.directory.number(line)
+    }
+
     /// Accesses the line at `line` (the line's address, not the byte's) at time `now` through a private cache.
     /// Returns the line's number and the time for which the core stalls.
     #[inline]

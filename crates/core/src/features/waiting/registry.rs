@@ -8,16 +8,16 @@ use crate::memory::identity::ObjectMeta;
 use crate::memory::structure::StructureVersion;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use hotrow_sync::memory::place;
 use hotrow_sync::{Arc, Mutex, lock, region};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Segments whose addresses lie in the same `GRAIN` bytes of a page share a list. Only the place within a page counts, so that
-/// the list is the same in each run of a simulation.
+/// Segments that begin in the same `GRAIN` bytes share a list.
 const GRAIN: usize = 16;
-/// Number of lists: one for each place within a page.
+/// Number of lists.
 const LISTS: usize = if cfg!(any(test, loom)) { 2 } else { 4_096 / GRAIN };
 
 /// The registry.
@@ -224,7 +224,7 @@ impl Waiting {
     }
 
     fn list(&self, address: usize) -> &List {
-        &self.lists[address / GRAIN % LISTS]
+        &self.lists[place(address) / GRAIN % LISTS]
     }
 
     /// Enters that a waiter watches what is at an address. What is loaded there afterwards is not changed without its being told.
