@@ -7,6 +7,7 @@
 use crate::report::{AttemptEnd, Counts, Transaction};
 use crate::{Malformed, graph};
 use hotrow_core::history::{Ended, Event, History};
+use hotrow_sync::hashing::KeyHashing;
 use std::collections::HashMap;
 
 /// Properties of each attempt, by its number.
@@ -48,7 +49,7 @@ impl Attempts {
         let mut attempts = Attempts::default();
         let mut written = Vec::new();
         // Number of attempts so far, by worker.
-        let mut positions: HashMap<u32, u32> = HashMap::new();
+        let mut positions: HashMap<u32, u32, KeyHashing> = HashMap::default();
         for worker in &history.workers {
             let first = attempts.begin.len() as u32;
             let position = positions.entry(worker.worker).or_default();

@@ -40,6 +40,7 @@ use crate::attempts::Attempts;
 use crate::graph::{Edges, Kind};
 use crate::versions::{NONE, Versions};
 use hotrow_core::history::WriteKind;
+use hotrow_sync::hashing::KeyHashing;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -48,11 +49,11 @@ use std::ops::Range;
 pub(crate) struct Runs {
     runs: Vec<Run>,
     /// Per version in a run: the number of the run, and the version's place there.
-    places: HashMap<u32, (u32, u32)>,
+    places: HashMap<u32, (u32, u32), KeyHashing>,
     /// Auxiliary nodes of blocks: the collecting ones.
-    collectors: HashMap<Block, u32>,
+    collectors: HashMap<Block, u32, KeyHashing>,
     /// The distributing ones.
-    distributors: HashMap<Block, u32>,
+    distributors: HashMap<Block, u32, KeyHashing>,
 }
 
 /// The number of a run; a level; the number of a block of two to the power of `level` members.

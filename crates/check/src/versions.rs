@@ -13,6 +13,7 @@ use crate::attempts::{Attempts, key_name, walk};
 use crate::report::AttemptEnd;
 use crate::version_index::VersionIndex;
 use hotrow_core::history::{Event, History, WriteKind};
+use hotrow_sync::hashing::KeyHashing;
 use std::collections::HashMap;
 
 /// No version: the end of a chain, or the state before the history.
@@ -41,7 +42,7 @@ pub(crate) struct Versions {
     /// First effective version of each key.
     first: Vec<u32>,
     /// Effective versions that replaced an unrecorded one.
-    gaps: HashMap<(u32, u64), u32>,
+    gaps: HashMap<(u32, u64), u32, KeyHashing>,
     /// Per key: true if its chain is not the plain one of a correct store: it differs from the order of the
     /// versions' numbers, or has gaps or versions without effect.
     odd: Vec<bool>,
@@ -94,7 +95,7 @@ impl Versions {
             kinds: vec![WriteKind::Update; index.len()],
             index,
             first: vec![NONE; keys],
-            gaps: HashMap::new(),
+            gaps: HashMap::default(),
             odd: vec![false; keys],
         };
         let replaced = versions.take_writes(history)?;
@@ -104,8 +105,8 @@ impl Versions {
     }
 
     /// Stores the content of each write. Returns the replaced versions that are not recorded.
-    fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64>, Malformed> {
-        let mut replaced_gaps = HashMap::new();
+    fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64, KeyHashing>, Malformed> {
+        let mut replaced_gaps = HashMap::default();
         let mut failed = None;
         walk(history, |writer, event| {
             let Event::Write { key, replaced, version, kind } = event else { return };
@@ -168,7 +169,7 @@ impl Versions {
         &mut self,
         history: &History,
         attempts: &Attempts,
-        replaced: &HashMap<u32, u64>,
+        replaced: &HashMap<u32, u64, KeyHashing>,
     ) -> Result<(), Malformed> {
         let mut backwards = false;
         for rank in 0..self.all.len() as u32 {

@@ -89,7 +89,7 @@ pub(crate) struct Recorder {
 struct Names {
     objects: Vec<String>,
     /// Maps an object's number in the process to its number in the history.
-    numbers: HashMap<u32, u32>,
+    numbers: HashMap<u32, u32, KeyHashing>,
     keys: Keys,
 }
 

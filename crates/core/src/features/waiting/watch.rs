@@ -10,6 +10,7 @@ use crate::kernel::profile::Isolation;
 use crate::kernel::protocol::Protocol;
 use crate::kernel::slots::Moments;
 use crate::memory::structure::{Observed, StructureChange};
+use hotrow_sync::hashing::KeyHashing;
 use hotrow_sync::work::{Work, charge};
 use hotrow_sync::{Arc, Mutex, lock};
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ pub(crate) struct Watch {
     waiter: Arc<Waiter>,
     entered: Vec<Entered>,
     /// The place of an address in `entered`.
-    places: HashMap<usize, usize>,
+    places: HashMap<usize, usize, KeyHashing>,
     /// The changes that it was told of and has not passed on.
     owed: Vec<Owed>,
     /// The number of times that all had been woken when its attempt began.
@@ -40,7 +41,8 @@ struct Entered {
 impl Watch {
     pub(crate) fn new(waiting: &Arc<Waiting>) -> Self {
         waiting.begin_watching();
-        let (waiter, places, times_all_woken) = (Arc::default(), HashMap::new(), waiting.times_all_woken());
+        let (waiter, places, times_all_woken) =
+            (Arc::default(), HashMap::default(), waiting.times_all_woken());
         Self {
             waiting: waiting.clone(),
             waiter,
