@@ -3,16 +3,20 @@
 use clap::{Arg, ArgMatches, Command, ValueEnum};
 use hotrow_workloads::{OptionError, WORKLOADS, WorkloadInfo, WorkloadOptions};
 
+#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve")))]
+mod absent;
 mod measured;
 mod simulator;
 
+#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve")))]
+pub(crate) use absent::without_feature;
 pub(crate) use measured::{
     THREADS_MAX, ThinkArguments, parse_measured, parse_threads, parse_warmup, protocols,
 };
 #[cfg(feature = "sim")]
 pub(crate) use simulator::machine_called;
 #[cfg(not(feature = "sim"))]
-pub(crate) use simulator::{no_simulator, without_simulator};
+pub(crate) use simulator::no_simulator;
 
 /// The output format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,7 +8,7 @@ pub(crate) use with_simulator::{Exploration, command, plan, run};
 /// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> Command {
-    crate::arguments::without_simulator("explore", "Checks many schedules on virtual cores")
+    crate::arguments::without_feature("explore", "Checks many schedules on virtual cores", "sim")
 }
 
 #[cfg(feature = "sim")]

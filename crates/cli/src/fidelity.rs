@@ -17,5 +17,5 @@ pub(crate) use stated::Fidelity;
 /// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> clap::Command {
-    crate::arguments::without_simulator("fidelity", "Compares simulated runs with real ones")
+    crate::arguments::without_feature("fidelity", "Compares simulated runs with real ones", "sim")
 }

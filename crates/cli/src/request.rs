@@ -2,7 +2,7 @@
 
 use crate::arguments::{Refusal, shortened};
 #[cfg(not(feature = "sim"))]
-use crate::arguments::{no_simulator, without_simulator};
+use crate::arguments::{no_simulator, without_feature};
 use crate::host::ThisHost;
 use clap::Command;
 
@@ -77,7 +77,7 @@ fn figures() -> Command {
     #[cfg(feature = "sim")]
     return crate::figures::command();
     #[cfg(not(feature = "sim"))]
-    without_simulator("figures", "Reruns the papers' figures, and sets ours beside theirs on one page")
+    without_feature("figures", "Reruns the papers' figures, and sets ours beside theirs on one page", "sim")
 }
 
 /// Reads the command line.

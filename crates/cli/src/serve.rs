@@ -11,22 +11,15 @@ pub(crate) fn command() -> Command {
     #[cfg(feature = "serve")]
     return with_server::command();
     #[cfg(not(feature = "serve"))]
-    Command::new("serve")
-        .about("Serves a database to PostgreSQL's clients (needs a build with --features serve)")
-        .arg(
-            clap::Arg::new("arguments")
-                .num_args(0..)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .hide(true),
-        )
+    crate::arguments::without_feature("serve", "Serves a database to PostgreSQL's clients", "serve")
 }
 
 /// The refusal of a build without the server.
 #[cfg(not(feature = "serve"))]
 pub(crate) fn missing() -> Refusal {
     Refusal::Message(
-        "this build has no server; run `cargo run --release -p hotrow-cli --features serve -- serve`"
+        "this build has no server, because its protocol and parser lengthen the build; use: \
+         cargo run --release --features serve -- serve"
             .to_owned(),
     )
 }

@@ -13,5 +13,5 @@ pub(crate) use virtual_run::VirtualRun;
 /// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> clap::Command {
-    crate::arguments::without_simulator("sim", "Runs a workload on virtual cores")
+    crate::arguments::without_feature("sim", "Runs a workload on virtual cores", "sim")
 }

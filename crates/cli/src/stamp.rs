@@ -10,7 +10,7 @@ mod report;
 mod simulated;
 
 #[cfg(not(feature = "stamp"))]
-use crate::arguments::Refusal;
+use crate::arguments::{Refusal, without_feature};
 #[cfg(not(feature = "stamp"))]
 use clap::Command;
 
@@ -30,10 +30,7 @@ pub(crate) const NAME: &str = "stamp";
 /// The subcommand in a build without the applications. It accepts any arguments.
 #[cfg(not(feature = "stamp"))]
 pub(crate) fn command() -> Command {
-    Command::new(NAME)
-        .about("Runs STAMP applications (in builds with `--features stamp`)")
-        .disable_help_flag(true)
-        .arg(clap::Arg::new("anything").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true))
+    without_feature(NAME, "Runs STAMP applications", "stamp")
 }
 
 /// The subcommand of `hotrow sim` in a build without the applications.
