@@ -118,7 +118,7 @@ impl<E: Engine, T: Transport> Session<'_, '_, E, T> {
             PgWireFrontendMessage::Sync(_) => return self.sync(),
             PgWireFrontendMessage::Flush(_) => return self.wire.flush(),
             PgWireFrontendMessage::Terminate(_) => return Err(End::Gone),
-            // What a client has sent for a COPY that has failed meanwhile.
+            // Sent for a COPY that has failed meanwhile.
             PgWireFrontendMessage::CopyData(_)
             | PgWireFrontendMessage::CopyDone(_)
             | PgWireFrontendMessage::CopyFail(_) => return Ok(()),

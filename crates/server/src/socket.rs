@@ -142,7 +142,7 @@ impl Transport for Socket {
     fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Wake> {
         let mut wanted = PollFlags::IN;
         if let Stream::Tls(stream) = &mut self.stream {
-            // What has been decrypted already is not seen by `poll`.
+            // Bytes that have been decrypted already are not seen by `poll`.
             if stream.conn.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0) {
                 return Ok(Wake::Readable);
             }

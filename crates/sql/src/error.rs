@@ -22,7 +22,7 @@ impl DerefMut for SqlError {
     }
 }
 
-/// What an error says: a code, a message, and what clients show besides.
+/// The content of an error: a code, a message, and what clients show besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorContent {
     /// The SQLSTATE: five characters, as `40001`.
@@ -31,7 +31,7 @@ pub struct ErrorContent {
     pub message: Cow<'static, str>,
     /// More of what happened.
     pub detail: Option<String>,
-    /// What to do about it.
+    /// Advice.
     pub hint: Option<String>,
     /// The place in the statement's text, in characters from 1 on.
     pub position: Option<usize>,

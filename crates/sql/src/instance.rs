@@ -33,7 +33,7 @@ pub struct Instance {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all connections share.
+/// The part that all connections share.
 pub(crate) struct Shared {
     pub(crate) database: Database<Any>,
     pub(crate) catalog: TBox<Arc<Catalog>, Any>,
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     kept: Option<Table<u32, Entry, Any>>,
     pub(crate) options: InstanceOptions,
     pub(crate) procedures: Procedures,
-    /// What connections do.
+    /// The connections, with their activity.
     pub(crate) activities: Activities,
 }
 

@@ -56,7 +56,7 @@ pub enum Outcome {
 pub struct Notice {
     /// `NOTICE` or `WARNING`.
     pub severity: &'static str,
-    /// What it is about; its code, message and the rest.
+    /// Its code, message and the rest.
     pub content: SqlError,
 }
 
@@ -90,7 +90,7 @@ pub trait Client {
     fn parameter(&mut self, name: &str, value: &str);
 }
 
-/// What a connection's next statement belongs to.
+/// The block that a connection's next statement belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockState {
     /// No block is open: `I`.

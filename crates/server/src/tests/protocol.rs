@@ -177,7 +177,7 @@ fn data_are_copied_in_and_out() {
     let copied =
         replies(&[query("copyin"), data.clone(), data.clone(), message(b'c', b""), query("copyout")]);
     assert_eq!(copied, ["G", "C COPY 8", "Z I", "H", "d 1\n", "d 2\n", "c", "C COPY 2", "Z I"]);
-    // What follows an error is passed over until the client is done.
+    // Data behind an error are passed over until the client is done.
     let failed = replies(&[
         query("copyin"),
         message(b'd', b"bad"),

@@ -1,4 +1,4 @@
-//! What each connection of an instance does, for `pg_stat_activity`.
+//! The activity of each connection of an instance, for `pg_stat_activity`.
 
 use super::state::now;
 use crate::outcome::BlockState;
@@ -23,7 +23,7 @@ pub(crate) struct Activity {
     moment: Mutex<Moment>,
 }
 
-/// What a connection does at a moment.
+/// The activity of a connection at a moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) state: &'static str,
@@ -37,12 +37,18 @@ pub(crate) struct Moment {
 
 impl Activities {
     /// Adds a connection.
-    pub(super) fn enter(&self, process: i32, user: &str, database: &str) -> Arc<Activity> {
+    pub(super) fn enter(
+        &self,
+        process: i32,
+        user: &str,
+        database: &str,
+        application: String,
+    ) -> Arc<Activity> {
         let started = now();
         let moment = Moment {
             state: "idle",
             text: String::new(),
-            application: String::new(),
+            application,
             changed: started,
             statement_started: started,
             transaction_started: None,
@@ -70,21 +76,23 @@ impl Activities {
 
 impl Activity {
     /// A statement begins.
-    pub(super) fn begin(&self, text: Option<&str>, application: String) {
+    pub(super) fn begin(&self, text: Option<&str>) {
         let mut moment = lock(&self.moment);
         let at = now();
         moment.state = "active";
         (moment.changed, moment.statement_started) = (at, at);
         moment.transaction_started.get_or_insert(at);
-        if moment.application != application {
-            moment.application = application;
-        }
         if let Some(text) = text {
             moment.text.clear();
             let fits = |end: &usize| text.is_char_boundary(*end);
             let end = (0..=text.len().min(TEXT_MAX)).rev().find(fits).unwrap_or(0);
             moment.text.push_str(&text[..end]);
         }
+    }
+
+    /// The client has another name for itself.
+    pub(super) fn rename(&self, application: String) {
+        lock(&self.moment).application = application;
     }
 
     /// The statement has ended, and left a block in this state.

@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The largest number of savepoints of one block.
 const MARKS_MAX: usize = 10_000;
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,

@@ -103,7 +103,7 @@ pub(super) enum Allowed {
     InBlocks,
 }
 
-/// What a transaction declares about itself. Its isolation is always the same.
+/// The declarations of a transaction about itself. Its isolation is always the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Modes {
     pub(super) read_only: Option<bool>,

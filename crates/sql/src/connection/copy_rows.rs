@@ -73,7 +73,7 @@ pub(super) struct CopyColumn {
     pub(super) modifier: i32,
 }
 
-/// What is copied.
+/// The subject of a copy.
 #[derive(Debug, Clone)]
 pub(super) struct CopyShape {
     /// The table's name, for errors.

@@ -55,7 +55,7 @@ fn of_conflict(conflict: &Conflict, state: &SessionState) -> SqlError {
     error.detail(of_place(conflict, state))
 }
 
-/// What was lost, and where: the table and the key as SQL has them.
+/// The reason of a loss, and its place: the table and the key as SQL has them.
 fn of_place(conflict: &Conflict, state: &SessionState) -> String {
     if conflict.object.is_empty() {
         return format!("{}.", conflict.reason);

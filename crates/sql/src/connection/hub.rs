@@ -24,7 +24,7 @@ pub(super) enum Pending {
 /// A notification: the process that has sent it, the channel and the payload.
 type Notification = (i32, String, String);
 
-/// What waits for one connection.
+/// Notifications that wait for one connection.
 pub(super) struct Mailbox {
     waiting: Mutex<VecDeque<Notification>>,
     waker: Arc<dyn Fn() + Send + Sync>,

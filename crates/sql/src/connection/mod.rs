@@ -60,7 +60,7 @@ const STATEMENTS_MAX: usize = 10_000;
 /// The largest number of portals of one connection.
 const PORTALS_MAX: usize = 10_000;
 
-/// What a client says of itself when it connects.
+/// A client's statements about itself when it connects.
 pub struct Start {
     /// The user's name.
     pub user: String,
@@ -111,7 +111,9 @@ impl Instance {
                 settings.set(name, Some(value), &defaults)?;
             }
         }
-        let activity = self.shared.activities.enter(start.process, &start.user, &start.database);
+        let application = settings.get("application_name").unwrap_or_default();
+        let activities = &self.shared.activities;
+        let activity = activities.enter(start.process, &start.user, &start.database, application);
         let state =
             SessionState::new(start.user, start.database, start.process, settings, self.shared.clone());
         let executor = Executor::new(self.shared.clone(), state, start.waker);
@@ -167,7 +169,7 @@ impl Connection {
     /// Begins a statement, of this text if it is known.
     fn begin_statement(&mut self, text: Option<&str>) {
         self.executor.state.begin_statement();
-        self.activity.begin(text, self.executor.state.setting("application_name").unwrap_or_default());
+        self.activity.begin(text);
     }
 
     /// Ends a statement, and tells the client, if it listens, what it has to be told besides.
@@ -183,6 +185,7 @@ impl Connection {
                     client.parameter(name, &value);
                 }
             }
+            self.activity.rename(settings.get("application_name").unwrap_or_default());
             self.told = settings;
         }
     }

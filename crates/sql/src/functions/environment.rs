@@ -1,4 +1,4 @@
-//! What functions know beside their arguments: the clock, the session, the catalog.
+//! The knowledge of functions beside their arguments: the clock, the session, the catalog.
 
 use crate::error::SqlError;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub trait CatalogNames {
     }
 }
 
-/// What functions ask of the session.
+/// The session, as functions ask it.
 pub trait SessionSettings {
     /// The value of a setting (`current_setting`).
     fn setting(&self, name: &str) -> Option<String>;

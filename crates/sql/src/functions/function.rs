@@ -37,7 +37,7 @@ pub(crate) enum Parameters {
     Mixed(&'static [Parameter]),
 }
 
-/// What a function computes. It must not be given null for an argument if it is strict.
+/// The computation of a function. It must not be given null for an argument if it is strict.
 pub(crate) type Body = fn(&[Datum], &Environment<'_>) -> Result<Datum, SqlError>;
 
 /// The type of a function's result.
@@ -194,7 +194,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// What it refuses.
+    /// Those of the function's own.
     pub fn call(&self, arguments: &[Datum], environment: &Environment<'_>) -> Result<Datum, SqlError> {
         if self.is_strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);

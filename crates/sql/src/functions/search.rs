@@ -90,7 +90,7 @@ fn split_part(whole: &str, separator: &str, wanted: i64) -> Result<Datum, SqlErr
     Ok(Datum::text(part.unwrap_or_default()))
 }
 
-/// What the letters of an option mean: without regard to case, and all places.
+/// The meaning of an option's letters: without regard to case, and all places.
 fn options(arguments: &[Datum], place: usize) -> Result<(bool, bool), SqlError> {
     let letters = if arguments.len() > place { text(arguments, place)? } else { "" };
     let (mut any_case, mut is_global) = (false, false);

@@ -5,7 +5,7 @@ use super::expression::{Expression, Kind};
 use super::select::{Access, Join, RangeAccess, Source, TableSource};
 use crate::values::{Operator, Type};
 
-/// What a condition says of one column of a source.
+/// A condition on one column of a source.
 struct Bound<'e> {
     column: usize,
     operator: Operator,

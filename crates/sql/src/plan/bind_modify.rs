@@ -5,7 +5,7 @@ use super::bind_select::conjuncts;
 use super::binder::{Binder, Coercion, Context, fold, split_name};
 use super::commit_time::at_commit;
 use super::expression::{Expression, Kind, Place};
-use super::modify::{Insert, Inserted, Modification, ModificationKind};
+use super::modify::{Insert, Inserted, Modification, ModificationKind, Target};
 use super::scope::Scope;
 use super::select::{Access, Body, Join, Output, Query, Source, TableSource};
 use crate::catalog::{Column, Relation};
@@ -65,7 +65,7 @@ impl Binder<'_> {
         let (returning, outputs) = self.returning(insert.returning.as_deref(), &scope)?;
         let checks = self.checks(&relation)?;
         let kind = ModificationKind::Insert(Insert { rows, columns, on_conflict });
-        Ok((Modification { target, checks, kind, returning }, outputs))
+        Ok((Modification { target: Target { table: target, checks }, kind, returning }, outputs))
     }
 
     /// The places of the columns that are named, or of all.
@@ -98,16 +98,7 @@ impl Binder<'_> {
     ) -> Result<(Query, Vec<usize>), SqlError> {
         let Some(source) = &insert.source else {
             // DEFAULT VALUES.
-            let body = Body::Values(vec![Vec::new()]);
-            let rows = Query {
-                with: Vec::new(),
-                body,
-                order: Vec::new(),
-                limit: None,
-                offset: None,
-                outputs: Vec::new(),
-            };
-            return Ok((rows, Vec::new()));
+            return Ok((Query::of(Body::Values(vec![Vec::new()]), Vec::new()), Vec::new()));
         };
         let assign = |value: Expression, at: usize| {
             let column = &relation.columns[named[at]];
@@ -144,11 +135,7 @@ impl Binder<'_> {
                 rows.push(bound);
             }
             let outputs = named[..width].iter().map(|at| Self::outputs(relation).swap_remove(*at)).collect();
-            let body = Body::Values(rows);
-            return Ok((
-                Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs },
-                defaults,
-            ));
+            return Ok((Query::of(Body::Values(rows), outputs), defaults));
         }
         let mut rows = self.query(source, None)?;
         too_many(rows.outputs.len(), named.len(), !insert.columns.is_empty())?;
@@ -171,7 +158,7 @@ impl Binder<'_> {
         };
         let visible = query.outputs.len();
         match &mut query.body {
-            // What a query is sorted by, or what tells its rows apart, is not changed: it is done before.
+            // Columns by which a query is sorted, or its rows are told apart, are not changed: that is done before.
             Body::Select(select)
                 if query.order.is_empty() && matches!(select.distinct, super::select::Distinct::No) =>
             {
@@ -181,14 +168,7 @@ impl Binder<'_> {
             }
             _ => {
                 let outputs = query.outputs.clone();
-                let placeholder = Query {
-                    with: Vec::new(),
-                    body: Body::Values(Vec::new()),
-                    order: Vec::new(),
-                    limit: None,
-                    offset: None,
-                    outputs: outputs.clone(),
-                };
+                let placeholder = Query::of(Body::Values(Vec::new()), outputs.clone());
                 let inner = std::mem::replace(query, placeholder);
                 let mut projection = Vec::new();
                 for (at, output) in outputs.iter().enumerate() {
@@ -343,7 +323,7 @@ impl Binder<'_> {
             None
         };
         let kind = ModificationKind::Update { sources, from, filter, assignments, at_commit };
-        Ok((Modification { target, checks, kind, returning }, outputs))
+        Ok((Modification { target: Target { table: target, checks }, kind, returning }, outputs))
     }
 
     fn delete(&self, delete: &ast::Delete) -> Bound {
@@ -361,7 +341,8 @@ impl Binder<'_> {
         let (from, filter) = self.filtered(from, delete.selection.as_ref(), &mut sources, &scope)?;
         let (returning, outputs) = self.returning(delete.returning.as_deref(), &scope)?;
         let kind = ModificationKind::Delete { sources, from, filter };
-        Ok((Modification { target, checks: Vec::new(), kind, returning }, outputs))
+        let target = Target { table: target, checks: Vec::new() };
+        Ok((Modification { target, kind, returning }, outputs))
     }
 
     fn with_others(

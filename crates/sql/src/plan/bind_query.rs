@@ -26,7 +26,7 @@ impl Binder<'_> {
         let (body, outputs, order) = self.body(&query.body, query.order_by.as_ref(), locks, parent)?;
         let (limit, offset) = self.limits(query)?;
         self.with.borrow_mut().truncate(known);
-        Ok(Query { with, body, order, limit, offset, outputs })
+        Ok(Query { with, order, limit, offset, ..Query::of(body, outputs) })
     }
 
     fn with_queries(
@@ -92,10 +92,7 @@ impl Binder<'_> {
         let outputs = first.outputs.iter().map(|output| Output { origin: None, ..output.clone() }).collect();
         let all = matches!(set_quantifier, SetQuantifier::All);
         let body = Body::Recursive { place, all, first: Box::new(first), next: Box::new(next) };
-        Ok(Some((
-            place,
-            Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, outputs },
-        )))
+        Ok(Some((place, Query::of(body, outputs))))
     }
 
     fn body(
@@ -154,7 +151,7 @@ impl Binder<'_> {
 
     fn side(&self, body: &SetExpr, parent: Option<&Scope<'_>>) -> Result<Query, SqlError> {
         let (body, outputs, order) = self.body(body, None, false, parent)?;
-        Ok(Query { with: Vec::new(), body, order, limit: None, offset: None, outputs })
+        Ok(Query { order, ..Query::of(body, outputs) })
     }
 
     fn match_outputs(

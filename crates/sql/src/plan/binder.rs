@@ -1,4 +1,4 @@
-//! What binding a statement needs, and the types of its parts.
+//! The binding of a statement, and the types of its parts.
 
 use super::expression::{Expression, Kind};
 use super::scope::Scope;

@@ -66,7 +66,7 @@ fn of_query(query: &Query, depth: usize, lines: &mut Vec<String>) {
 }
 
 fn of_modification(modification: &Modification, depth: usize, lines: &mut Vec<String>) {
-    let table = &modification.target.relation.name;
+    let table = &modification.target.table.relation.name;
     match &modification.kind {
         ModificationKind::Insert(insert) => {
             put(depth, format!("Insert on {table}"), lines);

@@ -20,7 +20,7 @@ pub(crate) struct Expression {
     pub(crate) modifier: i32,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Constant(Datum),

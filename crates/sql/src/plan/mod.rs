@@ -33,7 +33,7 @@ use crate::run::{Run, Stop};
 use crate::values::{Datum, Type};
 use binder::Binder;
 use expression::Expression;
-use modify::{Inserted, Modification, ModificationKind};
+use modify::{Inserted, Modification, ModificationKind, Target};
 use select::{Output, Query};
 use sqlparser::ast::{self, CopySource, Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -75,7 +75,7 @@ pub(crate) struct CopyPlan {
     pub(crate) query: bool,
     /// True if rows come from the client.
     pub(crate) is_in: bool,
-    insertion: Option<(Modification, Vec<Inserted>)>,
+    insertion: Option<(Target, Vec<Inserted>)>,
 }
 
 /// Plans a statement. Parameters whose types are not declared get those that their places need.
@@ -174,18 +174,8 @@ fn copy(
             None => binder.default_of(&relation, at).map(Inserted::Default),
         });
     let inserted = inserted.collect::<Result<Vec<_>, SqlError>>()?;
-    let modification = Modification {
-        target: binder.table(relation.clone())?,
-        checks: binder.checks(&relation)?,
-        kind: ModificationKind::Delete {
-            sources: Vec::new(),
-            from: select::Join::Nothing,
-            filter: Vec::new(),
-        },
-        returning: None,
-    };
-    let copy =
-        CopyPlan { relation, columns, query: false, is_in: true, insertion: Some((modification, inserted)) };
+    let target = Target { table: binder.table(relation.clone())?, checks: binder.checks(&relation)? };
+    let copy = CopyPlan { relation, columns, query: false, is_in: true, insertion: Some((target, inserted)) };
     Ok((PlanKind::Copy, None, Some(copy)))
 }
 
@@ -252,8 +242,8 @@ impl Plan {
         copy: &CopyPlan,
         rows: impl Iterator<Item = Result<Vec<Datum>, SqlError>>,
     ) -> Result<u64, Stop> {
-        let (modification, columns) = copy.insertion.as_ref().expect("rows are copied into a table");
-        run.copy_rows(modification, columns, rows)
+        let (target, columns) = copy.insertion.as_ref().expect("rows are copied into a table");
+        run.copy_rows(target, columns, rows)
     }
 
     /// The outcome of these rows, without the columns by which they were only sorted. Numbers that have names are shown by them.

@@ -5,11 +5,17 @@ use super::select::{Join, Query, Source, TableSource};
 use crate::values::Operation;
 use std::sync::Arc;
 
+/// A table whose rows are changed, with the conditions on them.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) table: Arc<TableSource>,
+    pub(crate) checks: Vec<(String, Expression)>,
+}
+
 /// A statement that changes rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Modification {
-    pub(crate) target: Arc<TableSource>,
-    pub(crate) checks: Vec<(String, Expression)>,
+    pub(crate) target: Target,
     pub(crate) kind: ModificationKind,
     /// The values that it returns of each row: of source 0, which is the target, and the others.
     pub(crate) returning: Option<Vec<Expression>>,
@@ -51,7 +57,7 @@ pub(crate) enum Inserted {
     Default(Expression),
 }
 
-/// What happens instead of an insertion whose key exists.
+/// The action instead of an insertion whose key exists.
 #[derive(Debug, Clone)]
 pub(crate) struct OnConflict {
     /// The index that is asked: none for any, `Some(None)` for the primary key.
@@ -66,7 +72,7 @@ pub(crate) struct AtCommit {
     pub(crate) key: Vec<Expression>,
     /// The columns, and what is added to each.
     pub(crate) additions: Vec<(usize, Expression)>,
-    /// What must hold of the row.
+    /// Conditions on the row.
     pub(crate) conditions: Vec<FixedCondition>,
 }
 

@@ -6,6 +6,7 @@ use crate::catalog::{Relation, Rows};
 use crate::functions::Aggregate;
 use crate::values::Type;
 use crate::virtual_tables::VirtualTable;
+use hotrow::sync::OnceLock;
 use std::sync::Arc;
 
 /// A column of a query's result.
@@ -29,6 +30,16 @@ pub(crate) struct Query {
     pub(crate) limit: Option<Expression>,
     pub(crate) offset: Option<Expression>,
     pub(crate) outputs: Vec<Output>,
+    /// True if it needs the tuple of a query around it, once that is known ([`Query::is_correlated`]).
+    pub(super) correlated: OnceLock<bool>,
+}
+
+impl Query {
+    /// The rows of a body as they are: in no order, and all of them.
+    pub(crate) fn of(body: Body, outputs: Vec<Output>) -> Self {
+        let (with, order) = (Vec::new(), Vec::new());
+        Self { with, body, order, limit: None, offset: None, outputs, correlated: OnceLock::new() }
+    }
 }
 
 /// A column by which rows are sorted.
@@ -39,7 +50,7 @@ pub(crate) struct Sort {
     pub(crate) nulls_first: bool,
 }
 
-/// What gives a query's rows.
+/// The body of a query, which makes its rows.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     Select(Box<Select>),

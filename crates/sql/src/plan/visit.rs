@@ -191,6 +191,11 @@ impl Query {
 
     /// True if it needs the tuple of a query around it.
     pub(crate) fn is_correlated(&self) -> bool {
+        // Asked for each row around it; what is changed in a plan later does not change levels.
+        *self.correlated.get_or_init(|| self.looks_out())
+    }
+
+    fn looks_out(&self) -> bool {
         let mut found = false;
         let mut look = |part: &mut Expression, depth: usize| {
             part.visit(depth, &mut |part, depth| {
@@ -295,7 +300,7 @@ impl Modification {
                 visit_all(filter, depth, each);
             }
         }
-        self.checks.iter_mut().for_each(|(_, check)| each(check, depth));
+        self.target.checks.iter_mut().for_each(|(_, check)| each(check, depth));
         self.returning.iter_mut().flatten().for_each(|value| each(value, depth));
     }
 }

@@ -9,7 +9,7 @@ use crate::row::Row;
 use crate::values::{Datum, Type};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of one group.
+/// One group, as far as its tuples are known.
 struct Group {
     keys: Vec<Datum>,
     accumulators: Vec<Collected>,

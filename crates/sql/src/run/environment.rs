@@ -1,4 +1,4 @@
-//! What functions know beside their arguments.
+//! The surroundings of calls.
 
 use super::Run;
 use crate::connection::{SessionState, now};

@@ -26,7 +26,7 @@ fn an_addition_happens_at_the_commit_and_says_what_it_would_have_said() {
     assert!(ask(connection, "update hot set s = s + 10 where id = 1").starts_with("22003: "));
     assert!(ask(connection, "update hot set n = n + 2147483647 where id = 1").starts_with("22003: "));
     assert_eq!(ask(connection, "update hot set n = n + null where id = 1"), "UPDATE 1");
-    // What a later statement reads has the addition in it.
+    // A later statement reads the addition, too.
     ask(connection, "update hot set n = 7 where id = 1");
     let seen = ask(connection, "begin; update hot set n = n + 1 where id = 1; select n from hot; rollback");
     assert!(seen.contains('8'), "{seen}");

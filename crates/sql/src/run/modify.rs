@@ -6,7 +6,7 @@ use super::{Run, Stop, Tuple, key_of, row_key};
 use crate::catalog::Relation;
 use crate::error::SqlError;
 use crate::plan::expression::Expression;
-use crate::plan::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict};
+use crate::plan::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict, Target};
 use crate::plan::select::TableSource;
 use crate::row::Row;
 use crate::run::evaluate::empty_tuple;
@@ -35,7 +35,7 @@ impl<'t, 'w> Run<'t, 'w> {
             ModificationKind::Insert(insert) => self.insert(modification, insert),
             ModificationKind::Update { sources, from, filter, assignments, at_commit } => {
                 if let Some(at_commit) = at_commit
-                    && let Some(count) = self.add_at_commit(&modification.target, at_commit)?
+                    && let Some(count) = self.add_at_commit(&modification.target.table, at_commit)?
                 {
                     return Ok((count, Vec::new()));
                 }
@@ -48,7 +48,7 @@ impl<'t, 'w> Run<'t, 'w> {
                     for (column, value) in assignments {
                         new[*column] = self.evaluate(value, &tuple)?;
                     }
-                    let new = self.checked(modification, new)?;
+                    let new = self.checked(&modification.target, new)?;
                     changes.push(Change::Replace(old, new.clone()));
                     if let Some(returning) = &modification.returning {
                         tuple[0] = new;
@@ -77,7 +77,7 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     fn put_off(&mut self, modification: &Modification, changes: Vec<Change>) {
-        self.put_off.push((modification.target.clone(), changes));
+        self.put_off.push((modification.target.table.clone(), changes));
     }
 
     /// Makes the changes that were put off. Of several parts of a statement that change one row the first one does.
@@ -127,27 +127,41 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// A row that may be stored: its values have their columns' lengths, and its conditions hold.
-    fn checked(&mut self, modification: &Modification, mut values: Vec<Datum>) -> Result<Row, Stop> {
-        fit(&modification.target.relation, &mut values)?;
+    fn checked(&mut self, target: &Target, mut values: Vec<Datum>) -> Result<Row, Stop> {
+        let relation = &target.table.relation;
+        fit(relation, &mut values)?;
         let row = Row::new(values);
-        for (name, check) in &modification.checks {
+        for (name, check) in &target.checks {
             if self.evaluate(check, std::slice::from_ref(&row))? == Datum::Bool(false) {
-                let table = &modification.target.relation.name;
+                let table = &relation.name;
                 let message =
                     format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
                 let error = SqlError::new("23514", message).table(table).constraint(name);
-                return Err(error.detail(failing_row(&modification.target.relation, &row)).into());
+                return Err(error.detail(failing_row(relation, &row)).into());
             }
         }
         Ok(row)
     }
 
+    /// The row that is made of given values, and of defaults for the other columns.
+    fn new_row(&mut self, target: &Target, columns: &[Inserted], given: &[Datum]) -> Result<Row, Stop> {
+        // One more for the number of a row without a primary key.
+        let mut values = Vec::with_capacity(columns.len() + 1);
+        for column in columns {
+            values.push(match column {
+                Inserted::Given(at) => given[*at].clone(),
+                Inserted::Default(default) => self.evaluate(default, &[])?,
+            });
+        }
+        self.checked(target, values)
+    }
+
     fn insert(&mut self, modification: &Modification, insert: &Insert) -> Result<(u64, Vec<Row>), Stop> {
         let rows = self.query(&insert.rows)?;
-        let target = &modification.target;
+        let target = &*modification.target.table;
         let mut returned = Vec::new();
         let mut count = 0;
-        // What is returned may be the values of queries, and what other parts of the statement change is not changed yet.
+        // Returned values may be those of queries, and changes by other parts of the statement are not made yet.
         let is_put_off = insert.on_conflict.is_none()
             && (modification.returning.is_some() || self.is_one_of_several || !self.put_off.is_empty());
         if !is_put_off {
@@ -157,14 +171,7 @@ impl<'t, 'w> Run<'t, 'w> {
         let mut touched = std::collections::HashSet::new();
         for given in rows {
             self.step()?;
-            let mut values = Vec::with_capacity(insert.columns.len() + 1);
-            for column in &insert.columns {
-                values.push(match column {
-                    Inserted::Given(at) => given[*at].clone(),
-                    Inserted::Default(default) => self.evaluate(default, &[])?,
-                });
-            }
-            let row = self.checked(modification, values)?;
+            let row = self.new_row(&modification.target, &insert.columns, &given)?;
             let stored = match &insert.on_conflict {
                 None if is_put_off => {
                     let row = self.numbered(target, row);
@@ -195,7 +202,7 @@ impl<'t, 'w> Run<'t, 'w> {
         row: Row,
         touched: &mut std::collections::HashSet<Vec<u8>>,
     ) -> Result<Option<Row>, Stop> {
-        let target = &modification.target;
+        let target = &*modification.target.table;
         let Some(existing) = self.conflicting(target, on_conflict.index, &row)? else {
             let stored = self.add(target, row)?;
             touched.insert(row_key(&target.relation, &stored));
@@ -217,7 +224,7 @@ impl<'t, 'w> Run<'t, 'w> {
         for (column, value) in assignments {
             new[*column] = self.evaluate(value, &tuple)?;
         }
-        let new = self.checked(modification, new)?;
+        let new = self.checked(&modification.target, new)?;
         self.replace(target, &existing, new.clone())?;
         touched.insert(row_key(&target.relation, &new));
         Ok(Some(new))
@@ -376,23 +383,15 @@ impl<'t, 'w> Run<'t, 'w> {
     /// Stores rows that have a value for each column of a table: those of `COPY`.
     pub(crate) fn copy_rows(
         &mut self,
-        modification: &Modification,
+        target: &Target,
         columns: &[Inserted],
         rows: impl Iterator<Item = Result<Vec<Datum>, SqlError>>,
     ) -> Result<u64, Stop> {
         let mut count = 0;
         for given in rows {
-            let given = given?;
             self.step()?;
-            let mut values = Vec::with_capacity(columns.len() + 1);
-            for column in columns {
-                values.push(match column {
-                    Inserted::Given(at) => given[*at].clone(),
-                    Inserted::Default(default) => self.evaluate(default, &[])?,
-                });
-            }
-            let row = self.checked(modification, values)?;
-            self.add(&modification.target, row)?;
+            let row = self.new_row(target, columns, &given?)?;
+            self.add(&target.table, row)?;
             count += 1;
         }
         Ok(count)

@@ -82,7 +82,7 @@ impl<'t, 'w> Run<'t, 'w> {
             }
             rows.extend(round.iter().cloned());
             self.with.insert(place, Rc::new(round));
-            // What is known of the round before is known no more.
+            // Results of the round before count no more.
             self.results.clear();
             self.hashed.clear();
             round = self.query(next)?;

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// Whether more tuples are wanted.
 pub(crate) type Flow = ControlFlow<()>;
 
-/// What is done with each tuple.
+/// A function that is called with each tuple.
 pub(crate) type Each<'e, 't, 'w> = dyn FnMut(&mut Run<'t, 'w>, &mut Tuple) -> Result<Flow, Stop> + 'e;
 
 /// Numbers of rows that are read at a time: few first, because few may be wanted.

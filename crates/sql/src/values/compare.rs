@@ -139,7 +139,7 @@ pub fn compare_as(ty: Type, left: &Datum, right: &Datum) -> Ordering {
 
 /// Hashes a value so that values that are equal by [`compare`] have equal hashes.
 pub fn hash_into(datum: &Datum, state: &mut impl Hasher) {
-    // What is equal as numbers is equal as floats, too.
+    // Equal numbers are equal as floats, too.
     let hash_float = |float: f64, state: &mut _| {
         let float = if float == 0.0 {
             0.0

@@ -44,7 +44,7 @@ fn unit(name: &str) -> Option<Unit> {
     })
 }
 
-/// What is read so far.
+/// The interval, as far as it is read.
 #[derive(Default)]
 struct Sum {
     months: f64,

@@ -179,7 +179,7 @@ pub fn decode_key(key: &[u8], ty: Type) -> Option<(Datum, &[u8])> {
             let length = i128::from_be_bytes(bytes) ^ i128::MIN;
             let day = i128::from(super::calendar::DAY);
             let (days, microseconds) = (length / day, (length % day) as i64);
-            // What came from a span fits into the parts of one.
+            // A span's parts came from parts that fit.
             let months = i32::try_from(days / 30).ok()?;
             (Datum::Interval(Interval { months, days: (days % 30) as i32, microseconds }), rest)
         }

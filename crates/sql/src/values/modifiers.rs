@@ -8,7 +8,7 @@ use super::datum::Datum;
 use super::sql_type::Type;
 use crate::error::SqlError;
 
-/// What four bytes of a header once added to lengths.
+/// The four bytes that a header once added to lengths.
 const HEADER: i32 = 4;
 /// The longest text that a modifier can ask for.
 const LENGTH_MAX: i32 = 10_485_760;

@@ -7,7 +7,7 @@ use super::cast_rules::implicit_cast;
 use super::sql_type::Type;
 use crate::error::SqlError;
 
-/// What the resolution of a name has found.
+/// The result of resolving a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolved {
     /// The place of the one that is meant.

@@ -3,7 +3,7 @@
 use super::calendar::{MONTHS, SECOND};
 use crate::error::SqlError;
 
-/// What is wrong with a text.
+/// The fault of a text.
 pub(super) enum Flaw {
     /// It is no date.
     Syntax,

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 const HEAP: u32 = 2;
 const BTREE: u32 = 403;
 
-/// What rows of `pg_class` differ in.
+/// The differences between rows of `pg_class`.
 struct Class<'a> {
     oid: u32,
     name: &'a str,
@@ -172,7 +172,7 @@ pub(super) fn indexes_of(relation: &Relation) -> impl Iterator<Item = AnyIndex<'
 const SEQUENCE_COLUMNS: [(&str, Type); 3] =
     [("last_value", Type::Int8), ("log_cnt", Type::Int8), ("is_called", Type::Bool)];
 
-/// What rows of `pg_attribute` differ in.
+/// The differences between rows of `pg_attribute`.
 struct Attribute<'a> {
     table: u32,
     name: &'a str,

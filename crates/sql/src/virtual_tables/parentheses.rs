@@ -3,7 +3,7 @@
 //! The catalog keeps expressions with all parentheses: each operator has a pair around itself and its operands, and so has what is
 //! cast. So they are taken apart by their parentheses alone.
 
-/// What is around a part of an expression.
+/// The surroundings of a part of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Around<'t> {
     Nothing,

@@ -65,7 +65,7 @@ kept!(
     operators, operator_rows, "pg_operator", "operators.tsv"
 );
 
-/// What `pg_type` and `pg_opclass` say of a type.
+/// The facts that `pg_type` and `pg_opclass` have of a type.
 #[derive(Debug, Clone)]
 pub(super) struct TypeFacts {
     pub(super) is_by_value: Datum,

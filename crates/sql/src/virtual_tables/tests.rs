@@ -1,4 +1,4 @@
-//! What all of the system's tables have in common, and the names of things.
+//! The common properties of the system's tables, and the names of things.
 
 use super::transcript::{ask, ask_elsewhere, connect};
 use super::{find, name_of, number_of, schema};

@@ -49,7 +49,7 @@ pub(crate) fn connect(instance: &Instance) -> Connection {
     instance.connect(start).unwrap()
 }
 
-/// What a client gets for a text: values by columns, tags, notices, and the error with its code, all of one text in one line.
+/// A client's view of a text: values by columns, tags, notices, and the error with its code, all of one text in one line.
 pub(crate) fn ask(connection: &mut Connection, text: &str) -> String {
     let mut transcript = Transcript::default();
     if let Err(error) = connection.query(text, &mut transcript) {

@@ -196,7 +196,7 @@ fn statements(case: &Case) -> Vec<Vec<&'static str>> {
     (0..count).map(of).collect()
 }
 
-/// What a run of a case has shown: of each transaction that has committed the results of its statements, and the rows at the end.
+/// The results of a run of a case: of each transaction that has committed the results of its statements, and the rows at the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Shown {
     transactions: Vec<Option<Vec<String>>>,
@@ -278,7 +278,7 @@ fn run_case(protocol: &str, case: &Case) -> Shown {
     Shown { transactions, rows: run(&mut connect(&instance), READ_ALL) }
 }
 
-/// What the transactions show that run in this order, one after the other.
+/// The results of the transactions, run in this order one after the other.
 fn run_in_order(case: &Case, order: &[usize]) -> Shown {
     let instance = prepared("occ");
     let mut connection = connect(&instance);

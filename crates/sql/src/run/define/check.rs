@@ -50,7 +50,7 @@ impl Run<'_, '_> {
         };
         let Some(text) = text else { return Ok(Some(written)) };
         relation.columns[at].default = Some(text.clone());
-        // What cannot be read again is kept as it was written.
+        // A default that cannot be read again is kept as it was written.
         let is_readable = self.binder().default_of(&relation, at).is_ok();
         debug_assert!(is_readable, "the default of {name} is not read again: {text}");
         Ok(Some(if is_readable { text } else { written }))

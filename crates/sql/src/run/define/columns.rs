@@ -25,7 +25,7 @@ pub(super) struct NewKey {
     is_primary: bool,
 }
 
-/// What a definition has besides its columns. It is made when all columns are known.
+/// The rest of a definition, besides its columns. It is made when all columns are known.
 #[derive(Default)]
 pub(super) struct Pending<'a> {
     pub(super) keys: Vec<NewKey>,

@@ -60,7 +60,7 @@ fn parts(text: &str) -> Option<Parts<'_>> {
             if unsigned.is_empty() || digits(unsigned) != unsigned.len() {
                 return None;
             }
-            // What does not fit is beyond all limits: 10 digits are.
+            // An exponent that does not fit is beyond all limits: 10 digits are.
             let value = if unsigned.len() > 12 { 1_000_000_000_000 } else { unsigned.parse::<i64>().ok()? };
             Some(if exponent.starts_with('-') { -value } else { value })
         }

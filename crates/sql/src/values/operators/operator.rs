@@ -141,7 +141,7 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// What the operator refuses: overflow (22003, 22008), division by zero (22012), a malformed pattern (2201B, 22025).
+    /// Those of the operator: overflow (22003, 22008), division by zero (22012), a malformed pattern (2201B, 22025).
     #[inline]
     pub fn apply(&self, left: &Datum, right: &Datum) -> Result<Datum, SqlError> {
         if left.is_null() || right.is_null() {

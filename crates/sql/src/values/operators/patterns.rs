@@ -82,7 +82,7 @@ fn translated(pattern: &str) -> String {
                 Some('m') if !in_class => translated.push_str("\\b{start}"),
                 Some('M') if !in_class => translated.push_str("\\b{end}"),
                 Some('Z') if !in_class => translated.push_str("\\z"),
-                // What is no letter stands for itself, whatever the crate knows of it.
+                // A character that is no letter stands for itself, whatever the crate knows of it.
                 Some(other) if !other.is_ascii_alphanumeric() => {
                     translated.push_str(&regex_lite::escape(&other.to_string()));
                 }
