@@ -57,6 +57,9 @@ mod with_server {
         /// The address to listen on. Beyond loopback it needs a certificate and passwords
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5432")]
         listen: SocketAddr,
+        /// The directory for a socket besides, by which programs of this machine connect faster: `psql -h DIR`
+        #[arg(long, value_name = "DIR")]
+        socket: Option<PathBuf>,
         /// The protocol (`hotrow list`)
         #[arg(long, value_name = "P", default_value = "occ")]
         protocol: String,
@@ -116,6 +119,7 @@ mod with_server {
         let tls = arguments.tls_certificate.zip(arguments.tls_key);
         let options = ServerOptions {
             address: arguments.listen,
+            directory: arguments.socket,
             metrics: arguments.metrics,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             passwords: arguments.passwords,
@@ -131,7 +135,8 @@ mod with_server {
             }
         });
         let place = place.unwrap_or_else(|| "memory".to_owned());
-        print(&format!("serves {place} under {protocol} at {}\n", server.local_address()))?;
+        let socket = server.local_path().map(|path| format!(" and {}", path.display())).unwrap_or_default();
+        print(&format!("serves {place} under {protocol} at {}{socket}\n", server.local_address()))?;
         server.serve().map_err(|error| CommandError::Verdict(error.to_string()))
     }
 

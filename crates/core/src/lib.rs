@@ -16,6 +16,7 @@ mod testing;
 
 pub use crossbeam_epoch as epoch;
 pub use features::by_hand::OpenTransaction;
+pub use features::cancelling::Canceller;
 #[doc(hidden)]
 pub use features::compiled::functions_of;
 pub use features::conflicts::{Deadlock, DeadlockWait, HotKey, Named, Rivalry};
@@ -27,7 +28,7 @@ pub use features::operations::{Deferred, Expression, Input};
 pub use features::pieces::Pieces;
 pub use features::recorded::HistoryAccess;
 pub use features::retries::RetryPolicy;
-pub use features::session::{AsyncSession, Canceller, LocalSession, Session, SessionMark, SessionOptions};
+pub use features::session::{AsyncSession, LocalSession, Session, SessionMark, SessionOptions};
 pub use features::snapshot::SnapshotAccess;
 pub use features::snapshot::{
     AbsenceOnSnapshot, KeptSegments, OnSnapshot, OpenSnapshot, Sight, Snapshot, SnapshotKind, SnapshotReader,

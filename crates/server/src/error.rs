@@ -16,6 +16,14 @@ pub enum ServerError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A socket in a directory cannot be listened on.
+    #[error("cannot listen on {}", path.display())]
+    ListenWithin {
+        /// The socket's path.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// An address is reachable from other machines, but nothing protects the connections.
     #[error("{address} is reachable from other machines: it needs a certificate (TLS) and passwords")]
     Unprotected {

@@ -39,6 +39,7 @@ mod base64;
 mod client;
 mod counters;
 mod decode;
+mod endpoint;
 mod engine;
 mod error;
 mod extended;

@@ -1,5 +1,6 @@
 //! The listener: accepts connections, gives each a thread, and ends them all when the server stops.
 
+use crate::endpoint::{Connected, Endpoint, listen};
 use crate::engine::Engine;
 use crate::error::{End, ServerError};
 use crate::metrics;
@@ -17,8 +18,9 @@ use hotrow_sync::thread;
 use rustix::event::{PollFd, PollFlags};
 use rustls::ServerConfig;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The virtual memory of a connection's stack.
@@ -35,7 +37,7 @@ const LAST_LIMIT: Duration = Duration::from_millis(500);
 /// A server that listens.
 pub(crate) struct Listener<E: Engine> {
     pub(crate) service: Arc<Service<E>>,
-    socket: TcpListener,
+    endpoints: Vec<Endpoint>,
     address: SocketAddr,
     metrics: Option<(TcpListener, SocketAddr)>,
     tls: Option<Arc<ServerConfig>>,
@@ -47,15 +49,24 @@ impl<E: Engine> Listener<E> {
     pub(crate) fn bind(engine: E, options: ServerOptions) -> Result<Self, ServerError> {
         let tls = options.tls.as_ref().map(tls::configuration).transpose()?;
         let service = Arc::new(Service::new(engine, options)?);
-        let (socket, address) = listen(service.options.address)?;
+        let (endpoint, address) = Endpoint::at(service.options.address)?;
+        let mut endpoints = vec![endpoint];
+        if let Some(directory) = &service.options.directory {
+            endpoints.push(Endpoint::within(directory, address.port())?);
+        }
         let metrics = service.options.metrics.map(listen).transpose()?;
         let stop = Arc::new(Bell::new().map_err(|source| ServerError::System { what: "an event", source })?);
-        Ok(Self { service, socket, address, metrics, tls, stop })
+        Ok(Self { service, endpoints, address, metrics, tls, stop })
     }
 
     /// The address listened on.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The path of the socket in a directory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.endpoints.iter().find_map(Endpoint::path)
     }
 
     /// The address for metrics.
@@ -65,7 +76,7 @@ impl<E: Engine> Listener<E> {
 
     /// Accepts connections until the bell rings; then ends them.
     pub(crate) fn serve(self) -> Result<(), ServerError> {
-        let Self { service, socket, metrics, tls, stop, .. } = self;
+        let Self { service, endpoints, metrics, tls, stop, .. } = self;
         thread::scope(|scope| {
             let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
             let threads = spawn("hotrow-watch")
@@ -77,10 +88,10 @@ impl<E: Engine> Listener<E> {
                     None => Ok(()),
                 });
             if threads.is_ok() {
-                accept_all(&service, &socket, tls.as_ref(), &stop);
+                accept_all(&service, &endpoints, tls.as_ref(), &stop);
             }
             // No client waits in vain for a connection to be accepted.
-            drop(socket);
+            drop(endpoints);
             stop.ring();
             end_all(&service);
             threads.map_err(|source| ServerError::System { what: "a thread", source })
@@ -88,33 +99,24 @@ impl<E: Engine> Listener<E> {
     }
 }
 
-/// Listens on an address.
-fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let listen = || {
-        let socket = TcpListener::bind(address)?;
-        socket.set_nonblocking(true)?;
-        let address = socket.local_addr()?;
-        Ok((socket, address))
-    };
-    listen().map_err(|source| ServerError::Listen { address, source })
-}
-
 /// Accepts connections until the bell rings.
 fn accept_all<E: Engine>(
     service: &Arc<Service<E>>,
-    socket: &TcpListener,
+    endpoints: &[Endpoint],
     tls: Option<&Arc<ServerConfig>>,
     stop: &Bell,
 ) {
     loop {
-        let mut files = [PollFd::new(stop, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
-        if matches!(wait_for(&mut files, None), Ok(Some(0))) {
-            return;
-        }
-        let begun = match socket.accept() {
-            Ok((client, address)) => begin(service, client, address, tls.cloned()),
-            Err(error) => Err(error),
+        let mut files = vec![PollFd::new(stop, PollFlags::IN)];
+        files.extend(endpoints.iter().map(|endpoint| PollFd::new(endpoint, PollFlags::IN)));
+        let place = match wait_for(&mut files, None) {
+            Ok(Some(0)) => return,
+            Ok(Some(place)) => place,
+            // Then accepting fails as well, which is counted.
+            Ok(None) | Err(_) => 1,
         };
+        let accepted = endpoints[place - 1].accept();
+        let begun = accepted.and_then(|(client, is_local)| begin(service, client, is_local, tls.cloned()));
         match begun {
             Ok(()) => {}
             Err(error)
@@ -136,13 +138,12 @@ fn accept_all<E: Engine>(
 /// Gives a connection a thread.
 fn begin<E: Engine>(
     service: &Arc<Service<E>>,
-    client: TcpStream,
-    address: SocketAddr,
+    client: Connected,
+    is_local: bool,
     tls: Option<Arc<ServerConfig>>,
 ) -> io::Result<()> {
     let bell = Arc::new(Bell::new()?);
     let client = Arc::new(client);
-    let is_local = address.ip().to_canonical().is_loopback();
     let mut socket = Socket::new(Arc::clone(&client), Arc::clone(&bell), tls, is_local)?;
     service.counters.connections.add(1);
     if service.peers.count() >= service.options.connections_max + EXTRA_CONNECTIONS {

@@ -25,6 +25,9 @@ pub struct ServerOptions {
     /// The address to listen on; 127.0.0.1:5432 by default. With port 0 the system chooses one. An address that other
     /// machines reach needs [`tls`](Self::tls) and [`passwords`](Self::passwords).
     pub address: SocketAddr,
+    /// The directory with one more socket for clients of this machine, which PostgreSQL's programs find by the port: `.s.PGSQL.5432`; none
+    /// by default.
+    pub directory: Option<PathBuf>,
     /// The address for `GET /metrics`, a loopback address; none by default.
     pub metrics: Option<SocketAddr>,
     /// The certificate; none by default. With one, clients may ask for TLS, and those of other machines must.
@@ -47,6 +50,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5432),
+            directory: None,
             metrics: None,
             tls: None,
             passwords: None,

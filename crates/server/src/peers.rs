@@ -1,13 +1,13 @@
 //! The connections that are open: for requests to cancel, for the end of the server, and for the watch over clients
 //! that vanish.
 
+use crate::endpoint::Connected;
 use crate::engine::Signal;
 use hotrow_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hotrow_sync::clock::{Duration, Instant, now};
 use hotrow_sync::{Condvar, Mutex, MutexGuard, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The watch looks this often. A statement that it finds running at two looks has run for at least as long.
@@ -30,7 +30,7 @@ pub(crate) struct Peer {
     /// Wakes its thread.
     pub(crate) wake: Signal,
     /// Its socket; none in tests without one.
-    pub(crate) socket: Option<Arc<TcpStream>>,
+    pub(crate) socket: Option<Arc<Connected>>,
     /// Known when the client is authenticated.
     pub(crate) identity: OnceLock<Identity>,
     /// Odd while a statement runs; grows by one at its beginning and its end.
@@ -39,7 +39,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A connection that is beginning.
-    pub(crate) fn new(process: i32, wake: Signal, socket: Option<Arc<TcpStream>>) -> Self {
+    pub(crate) fn new(process: i32, wake: Signal, socket: Option<Arc<Connected>>) -> Self {
         Self { process, wake, socket, identity: OnceLock::new(), statement: AtomicU64::new(0) }
     }
 
@@ -99,7 +99,7 @@ impl Peers {
     }
 
     /// Adds a connection under a number of its own.
-    pub(crate) fn add(&self, wake: Signal, socket: Option<Arc<TcpStream>>) -> Arc<Peer> {
+    pub(crate) fn add(&self, wake: Signal, socket: Option<Arc<Connected>>) -> Arc<Peer> {
         let mut state = self.state();
         loop {
             state.last_process = state.last_process.checked_add(1).unwrap_or(1);
@@ -163,8 +163,7 @@ impl Peers {
     pub(crate) fn shut_down(&self) {
         for peer in self.state().peers.values() {
             if let Some(socket) = &peer.socket {
-                // A socket that is closed already is what is wanted.
-                let _ = socket.shutdown(Shutdown::Both);
+                socket.shut_down();
             }
         }
     }

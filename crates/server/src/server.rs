@@ -6,6 +6,7 @@ use crate::options::ServerOptions;
 use crate::socket::Bell;
 use hotrow_sql::Instance;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A server that listens for PostgreSQL's clients.
@@ -30,6 +31,11 @@ impl Server {
     /// The address that it listens at, with the port that the system has chosen.
     pub fn local_address(&self) -> SocketAddr {
         self.listener.address()
+    }
+
+    /// The path of its socket in a directory, if it has one.
+    pub fn local_path(&self) -> Option<&Path> {
+        self.listener.path()
     }
 
     /// The address of its metrics, if they are served.

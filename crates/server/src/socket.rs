@@ -1,11 +1,11 @@
 //! A client's socket, with or without TLS, and the bell that wakes the thread that waits for it.
 
+use crate::endpoint::Connected;
 use crate::transport::{Transport, Wake};
 use hotrow_sync::clock::{Instant, now};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) fn wait_for(files: &mut [PollFd<'_>], deadline: Option<Instant>) -> i
 }
 
 /// The shared socket as a stream of its own.
-struct Shared(Arc<TcpStream>);
+struct Shared(Arc<Connected>);
 
 impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -79,7 +79,7 @@ enum Stream {
 /// A client's socket. It never blocks by itself, so that each wait can have a deadline, also in the middle of a record
 /// of TLS.
 pub(crate) struct Socket {
-    socket: Arc<TcpStream>,
+    socket: Arc<Connected>,
     stream: Stream,
     bell: Arc<Bell>,
     tls: Option<Arc<ServerConfig>>,
@@ -89,14 +89,12 @@ pub(crate) struct Socket {
 impl Socket {
     /// Takes over a socket that has been accepted.
     pub(crate) fn new(
-        socket: Arc<TcpStream>,
+        socket: Arc<Connected>,
         bell: Arc<Bell>,
         tls: Option<Arc<ServerConfig>>,
         is_local: bool,
     ) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        socket.set_nodelay(true)?;
-        rustix::net::sockopt::set_socket_keepalive(&*socket, true)?;
+        socket.prepare()?;
         Ok(Self { socket, stream: Stream::Plain, bell, tls, is_local })
     }
 
@@ -184,6 +182,6 @@ impl Drop for Socket {
             stream.conn.send_close_notify();
             let _ = stream.flush();
         }
-        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        self.socket.shut_down();
     }
 }

@@ -1,6 +1,7 @@
 //! Features: what only some transactions or engines use.
 
 pub(crate) mod by_hand;
+pub(crate) mod cancelling;
 pub(crate) mod compiled;
 pub(crate) mod conflicts;
 pub(crate) mod counters;

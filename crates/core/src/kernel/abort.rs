@@ -381,7 +381,7 @@ impl Eq for DatatypeMisuse {}
 /// A transaction that was ended from outside: the session that it belonged to, and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancelled {
-    /// The session's name.
+    /// The session's name; empty if it was not a session's.
     pub session: String,
     /// The cause.
     pub cause: CancelCause,
@@ -404,6 +404,9 @@ impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session, cause } = self;
         match cause {
+            CancelCause::Requested if session.is_empty() => {
+                f.write_str("the transaction was cancelled by a call")
+            }
             CancelCause::Requested => write!(f, "session {session} was cancelled by a call"),
             CancelCause::Idle { idle_max } => {
                 write!(f, "session {session} was idle for longer than its limit of {idle_max:?}")

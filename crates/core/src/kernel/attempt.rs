@@ -11,7 +11,7 @@ use crate::kernel::read_log::ReadLog;
 use crate::kernel::slots::{Moments, Slots, WorkerSlot};
 use crate::kernel::statistics::CounterPlace;
 use crate::memory::arena::Arena;
-use crate::memory::course::{Course, WaitBudget, WaitLimit};
+use crate::memory::course::{Course, WaitLimit};
 use crate::memory::identity::ObjectMeta;
 use crate::memory::identity::WorkerId;
 use crate::memory::pin::Pin;
@@ -192,7 +192,7 @@ impl<P: Protocol> Attempt<P> {
     /// The limit of a wait for other transactions that begins now. It [is over](WaitLimit::is_over) once the transaction's
     /// deadline has passed or the transaction was told to end.
     pub fn wait_max(&mut self) -> WaitLimit {
-        WaitLimit::new(self.course.budget.left(), self.course.is_interactive.then_some(self.holder))
+        WaitLimit::new(self.course.budget.left(), self.course.may_be_told.then_some(self.holder))
     }
 
     /// True if the body comes in statements, with any time between them: that of a [session](crate::Session). Such an attempt
@@ -202,9 +202,9 @@ impl<P: Protocol> Attempt<P> {
         self.course.is_interactive
     }
 
-    /// True if it is a session's, and was told to end: its waits end then.
+    /// True if it was told to end, and listens while it waits.
     pub(crate) fn has_to_end(&self) -> bool {
-        self.course.is_interactive && self.holder.is_told()
+        self.course.may_be_told && self.holder.is_told()
     }
 
     /// Makes it the only attempt of a session.
@@ -212,9 +212,31 @@ impl<P: Protocol> Attempt<P> {
         self.course.is_interactive = true;
     }
 
+    /// Has its waits end when it is told to end.
+    pub(crate) fn may_be_told(&mut self) {
+        self.course.may_be_told = true;
+    }
+
+    /// Makes this its deadline, if it has no earlier one.
+    pub(crate) fn lower_deadline(&mut self, deadline: Duration) {
+        for limit in [&mut self.course.deadline, &mut self.course.budget.limit] {
+            *limit = Some(limit.map_or(deadline, |limit| limit.min(deadline)));
+        }
+    }
+
+    /// Has it wait this long at most for others.
+    pub(crate) fn wait_at_most(&mut self, time_max: Duration) {
+        self.course.budget.limit = Some(time_max);
+    }
+
+    /// The transaction's deadline: the policy's, or an earlier one of its own.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.course.deadline
+    }
+
     /// Begins a statement of a session: its waits have the whole deadline.
-    pub(crate) fn begin_statement(&mut self) {
-        self.course.budget.since = None;
+    pub(crate) fn begin_statement(&mut self, deadline: Option<Duration>) {
+        self.course.set_deadline(deadline);
     }
 
     /// True if the transaction has waited until its deadline.
@@ -236,7 +258,8 @@ impl<P: Protocol> Attempt<P> {
     /// Prepares for the first attempt of a transaction.
     #[inline]
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
-        self.course.budget = WaitBudget { limit: deadline, since: None };
+        self.course.set_deadline(deadline);
+        self.course.may_be_told = self.course.is_interactive;
         P::admitted(self);
     }
 
@@ -254,8 +277,7 @@ impl<P: Protocol> Attempt<P> {
             course.thread = thread;
             self.holder.name_thread();
         }
-        course.serial += 1;
-        self.holder.begin(course.serial, number);
+        self.holder.begin(number);
         self.pin = Some(Pin::of_attempt());
         self.hears = Moments::NONE;
         P::opened(self);

@@ -1,9 +1,9 @@
 //! The course of a transaction: its place among its attempts, and the limits of its waits for others, a deadline and an order to end.
 //!
 //! A protocol asks for the limit before each wait ([`Attempt::wait_max`](crate::Attempt::wait_max)) and waits by
-//! [`WaitLimit::wait_at`]. The transaction of a [session](crate::Session) may be told to end while it waits. Nobody knows at
-//! which event it waits, so it looks by itself: after a millisecond first, then after twice as long each time, and at last
-//! every [`LOOK_EVERY_MAX`]. All others sleep until they are woken or the deadline passes, as their bodies are on the stack
+//! [`WaitLimit::wait_at`]. The transaction of a [session](crate::Session), and one that has asked for a
+//! [`Canceller`](crate::Canceller), may be told to end while it waits. Nobody knows at which event it waits, so it looks by itself:
+//! after a millisecond first, then after twice as long each time, and at last every [`LOOK_EVERY_MAX`]. All others sleep until they are woken or the deadline passes, as their bodies are on the stack
 //! of the thread that waits, and nobody can tell them to end but for the memory that they retain.
 
 use crate::memory::retained::Holder;
@@ -19,8 +19,10 @@ pub(crate) struct Course {
     pub(crate) is_last: bool,
     /// See [`Attempt::is_interactive`](crate::Attempt::is_interactive).
     pub(crate) is_interactive: bool,
-    /// Number of attempts that the worker's holder has shown.
-    pub(crate) serial: u64,
+    /// True if somebody may tell it to end while it waits.
+    pub(crate) may_be_told: bool,
+    /// The policy's deadline, or an earlier one of its own.
+    pub(crate) deadline: Option<Duration>,
     /// The number of the thread whose name the holder shows.
     pub(crate) thread: u64,
     /// The moment of its transaction's last loss.
@@ -28,10 +30,18 @@ pub(crate) struct Course {
     pub(crate) budget: WaitBudget,
 }
 
+impl Course {
+    /// Gives it a deadline. No wait has counted yet.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.deadline = deadline;
+        self.budget = WaitBudget { limit: deadline, since: None };
+    }
+}
+
 /// The time that a transaction may still wait.
 #[derive(Debug, Default)]
 pub(crate) struct WaitBudget {
-    /// The policy's deadline.
+    /// The transaction's deadline; for an attempt of a future, the time that it may keep its thread.
     pub(crate) limit: Option<Duration>,
     /// The moment at which it began to count.
     pub(crate) since: Option<Instant>,

@@ -411,7 +411,7 @@ impl Walk {
         let kind = HolderKind::Walk { object: object.name().to_owned() };
         let holder = retained::register(object.engine().of_open(), kind);
         holder.name_thread();
-        holder.begin(1, 0);
+        holder.begin(0);
         Self { pin: Some(Pin::new()), holder }
     }
 

@@ -12,6 +12,7 @@ mod anomalies;
 mod beliefs;
 mod both_sides;
 mod cached_tables;
+mod cancelling;
 mod chopping;
 mod churn;
 mod column_groups;

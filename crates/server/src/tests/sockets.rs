@@ -15,6 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -235,6 +236,38 @@ fn a_stop_tells_all_connections_and_waits_for_none_that_does_not_answer() {
     }
     assert!(TcpStream::connect(server.address).is_err());
     eventually("connections are left", || server.service.engine.connections() == 0);
+}
+
+#[test]
+fn a_directory_has_a_socket_for_clients_of_the_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let within = || ServerOptions { directory: Some(directory.path().to_owned()), ..options() };
+    let mut server = run_with(SmallEngine::default(), within());
+    let path = directory.path().join(format!(".s.PGSQL.{}", server.address.port()));
+    let mut client = Talk(UnixStream::connect(&path).unwrap());
+    client.send(&hello());
+    client.until_ready();
+    assert_eq!(client.ask("select 1"), ["T", "D \"1\"", "C SELECT 1", "Z I"]);
+    assert_eq!(server.connect().ask("select 1").len(), 4);
+    // It is taken, by a server that lives.
+    let taken = ServerOptions { address: SocketAddr::from(([127, 0, 0, 2], server.address.port())), ..within() };
+    assert!(matches!(
+        Listener::bind(SmallEngine::default(), taken.clone()),
+        Err(ServerError::ListenWithin { path: other, .. }) if other == path
+    ));
+    server.stop();
+    assert_eq!((client.next(), client.next()), ("E FATAL 57P01".to_owned(), "end".to_owned()));
+    assert!(!path.exists());
+    // One that was killed has left it.
+    drop(UnixListener::bind(&path).unwrap());
+    let again = run_with(SmallEngine::default(), taken);
+    assert!(UnixStream::connect(&path).is_ok());
+    drop(again);
+    let nowhere = ServerOptions { directory: Some(directory.path().join("absent")), ..options() };
+    assert!(matches!(
+        Listener::bind(SmallEngine::default(), nowhere),
+        Err(ServerError::ListenWithin { .. })
+    ));
 }
 
 #[test]

@@ -100,9 +100,7 @@ impl Block {
                 .shared
                 .database
                 .begin_here(format!("connection {}", executor.state.process), profile);
-            let session = begun.map_err(|error| of_session(error, &executor.state))?;
-            executor.state.switch.set_session(Some(session.canceller()));
-            self.session = Some(session);
+            self.session = Some(begun.map_err(|error| of_session(error, &executor.state))?);
         }
         Ok(self.session.as_mut().expect("the session has begun"))
     }
@@ -114,24 +112,28 @@ impl Block {
         body: impl FnOnce(&mut Transaction<'_, Any>) -> Result<R, Stop>,
     ) -> Result<R, SqlError> {
         let session = self.session(executor)?;
-        let ran = catch_unwind(AssertUnwindSafe(|| session.try_run(body)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            session.try_run(|tx| {
+                executor.state.bind(tx)?;
+                body(tx)
+            })
+        }));
         let mut result = executor.finished(ran);
-        // Somebody has cancelled the session just before the statement's end: it ends at the next call, so it may as well now.
-        if result.is_ok() && executor.state.switch.has_told_session() {
+        // Somebody has cancelled the transaction just before the statement's end: it ends at the next call, so it may as well now.
+        if result.is_ok() && executor.state.switch.has_told_transaction() {
             result = Err(executor.state.cancelled());
-            self.end_session(executor);
+            self.end_session();
         }
         if let Err(error) = &result
             && self.session.as_ref().is_none_or(|session| !session.is_open())
         {
             self.ended_by = Some(error.clone());
-            self.end_session(executor);
+            self.end_session();
         }
         result
     }
 
-    fn end_session(&mut self, executor: &Executor) {
-        executor.state.switch.set_session(None);
+    fn end_session(&mut self) {
         // A panic of a value's destructor is the session's affair.
         let session = self.session.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(session)));
@@ -145,7 +147,7 @@ impl Block {
             Phase::Open => {
                 self.phase = Phase::Failed;
                 if self.marks.is_empty() {
-                    self.end_session(executor);
+                    self.end_session();
                     executor.shared.clean_up(&executor.changes);
                 }
             }
@@ -169,7 +171,7 @@ impl Block {
                 executor.finished(ran.map(|ended| ended.map_err(|error| error.map_rollback(Stop::Abort))))
             }
         };
-        self.end(executor);
+        self.end();
         match &result {
             Ok(()) => executor.committed(),
             Err(_) => executor.rolled_back(),
@@ -179,13 +181,12 @@ impl Block {
 
     /// Rolls back.
     pub(super) fn roll_back(&mut self, executor: &Executor) {
-        self.end_session(executor);
-        self.end(executor);
+        self.end_session();
+        self.end();
         executor.rolled_back();
     }
 
-    fn end(&mut self, executor: &Executor) {
-        executor.state.switch.set_session(None);
+    fn end(&mut self) {
         *self = Self::new();
     }
 
@@ -208,7 +209,7 @@ impl Block {
         let error = of_session(error, &executor.state);
         if self.session.as_ref().is_none_or(|session| !session.is_open()) {
             self.ended_by = Some(error.clone());
-            self.end_session(executor);
+            self.end_session();
         }
         error
     }

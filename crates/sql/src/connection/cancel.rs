@@ -1,12 +1,12 @@
 //! Cancellation: a running statement is told to stop, by a client or by its deadline.
 //!
-//! A statement looks at its [`Switch`] as it goes over rows. One of an open block that waits for a lock hears of it from the block's
-//! session. A deadline is looked at by the statement itself; for one that waits there is a thread that looks at all deadlines every few
+//! A statement looks at its [`Switch`] as it goes over rows. One that waits for a lock hears of it from its transaction. A deadline is looked at by the statement itself; for one that waits there is a thread that looks at all deadlines every few
 //! milliseconds, as long as there are connections with one.
 
 use hotrow::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use hotrow::sync::clock::{Duration, nanoseconds};
 use hotrow::sync::{Arc, Mutex, OnceLock, Weak, lock, thread};
+use hotrow::{Abort, Any, Transaction};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
@@ -26,8 +26,8 @@ pub(super) struct Switch {
     phase: AtomicU8,
     /// The deadline in nanoseconds of the clock.
     deadline: AtomicU64,
-    /// The session of the open block. Its lock is held while somebody cancels.
-    session: Mutex<Option<hotrow::Canceller>>,
+    /// Ends the statement's transaction. Its lock is held while somebody cancels.
+    transaction: Mutex<hotrow::Canceller>,
     is_watched: OnceLock<()>,
 }
 
@@ -36,7 +36,7 @@ impl Switch {
         Arc::new(Self {
             phase: AtomicU8::new(IDLE),
             deadline: AtomicU64::new(NEVER),
-            session: Mutex::new(None),
+            transaction: Mutex::default(),
             is_watched: OnceLock::new(),
         })
     }
@@ -58,28 +58,29 @@ impl Switch {
     }
 
     pub(super) fn end(&self) {
-        self.phase.store(IDLE, Ordering::Relaxed);
         self.deadline.store(NEVER, Ordering::Relaxed);
+        if self.phase.swap(IDLE, Ordering::Relaxed) == CANCELLED {
+            // It is used up, and no matter of the next statement's.
+            *lock(&self.transaction) = hotrow::Canceller::new();
+        }
     }
 
-    /// Notes the session of the block that is open now.
-    pub(super) fn set_session(&self, session: Option<hotrow::Canceller>) {
-        *lock(&self.session) = session;
+    /// Lets the statement's transaction be cancelled while it waits for others.
+    pub(super) fn bind(&self, tx: &mut Transaction<'_, Any>) -> Result<(), Abort> {
+        tx.cancelled_by(&lock(&self.transaction))
     }
 
-    /// True if the session was told to end. Then it has been told when this returns.
-    pub(super) fn has_told_session(&self) -> bool {
-        self.is_cancelled() && lock(&self.session).is_some()
+    /// True if the statement's transaction was told to end. Then it has been told when this returns.
+    pub(super) fn has_told_transaction(&self) -> bool {
+        self.is_cancelled() && lock(&self.transaction).is_cancelled()
     }
 
     fn cancel(&self) {
-        let session = lock(&self.session);
+        let transaction = lock(&self.transaction);
         let was_running =
             self.phase.compare_exchange(RUNNING, CANCELLED, Ordering::Relaxed, Ordering::Relaxed);
-        if was_running.is_ok()
-            && let Some(session) = &*session
-        {
-            session.cancel();
+        if was_running.is_ok() {
+            transaction.cancel();
         }
     }
 }
@@ -93,8 +94,7 @@ pub struct Canceller {
 impl Canceller {
     /// Makes the running statement end with 57014, and does not wait for that. Has no effect if none runs.
     ///
-    /// If it is a statement of an open block that waits for a lock, the block's transaction ends. A statement outside of a block that
-    /// waits for a lock hears of it when it has got the lock, or has lost.
+    /// If the statement waits for a lock, its transaction ends, a block's too.
     pub fn cancel(&self) {
         self.switch.cancel();
     }

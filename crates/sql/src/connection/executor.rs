@@ -231,7 +231,7 @@ impl Executor {
         let profile = self.profile(on_snapshot || self.reads_only.get());
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.shared.database.try_transact_as(profile, |tx| {
-                self.state.check_cancelled()?;
+                self.state.bind(tx)?;
                 self.state.roll_back();
                 self.state.take_notices();
                 self.changes.borrow_mut().begin_attempt();

@@ -276,6 +276,7 @@ pub(crate) struct Settings {
     /// Those that are not the default, by the name in lower case.
     values: BTreeMap<String, String>,
     statement_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     /// True if transactions only read, unless they say otherwise.
     pub(super) reads_only: bool,
@@ -287,7 +288,14 @@ impl Settings {
     /// The defaults, for a user.
     pub(super) fn new(user: &str) -> Self {
         let values = BTreeMap::from([("session_authorization".to_owned(), user.to_owned())]);
-        Self { values, statement_timeout: None, idle_timeout: None, reads_only: false, is_buffered: false }
+        Self {
+            values,
+            statement_timeout: None,
+            lock_timeout: None,
+            idle_timeout: None,
+            reads_only: false,
+            is_buffered: false,
+        }
     }
 
     /// Sets a value; without one, that of `defaults`.
@@ -334,6 +342,7 @@ impl Settings {
             (milliseconds > 0).then(|| Duration::from_millis(milliseconds as u64))
         };
         self.statement_timeout = time("statement_timeout");
+        self.lock_timeout = time("lock_timeout");
         self.idle_timeout = time("idle_in_transaction_session_timeout");
         let is = |name: &str, value: &str| self.values.get(name).is_some_and(|is| is == value);
         self.reads_only = is("default_transaction_read_only", "on");
@@ -343,6 +352,11 @@ impl Settings {
     /// The longest time that a statement may run.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         self.statement_timeout
+    }
+
+    /// The longest time that a statement may wait for other transactions.
+    pub(super) fn lock_timeout(&self) -> Option<Duration> {
+        self.lock_timeout
     }
 
     /// The longest time that a block may wait for its next statement.

@@ -6,8 +6,10 @@ use super::settings::Settings;
 use crate::error::SqlError;
 use crate::instance::Shared;
 use crate::outcome::Notice;
+use crate::run::Stop;
 use hotrow::sync::Arc;
 use hotrow::sync::clock::{nanoseconds, whole_nanoseconds};
+use hotrow::{Any, Transaction};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -100,6 +102,16 @@ impl SessionState {
         if self.is_late() || self.switch.is_cancelled() { Err(self.cancelled()) } else { Ok(()) }
     }
 
+    /// Binds a transaction to the running statement: it ends if the statement is cancelled, and waits no longer than `lock_timeout`.
+    pub(super) fn bind(&self, tx: &mut Transaction<'_, Any>) -> Result<(), Stop> {
+        self.check_cancelled()?;
+        self.switch.bind(tx)?;
+        if let Some(time_max) = self.settings.borrow().lock_timeout() {
+            tx.set_deadline(time_max);
+        }
+        Ok(())
+    }
+
     fn is_late(&self) -> bool {
         let deadline = self.deadline.get();
         deadline != NEVER && nanoseconds() >= deadline
@@ -152,10 +164,6 @@ impl SessionState {
             let text = format!("time zone \"{zone}\" is not supported");
             self.notice("WARNING", SqlError::new("01000", text).hint("Times are shown in UTC."));
             value = Some("UTC");
-        }
-        if name.eq_ignore_ascii_case("lock_timeout") && value.is_some_and(|value| value.trim() != "0") {
-            let text = "lock_timeout has no effect";
-            self.notice("WARNING", SqlError::new("01000", text).hint("statement_timeout has."));
         }
         Rc::make_mut(&mut self.settings.borrow_mut()).set(name, value, &self.at_start)?;
         if !is_local {

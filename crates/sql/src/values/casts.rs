@@ -12,6 +12,7 @@ use super::numeric::Numeric;
 use super::sql_type::Type;
 use super::text_form::cut_name;
 use crate::error::SqlError;
+use std::sync::Arc;
 
 /// The error of a number that does not fit a type.
 pub(crate) fn out_of_range(ty: Type) -> SqlError {
@@ -195,7 +196,7 @@ fn convert(datum: Datum, from: Type, to: Type) -> Result<Datum, SqlError> {
     })
 }
 
-fn of_text(text: Box<str>, from: Type, to: Type) -> Result<Datum, SqlError> {
+fn of_text(text: Arc<str>, from: Type, to: Type) -> Result<Datum, SqlError> {
     Ok(match to {
         Type::Text | Type::Varchar | Type::Name if from == Type::Char => {
             let text = without_blanks(&text);

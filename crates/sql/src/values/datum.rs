@@ -25,7 +25,7 @@ pub enum Datum {
     /// `numeric`.
     Numeric(Box<Numeric>),
     /// `text`, `varchar`, `char` (padded with blanks, as it is sent), `name`.
-    Text(Box<str>),
+    Text(Arc<str>),
     /// `bytea`.
     Bytes(Box<[u8]>),
     /// `date`: days since 2000-01-01.
@@ -48,7 +48,7 @@ pub enum Datum {
 
 impl Datum {
     /// A text.
-    pub fn text(text: impl Into<Box<str>>) -> Self {
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(text.into())
     }
 

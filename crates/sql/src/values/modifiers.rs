@@ -7,6 +7,7 @@ use super::compare::without_blanks;
 use super::datum::Datum;
 use super::sql_type::Type;
 use crate::error::SqlError;
+use std::sync::Arc;
 
 /// The four bytes that a header once added to lengths.
 const HEADER: i32 = 4;
@@ -145,7 +146,7 @@ pub(crate) fn fit(datum: Datum, ty: Type, modifier: i32, is_explicit: bool) -> R
     })
 }
 
-fn fit_text(text: Box<str>, ty: Type, length: usize, is_explicit: bool) -> Result<Datum, SqlError> {
+fn fit_text(text: Arc<str>, ty: Type, length: usize, is_explicit: bool) -> Result<Datum, SqlError> {
     // A text of few bytes has few characters.
     let count = if text.is_ascii() { text.len() } else { text.chars().count() };
     if count <= length {

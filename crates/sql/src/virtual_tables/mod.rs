@@ -24,6 +24,7 @@ use crate::row::Row;
 use crate::run::Run;
 use crate::values::{Datum, Type};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::OnceLock;
 
 /// The number of the user who owns everything.
@@ -82,7 +83,7 @@ pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static VirtualT
 }
 
 /// A text, or a name.
-fn text(text: impl Into<Box<str>>) -> Datum {
+fn text(text: impl Into<Arc<str>>) -> Datum {
     Datum::Text(text.into())
 }
 
@@ -93,7 +94,7 @@ fn letter(letter: char) -> Datum {
 
 /// The empty value of `"char"`.
 fn no_letter() -> Datum {
-    Datum::Text(Box::default())
+    Datum::Text(Arc::default())
 }
 
 /// A number of the catalog.

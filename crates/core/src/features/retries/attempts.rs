@@ -98,6 +98,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
     fn begin(attempt: &mut Attempt<P>, shared: &'s Shared<P>) -> Self {
         let mut policy = shared.features.policy;
         let must_end = P::must_end(attempt);
+        policy.deadline = attempt.deadline();
         if must_end {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
         }

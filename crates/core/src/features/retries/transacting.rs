@@ -173,7 +173,8 @@ impl<P: Protocol> Worker<P> {
         place: &'static Location<'static>,
     ) -> Result<Option<Inside>, Error<Infallible>> {
         let mut inside = Inside::enter()?;
-        self.attempt.begin_transaction(Some(time_max));
+        self.attempt.begin_transaction(self.shared.features.policy.deadline);
+        self.attempt.wait_at_most(time_max);
         if !self.opens_snapshot(profile, place) {
             if !self.passes_gate() {
                 return Ok(None);

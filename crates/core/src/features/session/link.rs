@@ -13,15 +13,15 @@
 //! the caller's borrows last. All else is under mutexes that nobody waits for.
 
 use super::open::{Ending, OpenSession};
+use crate::features::cancelling::Switch;
 use crate::kernel::abort::{Abort, CancelCause, Cancelled, Error};
 use crate::kernel::protocol::Protocol;
 use crate::memory::retained::{Holder, told_cause};
 use crate::memory::users_code::contained;
-use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64};
+use hotrow_sync::atomic::{AtomicU32, Ordering, unfollowed::AtomicU64};
 use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::any::Any;
-use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
@@ -304,48 +304,5 @@ impl<P: Protocol> Link<P> {
         *lock(&self.reason) = reason;
         self.phase.store(ENDED, Ordering::Release);
         self.tell();
-    }
-}
-
-/// The part of the link that cancellers share. It knows no protocol.
-#[derive(Default)]
-pub(super) struct Switch {
-    is_cancelled: AtomicBool,
-    /// The holder of the open attempt, and its word.
-    attempt: Mutex<Option<(&'static Holder, u64)>>,
-    /// The event at which the thread waits for the next request.
-    pub(super) idles_at: Arc<Event>,
-}
-
-impl Switch {
-    /// Cancels the session.
-    pub(super) fn cancel(&self) {
-        // Release: what the canceller has done before happens before the end.
-        self.is_cancelled.store(true, Ordering::Release);
-        // The mutex keeps the holder from being given to another worker meanwhile.
-        if let Some((holder, word)) = *lock(&self.attempt) {
-            holder.cancel(word);
-        }
-        self.idles_at.notify_all();
-    }
-
-    /// True if it was cancelled.
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Acquire)
-    }
-
-    /// Shows cancellers the open attempt until the returned value is dropped.
-    pub(super) fn show<S: Deref<Target = Self>>(switch: S, holder: &'static Holder) -> Shown<S> {
-        *lock(&switch.attempt) = Some((holder, holder.word()));
-        Shown(switch)
-    }
-}
-
-/// Hides the attempt from cancellers when it is dropped.
-pub(super) struct Shown<S: Deref<Target = Switch>>(S);
-
-impl<S: Deref<Target = Switch>> Drop for Shown<S> {
-    fn drop(&mut self) {
-        *lock(&self.0.attempt) = None;
     }
 }

@@ -4,9 +4,10 @@
 //! statement is a call. What a [`Session`](super::Session) has, this one has; only the end of an idle one is its thread's affair,
 //! because nobody else can end what is bound to a thread.
 
-use super::link::{Answer, Shown, Switch, cancelled};
+use super::link::{Answer, cancelled};
 use super::open::{Ending, OpenSession, StatementError};
-use super::{Canceller, SessionMark, next_id, returned};
+use super::{SessionMark, next_id, returned};
+use crate::features::cancelling::{Canceller, Switch};
 use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, CancelCause, Error, Misuse};
 use crate::kernel::engine::Engine;
@@ -44,7 +45,6 @@ pub struct LocalSession<P: Protocol> {
 struct Open<P: Protocol> {
     /// Borrows the worker, and never leaves this type with that lifetime.
     session: OpenSession<'static, P>,
-    _shown: Shown<Arc<Switch>>,
     _inside: Inside,
     _worker: OwnedWorker<P>,
 }
@@ -76,9 +76,9 @@ impl<P: Protocol> Engine<P> {
         let borrowed: &'static mut Worker<P> = unsafe { &mut *worker.0.as_ptr() };
         let begun = borrowed.begin_session(&name, profile, switch.idles_at.clone());
         let (inside, transaction) = begun.map_err(Error::of_any_body)?;
-        let shown = Switch::show(switch.clone(), transaction.attempt.holder);
+        switch.show(transaction.attempt.holder);
         let session = OpenSession::new(transaction);
-        let open = Some(Open { session, _shown: shown, _inside: inside, _worker: worker });
+        let open = Some(Open { session, _inside: inside, _worker: worker });
         Ok(LocalSession { name, id: next_id(), switch, open, ending: Ok(()) })
     }
 }
@@ -221,14 +221,14 @@ impl<P: Protocol> LocalSession<P> {
             return self.end(open, |session| session.roll_back(Err(cause)));
         }
         let answer = work(&mut open.session);
-        let Open { session, _shown, _inside, _worker } = open;
+        let Open { session, _inside, _worker } = open;
         match session.after(answer, &self.switch, &self.name) {
             ControlFlow::Continue(session) => {
-                self.open = Some(Open { session, _shown, _inside, _worker });
+                self.open = Some(Open { session, _inside, _worker });
                 Ok(())
             }
             ControlFlow::Break(ending) => {
-                drop((_shown, _inside));
+                drop(_inside);
                 drop(_worker);
                 self.note(ending)
             }
@@ -241,9 +241,9 @@ impl<P: Protocol> LocalSession<P> {
         open: Open<P>,
         end: impl FnOnce(OpenSession<'_, P>) -> Ending,
     ) -> Result<(), Error<E>> {
-        let Open { session, _shown, _inside, _worker } = open;
+        let Open { session, _inside, _worker } = open;
         let ending = end(session);
-        drop((_shown, _inside));
+        drop(_inside);
         drop(_worker);
         self.note(ending)
     }

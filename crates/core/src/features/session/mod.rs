@@ -34,6 +34,7 @@ mod local;
 mod open;
 mod threads;
 
+use crate::features::cancelling::Canceller;
 use crate::kernel::abort::{Abort, Error, Misuse};
 use crate::kernel::engine::Engine;
 use crate::kernel::profile::Profile;
@@ -42,7 +43,7 @@ use crate::kernel::transaction::Transaction;
 use crate::memory::thread_mark::in_transaction;
 pub use asynchronous::AsyncSession;
 use hotrow_sync::{Arc, thread};
-use link::{Answer, Link, Request, Switch, next_id};
+use link::{Answer, Link, Request, next_id};
 pub use local::LocalSession;
 use open::{OpenSession, StatementError, serve};
 use std::fmt;
@@ -308,30 +309,6 @@ impl<P: Protocol> Drop for Session<P> {
 impl<P: Protocol> fmt::Debug for Session<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("name", &self.name()).field("is_open", &self.is_open()).finish()
-    }
-}
-
-/// Ends a [`Session`]'s transaction from any thread.
-#[derive(Clone)]
-pub struct Canceller {
-    switch: Arc<Switch>,
-}
-
-impl Canceller {
-    /// Ends the transaction, and does not wait for that: at once if the session idles; at the next operation of a statement
-    /// that runs, or at its end; within 8 milliseconds if it waits for a lock. It is rolled back, and its owner gets
-    /// [`Error::Cancelled`]. Has no effect once the transaction has ended, or its commit has begun.
-    ///
-    /// Under a protocol that orders transactions when they commit ([`Deferral`](crate::Deferral)), only the commit waits for
-    /// others, and such a wait is not cut short.
-    pub fn cancel(&self) {
-        self.switch.cancel();
-    }
-}
-
-impl fmt::Debug for Canceller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Canceller").finish_non_exhaustive()
     }
 }
 

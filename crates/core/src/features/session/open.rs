@@ -1,6 +1,7 @@
 //! The thread's side of a session: the open transaction.
 
-use super::link::{Answer, Link, Next, Request, Switch, cancelled};
+use super::link::{Answer, Link, Next, Request, cancelled};
+use crate::features::cancelling::Switch;
 use crate::features::retries::Inside;
 use crate::kernel::abort::{Abort, CancelCause, Error};
 use crate::kernel::object_access::{AttemptOutcome, ObjectAccess};
@@ -20,10 +21,13 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::time::Duration;
 
 /// A session's transaction, on its thread.
 pub(super) struct OpenSession<'w, P: Protocol> {
     transaction: ObjectAccess<'w, P>,
+    /// The deadline of the waits of each statement.
+    deadline: Option<Duration>,
     /// The numbers of the session's marks. Between two statements each stands for a part that is open.
     marks: Vec<u64>,
     /// Number of marks so far.
@@ -56,7 +60,8 @@ pub(super) enum StatementError<E> {
 
 impl<'w, P: Protocol> OpenSession<'w, P> {
     pub(super) fn new(transaction: ObjectAccess<'w, P>) -> Self {
-        Self { transaction, marks: Vec::new(), marks_made: 0, unsettled: None }
+        let deadline = transaction.attempt.deadline();
+        Self { transaction, deadline, marks: Vec::new(), marks_made: 0, unsettled: None }
     }
 
     /// Runs a statement behind a savepoint. There is no result if the transaction cannot go on.
@@ -66,7 +71,7 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
         result: &mut Option<Result<R, StatementError<E>>>,
     ) -> Answer {
         set_rollback(false);
-        self.transaction.attempt.begin_statement();
+        self.transaction.attempt.begin_statement(self.deadline);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.savepoint(|tx| match statement(tx) {
                 Ok(_) if is_rolling_back() || tx.0.attempt.hears(Moments::HALF_CHANGED) => {
@@ -131,6 +136,7 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
 
     /// Commits, or fails to.
     pub(super) fn commit(mut self) -> Ending {
+        self.transaction.attempt.begin_statement(self.deadline);
         let committed = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.end_marks(0, true);
             self.transaction.end_alone(true, ObjectAccess::commit)
@@ -213,7 +219,7 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
         Ok(begun) => begun,
         Err(error) => return Ending::with(Err(error.of_any_body())),
     };
-    let _shown = Switch::show(&*link.switch, transaction.attempt.holder);
+    link.switch.show(transaction.attempt.holder);
     let mut session = OpenSession::new(transaction);
     link.answer();
     loop {

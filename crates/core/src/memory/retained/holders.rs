@@ -14,9 +14,11 @@ use std::time::Duration;
 /// One worker's entry in the registry: the attempt that may hold memory.
 #[derive(Debug)]
 pub(crate) struct Holder {
-    /// For an open attempt: bit 0, 23 bits of its number, and 40 bits of a serial number, new for each attempt.
+    /// For an open attempt: bit 0, 23 bits of its number, and 40 bits of a serial number, new for each attempt that this holder shows.
     /// Otherwise 0.
     word: AtomicU64,
+    /// The number of attempts that it has shown.
+    serial: AtomicU64,
     /// The word of the attempt that was told to end; 0 for none. It may be an earlier attempt's.
     told: AtomicU64,
     /// The word of the attempt that was cancelled, and so told to end; 0 for none.
@@ -34,14 +36,16 @@ pub(crate) static NOBODY: Holder = Holder::new();
 
 impl Holder {
     const fn new() -> Self {
-        let [word, told, cancelled] = [const { AtomicU64::new(0) }; 3];
-        Self { word, told, cancelled, thread: Mutex::new(String::new()) }
+        let [word, serial, told, cancelled] = [const { AtomicU64::new(0) }; 4];
+        Self { word, serial, told, cancelled, thread: Mutex::new(String::new()) }
     }
 
-    /// Shows an attempt as open. The serial number must be new for this holder since it was registered.
+    /// Shows an attempt as open.
     #[inline(always)]
-    pub(crate) fn begin(&self, serial: u64, number: u32) {
-        // Relaxed throughout: no other memory depends on the words.
+    pub(crate) fn begin(&self, number: u32) {
+        // Relaxed throughout: no other memory depends on the words, and only the owner counts.
+        let serial = self.serial.load(Ordering::Relaxed).wrapping_add(1);
+        self.serial.store(serial, Ordering::Relaxed);
         let number = (u64::from(number) & NUMBER) << 1;
         self.word.store(serial.wrapping_mul(SERIAL) | number | OPEN, Ordering::Relaxed);
     }
@@ -64,12 +68,14 @@ impl Holder {
         self.word.load(Ordering::Relaxed)
     }
 
-    /// Tells the attempt that has this word to end, if it is still open. The holder is still registered for the attempt's
-    /// worker.
+    /// Tells the attempt that has this word to end, if it is still open.
     #[cold]
     pub(crate) fn cancel(&self, word: u64) {
-        // Under the lock: the flag that makes attempts look is changed by looks only.
+        // Under the lock: the flag that makes attempts look is changed by looks only, and no later attempt was told before this look.
         let mut registry = lock(&REGISTRY);
+        if self.word() != word {
+            return;
+        }
         self.cancelled.store(word, Ordering::Relaxed);
         self.told.store(word, Ordering::Relaxed);
         registry.look();
@@ -172,9 +178,6 @@ pub(crate) fn register(engine: EngineId, kind: HolderKind) -> &'static Holder {
         let holder: &'static Holder = Box::leak(Box::new(CachePadded::new(Holder::new())));
         holder
     });
-    // Its serial numbers start again.
-    holder.told.store(0, Ordering::Relaxed);
-    holder.cancelled.store(0, Ordering::Relaxed);
     let idles_at = None;
     registry.entries.push(Entry {
         holder,

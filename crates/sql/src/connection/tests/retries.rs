@@ -74,3 +74,50 @@ fn a_statement_is_cancelled_by_another_thread() {
     assert_eq!(run(&mut connection, "ROLLBACK"), ["ROLLBACK"]);
     assert_eq!(run(&mut connection, "SELECT 1"), ["1"]);
 }
+
+/// The end of an update of a row that an open block has updated, behind these statements. It is cancelled all the time if it
+/// `is_cancelled`.
+fn blocked(protocol: &str, before: &[&str], is_cancelled: bool) -> Vec<String> {
+    let options = InstanceOptions { protocol: protocol.to_owned(), ..InstanceOptions::default() };
+    let instance = Instance::open(options).unwrap();
+    let mut holder = connect(&instance);
+    run(&mut holder, "CREATE TABLE t (k int PRIMARY KEY, v int)");
+    run(&mut holder, "INSERT INTO t VALUES (1, 0)");
+    run(&mut holder, "BEGIN");
+    run(&mut holder, "UPDATE t SET v = v * 3 + 1 WHERE k = 1");
+    // This thread is inside the holder's transaction.
+    let update = || {
+        let mut connection = connect(&instance);
+        before.iter().for_each(|text| drop(run(&mut connection, text)));
+        let canceller = connection.canceller();
+        let is_over = hotrow::sync::atomic::AtomicBool::new(false);
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                while is_cancelled && !is_over.load(Ordering::SeqCst) {
+                    canceller.cancel();
+                    thread::yield_now();
+                }
+            });
+            let ended = run(&mut connection, "UPDATE t SET v = v * 2 + 1 WHERE k = 1");
+            is_over.store(true, Ordering::SeqCst);
+            ended
+        });
+        run(&mut connection, "ROLLBACK");
+        assert_eq!(run(&mut connection, "SELECT v FROM t"), ["0"], "{protocol}");
+        ended
+    };
+    thread::scope(|scope| scope.spawn(update).join().unwrap())
+}
+
+#[test]
+fn a_statement_that_waits_for_a_lock_ends_when_it_is_told_or_late() {
+    for protocol in ["no-wait", "wait-die", "2pl-mcs", "plor"] {
+        for begin in ["SELECT 1", "BEGIN"] {
+            assert_eq!(blocked(protocol, &[begin], true), ["57014"], "{protocol} {begin}");
+            let timeout = ["SET statement_timeout = '30ms'", begin];
+            assert_eq!(blocked(protocol, &timeout, false), ["57014"], "{protocol} {begin}");
+            let timeout = ["SET lock_timeout = '30ms'", begin];
+            assert_eq!(blocked(protocol, &timeout, false), ["55P03"], "{protocol} {begin}");
+        }
+    }
+}
