@@ -50,7 +50,7 @@ fn blocked<P: Protocol>(
 
 #[test]
 fn one_that_waits_for_a_lock_is_cancelled() {
-    let mut cancelled = 0;
+    static CANCELLED: AtomicU32 = AtomicU32::new(0);
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let rows = TArray::new(&engine, 3, |_| 0i64);
@@ -58,26 +58,26 @@ fn one_that_waits_for_a_lock_is_cancelled() {
         // The deadline is there so that a wait that does not hear fails instead of lasting for ever.
         let ended = blocked(&engine, &rows, Some(&canceller), Duration::from_secs(60));
         assert!(ended.is_ok() || is_cancelled(&ended), "{ended:?}");
-        cancelled += u32::from(is_cancelled(&ended));
+        CANCELLED.fetch_add(u32::from(is_cancelled(&ended)), Ordering::SeqCst);
         assert!(canceller.is_cancelled());
     });
     // Those that wait, at least: `no-wait`, `wait-die`, `2pl-mcs`, `plor` with early locks, `steal`.
-    assert!(cancelled >= 4, "{cancelled}");
+    assert!(CANCELLED.load(Ordering::SeqCst) >= 4, "{CANCELLED:?}");
 }
 
 #[test]
 fn one_that_waits_for_a_lock_gives_up_at_its_own_deadline() {
-    let mut late = 0;
+    static LATE: AtomicU32 = AtomicU32::new(0);
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let rows = TArray::new(&engine, 3, |_| 0i64);
         let ended = blocked(&engine, &rows, None, Duration::from_millis(3));
         assert!(matches!(ended, Ok(()) | Err(Error::Timeout(_))), "{ended:?}");
-        late += u32::from(ended.is_err());
+        LATE.fetch_add(u32::from(ended.is_err()), Ordering::SeqCst);
         // It was that transaction's alone.
         assert!(engine.transact(|tx| rows.update(tx, 0, |row| *row += 1)).is_ok());
     });
-    assert!(late >= 4, "{late}");
+    assert!(LATE.load(Ordering::SeqCst) >= 4, "{LATE:?}");
 }
 
 #[test]

@@ -250,7 +250,8 @@ fn a_directory_has_a_socket_for_clients_of_the_machine() {
     assert_eq!(client.ask("select 1"), ["T", "D \"1\"", "C SELECT 1", "Z I"]);
     assert_eq!(server.connect().ask("select 1").len(), 4);
     // It is taken, by a server that lives.
-    let taken = ServerOptions { address: SocketAddr::from(([127, 0, 0, 2], server.address.port())), ..within() };
+    let taken =
+        ServerOptions { address: SocketAddr::from(([127, 0, 0, 2], server.address.port())), ..within() };
     assert!(matches!(
         Listener::bind(SmallEngine::default(), taken.clone()),
         Err(ServerError::ListenWithin { path: other, .. }) if other == path
@@ -264,10 +265,7 @@ fn a_directory_has_a_socket_for_clients_of_the_machine() {
     assert!(UnixStream::connect(&path).is_ok());
     drop(again);
     let nowhere = ServerOptions { directory: Some(directory.path().join("absent")), ..options() };
-    assert!(matches!(
-        Listener::bind(SmallEngine::default(), nowhere),
-        Err(ServerError::ListenWithin { .. })
-    ));
+    assert!(matches!(Listener::bind(SmallEngine::default(), nowhere), Err(ServerError::ListenWithin { .. })));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::support::{connect, instance, run};
 use hotrow::protocols::PROTOCOLS;
+use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow_sql::{Connection, Instance};
 
@@ -10,18 +11,6 @@ const THREADS: u64 = 4;
 const TRANSACTIONS: usize = 16;
 const ACCOUNTS: u64 = 6;
 const HISTORY_BYTES: usize = 64 << 20;
-
-/// Random numbers: xorshift, from a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// The codes that a client may be told at any time: of lost conflicts, deadlocks and lock timeouts.
 fn is_lost(result: &[String]) -> bool {
@@ -158,7 +147,7 @@ fn run_bank(protocol: &str) {
         for number in 0..THREADS {
             let instance = &instance;
             scope.spawn(move || {
-                let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ (number + 1));
+                let mut random = Random::stream(1, number);
                 let mut connection = connect(instance);
                 for _ in 0..TRANSACTIONS {
                     run_one(instance, &mut connection, &mut random);

@@ -3,4 +3,5 @@
 mod bank;
 mod edges;
 mod isolation;
+mod mutations;
 mod support;

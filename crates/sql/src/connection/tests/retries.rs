@@ -111,13 +111,14 @@ fn blocked(protocol: &str, before: &[&str], is_cancelled: bool) -> Vec<String> {
 
 #[test]
 fn a_statement_that_waits_for_a_lock_ends_when_it_is_told_or_late() {
-    for protocol in ["no-wait", "wait-die", "2pl-mcs", "plor"] {
-        for begin in ["SELECT 1", "BEGIN"] {
-            assert_eq!(blocked(protocol, &[begin], true), ["57014"], "{protocol} {begin}");
-            let timeout = ["SET statement_timeout = '30ms'", begin];
-            assert_eq!(blocked(protocol, &timeout, false), ["57014"], "{protocol} {begin}");
-            let timeout = ["SET lock_timeout = '30ms'", begin];
-            assert_eq!(blocked(protocol, &timeout, false), ["55P03"], "{protocol} {begin}");
-        }
+    // A block of the others loses at once instead.
+    let waiting = ["2pl-mcs", "plor"].map(|protocol| (protocol, "BEGIN"));
+    let alone = ["no-wait", "wait-die", "2pl-mcs", "plor"].map(|protocol| (protocol, "SELECT 1"));
+    for (protocol, begin) in alone.into_iter().chain(waiting) {
+        assert_eq!(blocked(protocol, &[begin], true), ["57014"], "{protocol} {begin}");
+        let timeout = ["SET statement_timeout = '30ms'", begin];
+        assert_eq!(blocked(protocol, &timeout, false), ["57014"], "{protocol} {begin}");
+        let timeout = ["SET lock_timeout = '30ms'", begin];
+        assert_eq!(blocked(protocol, &timeout, false), ["55P03"], "{protocol} {begin}");
     }
 }
