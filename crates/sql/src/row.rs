@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 /// A row: one value for each column of its table. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Stored, Value)]
-pub(crate) struct Row(Arc<Vec<Datum>>);
+pub(crate) struct Row(Arc<[Datum]>);
 
 impl Row {
     /// A row of these values.
     pub(crate) fn new(values: Vec<Datum>) -> Self {
-        Self(Arc::new(values))
+        Self(values.into())
     }
 
     /// A row of so many nulls.
@@ -21,7 +21,7 @@ impl Row {
     }
 
     /// The values, to be changed. They are copied if another row shares them.
-    pub(crate) fn values_mut(&mut self) -> &mut Vec<Datum> {
+    pub(crate) fn values_mut(&mut self) -> &mut [Datum] {
         Arc::make_mut(&mut self.0)
     }
 }
@@ -31,6 +31,12 @@ impl Deref for Row {
 
     fn deref(&self) -> &[Datum] {
         &self.0
+    }
+}
+
+impl FromIterator<Datum> for Row {
+    fn from_iter<I: IntoIterator<Item = Datum>>(values: I) -> Self {
+        Self(values.into_iter().collect())
     }
 }
 

@@ -230,6 +230,20 @@ impl<T: Stored> Stored for Box<[T]> {
     }
 }
 
+impl<T: Stored> Stored for Arc<[T]> {
+    fn schema(types: &mut SchemaBuilder) -> Type {
+        Vec::<T>::schema(types)
+    }
+
+    fn put(&self, to: &mut Writer<'_>) {
+        put_elements::<T, Itself>(self.iter(), to);
+    }
+
+    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Vec::get(from).map(Self::from)
+    }
+}
+
 impl<T: Stored> Stored for VecDeque<T> {
     fn schema(types: &mut SchemaBuilder) -> Type {
         Vec::<T>::schema(types)

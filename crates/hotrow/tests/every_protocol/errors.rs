@@ -297,7 +297,7 @@ fn always_overtaken<P: Protocol>(
 
 /// Longer than so many attempts take on a busy machine. It ends the waits of a protocol that holds the other
 /// transaction off in some attempts only.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(3);
 
 type Body<P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync>;
 

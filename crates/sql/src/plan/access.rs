@@ -10,6 +10,10 @@ struct Bound<'e> {
     column: usize,
     operator: Operator,
     value: &'e Expression,
+    /// True if a range of keys that begins or ends at the value has the rows that satisfy the condition, and no others.
+    is_exact: bool,
+    /// The condition's place among all.
+    at: usize,
 }
 
 impl Binder<'_> {
@@ -38,7 +42,10 @@ impl Binder<'_> {
                 let own = *source;
                 let (taken, left) = split(conditions, |needed| needed == own || before.contains(&needed));
                 filter.extend(taken);
-                *access = self.access(sources, own, filter, before);
+                let answered;
+                (*access, answered) = self.access(sources, own, filter, before);
+                let mut at = 0..;
+                filter.retain(|_| at.next().is_none_or(|at| !answered.contains(&at)));
                 before.push(own);
                 left
             }
@@ -72,21 +79,26 @@ impl Binder<'_> {
         }
     }
 
-    /// The best way to a source's rows under these conditions.
-    fn access(&self, sources: &[Source], own: usize, filter: &[Expression], before: &[usize]) -> Access {
+    /// The best way to a source's rows under these conditions, and the places of those that need not be judged any more.
+    fn access(
+        &self,
+        sources: &[Source],
+        own: usize,
+        filter: &[Expression],
+        before: &[usize],
+    ) -> (Access, Vec<usize>) {
         let is_known = |value: &Expression| value.sources().iter().all(|needed| before.contains(needed));
         if let Source::Table(table) = &sources[own] {
-            let bounds: Vec<Bound<'_>> =
-                filter.iter().filter_map(|condition| bound(condition, own)).collect();
-            let bounds: Vec<Bound<'_>> = bounds.into_iter().filter(|bound| is_known(bound.value)).collect();
+            let bounds = filter.iter().enumerate().filter_map(|(at, condition)| bound(condition, at, own));
+            let bounds: Vec<Bound<'_>> = bounds.filter(|bound| is_known(bound.value)).collect();
             if let Some(access) = by_key(table, &bounds) {
-                return access;
+                return (access, Vec::new());
             }
             if let Some(access) = by_list(table, filter, own, is_known) {
-                return access;
+                return (access, Vec::new());
             }
-            if let Some(access) = by_range(table, &bounds) {
-                return access;
+            if let Some(found) = by_range(table, &bounds) {
+                return found;
             }
         }
         let is_the_same = match &sources[own] {
@@ -118,9 +130,9 @@ impl Binder<'_> {
         }
         if is_the_same && !columns.is_empty() {
             let slot = Self::draw(&self.hash_tables);
-            return Access::Hash { columns, probes, slot };
+            return (Access::Hash { columns, probes, slot }, Vec::new());
         }
-        Access::All
+        (Access::All, Vec::new())
     }
 }
 
@@ -130,7 +142,7 @@ fn split(conditions: Vec<Expression>, test: impl Fn(usize) -> bool) -> (Vec<Expr
 }
 
 /// The condition on a column that a comparison is.
-fn bound(condition: &Expression, own: usize) -> Option<Bound<'_>> {
+fn bound(condition: &Expression, at: usize, own: usize) -> Option<Bound<'_>> {
     let Kind::Operator(operation, both) = &condition.kind else { return None };
     let operator = operation.operator;
     let turned = operator.commuted()?;
@@ -138,7 +150,9 @@ fn bound(condition: &Expression, own: usize) -> Option<Bound<'_>> {
         if let Some((column, ty)) = column_of(side, own)
             && suits(ty, value.ty, operator)
         {
-            return Some(Bound { column, operator, value });
+            let is_exact =
+                matches!(side.kind, Kind::Column(_)) && side.ty == value.ty && has_exact_keys(side.ty);
+            return Some(Bound { column, operator, value, is_exact, at });
         }
     }
     None
@@ -155,6 +169,11 @@ fn column_of(side: &Expression, own: usize) -> Option<(usize, Type)> {
 
 fn is_integer(ty: Type) -> bool {
     matches!(ty, Type::Int2 | Type::Int4 | Type::Int8)
+}
+
+/// True if two values of a type are the same exactly if their keys are.
+fn has_exact_keys(ty: Type) -> bool {
+    is_integer(ty) || matches!(ty, Type::Date | Type::Timestamp | Type::TimestampTz | Type::Uuid)
 }
 
 fn keeps_order(from: Type, to: Type) -> bool {
@@ -225,28 +244,29 @@ fn by_list(
     })
 }
 
-/// The way by the first columns of the primary key or of an index: the one of which most is known.
-fn by_range(table: &TableSource, bounds: &[Bound<'_>]) -> Option<Access> {
+/// The way by the first columns of the primary key or of an index: the one of which most is known; and the places of the conditions that it
+/// answers.
+fn by_range(table: &TableSource, bounds: &[Bound<'_>]) -> Option<(Access, Vec<usize>)> {
     let primary = table.relation.primary_key.iter().map(|key| (None, &key.columns, false));
     let indexes = table.relation.indexes.iter().enumerate();
     let indexes = indexes.map(|(at, index)| (Some(at), &index.columns, index.is_unique));
-    let mut best: Option<(usize, RangeAccess)> = None;
+    let mut best: Option<(usize, RangeAccess, Vec<usize>)> = None;
     for (index, columns, is_unique) in primary.chain(indexes) {
-        let prefix: Vec<Expression> = columns
-            .iter()
-            .map_while(|column| equal(bounds, *column))
-            .map(|bound| bound.value.clone())
-            .collect();
+        let mut used: Vec<&Bound<'_>> = columns.iter().map_while(|column| equal(bounds, *column)).collect();
+        let prefix: Vec<Expression> = used.iter().map(|bound| bound.value.clone()).collect();
         let (mut low, mut high) = (None, None);
         if let Some(next) = columns.get(prefix.len()) {
             for bound in bounds.iter().filter(|bound| bound.column == *next as usize) {
-                let value = || bound.value.clone();
-                match bound.operator {
-                    Operator::Greater => low = low.or_else(|| Some((value(), false))),
-                    Operator::GreaterOrEqual => low = low.or_else(|| Some((value(), true))),
-                    Operator::Less => high = high.or_else(|| Some((value(), false))),
-                    Operator::LessOrEqual => high = high.or_else(|| Some((value(), true))),
-                    _ => {}
+                let (side, inclusive) = match bound.operator {
+                    Operator::Greater => (&mut low, false),
+                    Operator::GreaterOrEqual => (&mut low, true),
+                    Operator::Less => (&mut high, false),
+                    Operator::LessOrEqual => (&mut high, true),
+                    _ => continue,
+                };
+                if side.is_none() {
+                    *side = Some((bound.value.clone(), inclusive));
+                    used.push(bound);
                 }
             }
         }
@@ -256,9 +276,10 @@ fn by_range(table: &TableSource, bounds: &[Bound<'_>]) -> Option<Access> {
             + usize::from(high.is_some())
             + if is_whole { 100 } else { 0 };
         // By the primary key if nothing else is better: its entries are the rows.
-        if known > best.as_ref().map_or(0, |(known, _)| *known) {
-            best = Some((known, RangeAccess { index, prefix, low, high }));
+        if known > best.as_ref().map_or(0, |(known, ..)| *known) {
+            let answered = used.iter().filter(|bound| bound.is_exact).map(|bound| bound.at).collect();
+            best = Some((known, RangeAccess { index, prefix, low, high }, answered));
         }
     }
-    best.map(|(_, range)| Access::Range(Box::new(range)))
+    best.map(|(_, range, answered)| (Access::Range(Box::new(range)), answered))
 }

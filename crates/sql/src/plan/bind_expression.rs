@@ -303,21 +303,28 @@ impl Binder<'_> {
         self.operator(symbol, value, pattern)
     }
 
+    /// As in PostgreSQL, values that need no row are compared as one list, of one type, and the others each by itself.
     fn in_list(&self, value: Expression, list: &[Expr], context: &Context<'_>) -> Bound {
-        let mut all = vec![value];
-        all.extend(self.expressions(list, context)?);
-        let types: Vec<Type> = all.iter().map(|one| one.ty).collect();
-        if values::common_type(&types).is_err() {
-            // Each is compared by itself.
-            let value = all.remove(0);
-            let equal = all.into_iter().map(|one| self.operator("=", value.clone(), one));
-            return Ok(Expression::new(Kind::Or(equal.collect::<Result<_, _>>()?), Type::Bool));
+        let (mut fixed, mut others): (Vec<_>, Vec<_>) =
+            self.expressions(list, context)?.into_iter().partition(|one| one.sources().is_empty());
+        let types: Vec<Type> = std::iter::once(&value).chain(&fixed).map(|one| one.ty).collect();
+        let mut any = Vec::new();
+        if fixed.len() > 1 && values::common_type(&types).is_ok() {
+            fixed.insert(0, value.clone());
+            let (mut all, common) = self.unify(fixed, "IN")?;
+            let first = all.remove(0);
+            let operation = binary("=", common, common)?;
+            any.push(Expression::new(Kind::In(operation, Box::new(first), all), Type::Bool));
+        } else {
+            others.splice(..0, fixed);
         }
-        // Numbers of different types are compared as one.
-        let (mut all, common) = self.unify(all, "IN")?;
-        let value = all.remove(0);
-        let operation = binary("=", common, common)?;
-        Ok(Expression::new(Kind::In(operation, Box::new(value), all), Type::Bool))
+        for other in others {
+            any.push(self.operator("=", value.clone(), other)?);
+        }
+        match any.len() {
+            1 => Ok(any.remove(0)),
+            _ => Ok(Expression::new(Kind::Or(any), Type::Bool)),
+        }
     }
 
     fn quantified(

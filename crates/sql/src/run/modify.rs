@@ -272,12 +272,12 @@ impl<'t, 'w> Run<'t, 'w> {
     }
 
     /// A new row with its number, if its table has no primary key.
-    fn numbered(&mut self, target: &TableSource, mut row: Row) -> Row {
-        if target.relation.has_hidden_key() {
-            let number = self.shared.row_numbers.next(self.tx);
-            row.values_mut().push(Datum::Int8(number as i64));
+    fn numbered(&mut self, target: &TableSource, row: Row) -> Row {
+        if !target.relation.has_hidden_key() {
+            return row;
         }
-        row
+        let number = self.shared.row_numbers.next(self.tx);
+        row.iter().cloned().chain([Datum::Int8(number as i64)]).collect()
     }
 
     fn store(&mut self, target: &TableSource, row: Row) -> Result<(), Stop> {

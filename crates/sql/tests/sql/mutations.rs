@@ -3,9 +3,11 @@
 //! `HOTROW_MUTATIONS=10000000` asks for so many texts instead of some thousands.
 
 use crate::support::{connect, instance, run};
-use hotrow::sync::clock;
 use hotrow::sync::random::Random;
+use hotrow::sync::thread;
 use hotrow_sql::Connection;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 
 /// The tables that the texts are about.
 const TABLES: &[&str] = &[
@@ -226,9 +228,15 @@ fn connected() -> Connection {
 
 #[test]
 fn mutated_texts_do_no_harm() {
+    // A server's threads have as much.
+    let builder = thread::Builder::new().stack_size(32 << 20);
+    builder.spawn(mutate).unwrap().join().unwrap();
+}
+
+fn mutate() {
     let asked = std::env::var("HOTROW_MUTATIONS").ok();
     let count: u64 = asked.map_or(4_000, |count| count.parse().expect("a number of texts"));
-    let seed = clock::nanoseconds();
+    let seed = RandomState::new().build_hasher().finish();
     println!("seed {seed}");
     let mut mutations =
         Mutations { random: Random::seeded(seed), texts: TEXTS.iter().map(|text| pieces(text)).collect() };
@@ -240,16 +248,16 @@ fn mutated_texts_do_no_harm() {
             connection = connected();
         }
         let text = mutations.text();
-        // The next thing that is printed is the panic.
         let results = run(&mut connection, &text);
         match results.last().map(String::as_str) {
             Some(code) if code.len() == 5 && code.starts_with("XX") => panic!("{results:?} for {text:?}"),
             Some(code) if code.len() == 5 => refused += 1,
             _ => succeeded += 1,
         }
-        if number % 50 == 0 {
-            run(&mut connection, "ROLLBACK; SET statement_timeout = '50ms'");
+        if number % 10 == 0 {
+            run(&mut connection, "ROLLBACK; RESET statement_timeout");
             assert_eq!(run(&mut connection, "SELECT 1"), ["1"], "after {text:?}");
+            run(&mut connection, TABLES[TABLES.len() - 1]);
         }
     }
     println!("{succeeded} succeeded, {refused} were refused");
