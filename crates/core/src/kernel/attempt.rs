@@ -204,7 +204,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// True if it was told to end, and listens while it waits.
     pub(crate) fn has_to_end(&self) -> bool {
-        self.course.may_be_told && self.holder.is_told()
+        self.course.may_be_told && self.holder.is_told() && !P::must_end(self)
     }
 
     /// Makes it the only attempt of a session.
