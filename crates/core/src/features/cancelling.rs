@@ -99,13 +99,13 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Gives this transaction a [deadline](crate::RetryPolicy::deadline) of its own, if the policy's is not earlier. Call it first in the
     /// body: each attempt has to ask anew, and so has each statement of a session, whose waits it limits.
     pub fn set_deadline(&mut self, deadline: Duration) {
-        self.0.attempt.lower_deadline(deadline);
+        self.0.attempt.course.lower_deadline(deadline);
     }
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
     fn cancelled_by(&mut self, switch: &Switch) -> Result<(), Abort> {
-        self.attempt.may_be_told();
+        self.attempt.course.may_be_told = true;
         switch.show(self.attempt.holder);
         if switch.is_cancelled() {
             return Err(self.stop(Stop::Told(Told::Cancelled { session: String::new() })));

@@ -19,7 +19,7 @@ use crate::memory::retained::{self, Holder, NOBODY};
 use crate::memory::structure::{KeySpan, StructureSet};
 use crate::memory::users_code::{Panics, contained};
 use hotrow_sync::Arc;
-use hotrow_sync::clock::{Duration, Instant};
+use hotrow_sync::clock::Duration;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
@@ -212,47 +212,10 @@ impl<P: Protocol> Attempt<P> {
         self.course.is_interactive = true;
     }
 
-    /// Has its waits end when it is told to end.
-    pub(crate) fn may_be_told(&mut self) {
-        self.course.may_be_told = true;
-    }
-
-    /// Makes this its deadline, if it has no earlier one.
-    pub(crate) fn lower_deadline(&mut self, deadline: Duration) {
-        for limit in [&mut self.course.deadline, &mut self.course.budget.limit] {
-            *limit = Some(limit.map_or(deadline, |limit| limit.min(deadline)));
-        }
-    }
-
-    /// Has it wait this long at most for others.
-    pub(crate) fn wait_at_most(&mut self, time_max: Duration) {
-        self.course.budget.limit = Some(time_max);
-    }
-
-    /// The transaction's deadline: the policy's, or an earlier one of its own.
-    pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.course.deadline
-    }
-
-    /// Begins a statement of a session: its waits have the whole deadline.
-    pub(crate) fn begin_statement(&mut self, deadline: Option<Duration>) {
-        self.course.set_deadline(deadline);
-    }
-
-    /// True if the transaction has waited until its deadline.
-    pub(crate) fn is_out_of_time(&mut self) -> bool {
-        self.course.budget.since.is_some() && self.course.budget.left() == Some(Duration::ZERO)
-    }
-
     /// The number of the thread that runs it.
     #[inline(always)]
     pub fn thread(&self) -> u64 {
         self.course.thread
-    }
-
-    /// The moment at which the transaction waited for the first time, if it has a deadline and has waited.
-    pub(crate) fn waited_since(&self) -> Option<Instant> {
-        self.course.budget.since
     }
 
     /// Prepares for the first attempt of a transaction.

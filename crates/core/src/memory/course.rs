@@ -36,6 +36,18 @@ impl Course {
         self.deadline = deadline;
         self.budget = WaitBudget { limit: deadline, since: None };
     }
+
+    /// Makes this its deadline, if it has no earlier one.
+    pub(crate) fn lower_deadline(&mut self, deadline: Duration) {
+        for limit in [&mut self.deadline, &mut self.budget.limit] {
+            *limit = Some(limit.map_or(deadline, |limit| limit.min(deadline)));
+        }
+    }
+
+    /// True if it has waited until its deadline.
+    pub(crate) fn is_out_of_time(&mut self) -> bool {
+        self.budget.since.is_some() && self.budget.left() == Some(Duration::ZERO)
+    }
 }
 
 /// The time that a transaction may still wait.
@@ -43,7 +55,7 @@ impl Course {
 pub(crate) struct WaitBudget {
     /// The transaction's deadline; for an attempt of a future, the time that it may keep its thread.
     pub(crate) limit: Option<Duration>,
-    /// The moment at which it began to count.
+    /// The moment at which it began to count: that of the first wait.
     pub(crate) since: Option<Instant>,
 }
 

@@ -98,11 +98,11 @@ impl<'s, P: Protocol> Retries<'s, P> {
     fn begin(attempt: &mut Attempt<P>, shared: &'s Shared<P>) -> Self {
         let mut policy = shared.features.policy;
         let must_end = P::must_end(attempt);
-        policy.deadline = attempt.deadline();
+        policy.deadline = attempt.course.deadline;
         if must_end {
             (policy.attempts_max, policy.deadline) = (u32::MAX, None);
         }
-        let begin = attempt.waited_since().unwrap_or_else(clock::now);
+        let begin = attempt.course.budget.since.unwrap_or_else(clock::now);
         attempt.course.lost_since = Some(begin);
         Self {
             shared,

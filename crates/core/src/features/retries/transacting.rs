@@ -174,7 +174,7 @@ impl<P: Protocol> Worker<P> {
     ) -> Result<Option<Inside>, Error<Infallible>> {
         let mut inside = Inside::enter()?;
         self.attempt.begin_transaction(self.shared.features.policy.deadline);
-        self.attempt.wait_at_most(time_max);
+        self.attempt.course.budget.limit = Some(time_max);
         if !self.opens_snapshot(profile, place) {
             if !self.passes_gate() {
                 return Ok(None);

@@ -60,7 +60,7 @@ pub(super) enum StatementError<E> {
 
 impl<'w, P: Protocol> OpenSession<'w, P> {
     pub(super) fn new(transaction: ObjectAccess<'w, P>) -> Self {
-        let deadline = transaction.attempt.deadline();
+        let deadline = transaction.attempt.course.deadline;
         Self { transaction, deadline, marks: Vec::new(), marks_made: 0, unsettled: None }
     }
 
@@ -71,7 +71,7 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
         result: &mut Option<Result<R, StatementError<E>>>,
     ) -> Answer {
         set_rollback(false);
-        self.transaction.attempt.begin_statement(self.deadline);
+        self.transaction.attempt.course.set_deadline(self.deadline);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.savepoint(|tx| match statement(tx) {
                 Ok(_) if is_rolling_back() || tx.0.attempt.hears(Moments::HALF_CHANGED) => {
@@ -136,7 +136,7 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
 
     /// Commits, or fails to.
     pub(super) fn commit(mut self) -> Ending {
-        self.transaction.attempt.begin_statement(self.deadline);
+        self.transaction.attempt.course.set_deadline(self.deadline);
         let committed = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.end_marks(0, true);
             self.transaction.end_alone(true, ObjectAccess::commit)
@@ -161,7 +161,7 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
             }
             return ControlFlow::Continue(self);
         }
-        let is_late = self.transaction.attempt.is_out_of_time();
+        let is_late = self.transaction.attempt.course.is_out_of_time();
         let outcome = self.transaction.end_alone(false, |tx| tx.give_up(&mut Panics::default()));
         ControlFlow::Break(match (answer, outcome) {
             // The statement may have panicked over what it should not have seen.

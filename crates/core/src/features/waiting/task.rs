@@ -331,7 +331,7 @@ impl<P: Protocol> Worker<P> {
                 let policy = self.shared.features.policy;
                 progress.lost += 1;
                 progress.lost_since = Some(clock::now());
-                let deadline = progress.deadline(self.attempt.deadline());
+                let deadline = progress.deadline(self.attempt.course.deadline);
                 let lost_time = progress.begin.map_or(Duration::ZERO, |begin| begin.elapsed());
                 let events = Events(&self.shared.name);
                 events.lost(&lost, progress.lost);
@@ -361,7 +361,7 @@ impl<P: Protocol> Worker<P> {
         if progress.waits.was_woken() {
             self.slot.counters.woken_in_vain();
         }
-        let deadline = progress.deadline(self.attempt.deadline());
+        let deadline = progress.deadline(self.attempt.course.deadline);
         let left = progress.waits.left(deadline, time_max);
         match &progress.watch {
             None => {
