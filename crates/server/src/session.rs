@@ -17,6 +17,7 @@ use crate::transport::Transport;
 use crate::wire::{News, Wire};
 use hotrow_sql::{BlockState, SqlError};
 use hotrow_sync::clock::now;
+use hotrow_sync::hashing::KeyHashing;
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::response::{NotificationResponse, ReadyForQuery, TransactionStatus};
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ pub(crate) struct Session<'a, 'w, E: Engine, T> {
     pub(crate) wire: &'w mut Wire<'a, T>,
     pub(crate) connection: E::Connection,
     /// The formats of the portals' results, where they are not text.
-    pub(crate) portals: HashMap<String, Formats>,
+    pub(crate) portals: HashMap<String, Formats, KeyHashing>,
     /// True from an error in the extended protocol until Sync.
     is_skipping: bool,
     /// True from ReadyForQuery until the next message.
@@ -48,7 +49,7 @@ pub(crate) fn serve<'a, E: Engine, T: Transport>(
                 peer,
                 wire,
                 connection,
-                portals: HashMap::new(),
+                portals: HashMap::default(),
                 is_skipping: false,
                 is_ready: false,
             };

@@ -4,6 +4,7 @@ mod catalog;
 mod connection;
 mod error;
 pub mod functions;
+mod hashing;
 mod instance;
 mod outcome;
 mod plan;

@@ -39,6 +39,7 @@ pub(crate) use state::{SessionState, now};
 
 use crate::catalog::Catalog;
 use crate::error::SqlError;
+use crate::hashing::Map;
 use crate::instance::Instance;
 use crate::outcome::{BlockState, Client};
 use crate::plan::Plan;
@@ -49,7 +50,6 @@ use hotrow::sync::Arc;
 use portal::Portal;
 use prepared::{Cache, Prepared};
 use settings::Settings;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
@@ -87,9 +87,9 @@ impl fmt::Debug for Start {
 pub struct Connection {
     block: Block,
     executor: Executor,
-    statements: HashMap<String, Rc<Prepared>>,
-    portals: HashMap<String, Portal>,
-    cursors: HashMap<String, Cursor>,
+    statements: Map<String, Rc<Prepared>>,
+    portals: Map<String, Portal>,
+    cursors: Map<String, Cursor>,
     cache: Cache,
     /// The settings of which the client was told.
     told: Rc<Settings>,
@@ -122,9 +122,9 @@ impl Instance {
         Ok(Connection {
             block: Block::new(),
             executor,
-            statements: HashMap::new(),
-            portals: HashMap::new(),
-            cursors: HashMap::new(),
+            statements: Map::default(),
+            portals: Map::default(),
+            cursors: Map::default(),
             cache: Cache::default(),
             told,
             activity,

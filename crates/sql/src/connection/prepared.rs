@@ -4,12 +4,12 @@ use super::command::{Command, Planned, commands};
 use super::state::SessionState;
 use crate::catalog::Catalog;
 use crate::error::SqlError;
+use crate::hashing::Map;
 use crate::outcome::Field;
 use crate::plan::{Plan, plan};
 use crate::values::Type;
 use hotrow::sync::Arc;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The number of texts whose statements a connection keeps.
@@ -128,7 +128,7 @@ type Key = (Box<str>, Option<Box<[u32]>>);
 /// Statements by their texts. The one that was used least recently goes first.
 #[derive(Default)]
 pub(super) struct Cache {
-    kept: HashMap<Key, (Rc<[Rc<Prepared>]>, u64)>,
+    kept: Map<Key, (Rc<[Rc<Prepared>]>, u64)>,
     uses: u64,
 }
 

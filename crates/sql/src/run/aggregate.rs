@@ -4,10 +4,10 @@ use super::query::{by_value, key};
 use super::scan::Flow;
 use super::{Run, Stop, Tuple};
 use crate::functions::Accumulator;
+use crate::hashing::{Map, Set};
 use crate::plan::select::{AggregateCall, Select};
 use crate::row::Row;
 use crate::values::{Datum, Type};
-use std::collections::{HashMap, HashSet};
 
 /// One group, as far as its tuples are known.
 struct Group {
@@ -19,7 +19,7 @@ struct Group {
 enum Collected {
     Running(Box<dyn Accumulator>),
     /// Inputs that are to be told apart: those that were there.
-    Distinct(Box<dyn Accumulator>, HashSet<Vec<u8>>),
+    Distinct(Box<dyn Accumulator>, Set<Vec<u8>>),
     /// Inputs that are to be sorted first: what they are sorted by, and the arguments.
     Sorted(Box<dyn Accumulator>, Vec<(Vec<Datum>, Vec<Datum>)>),
 }
@@ -29,7 +29,7 @@ impl Collected {
         let accumulator = call.aggregate.start();
         match () {
             () if !call.order.is_empty() => Self::Sorted(accumulator, Vec::new()),
-            () if call.is_distinct => Self::Distinct(accumulator, HashSet::new()),
+            () if call.is_distinct => Self::Distinct(accumulator, Set::default()),
             () => Self::Running(accumulator),
         }
     }
@@ -41,7 +41,7 @@ impl Run<'_, '_> {
         let grouping = select.grouping.as_ref().expect("the query has groups");
         let types: Vec<Type> = grouping.keys.iter().map(|key| key.ty).collect();
         let mut groups: Vec<Group> = Vec::new();
-        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut places: Map<Vec<u8>, usize> = Map::default();
         let start =
             |keys| Group { keys, accumulators: grouping.aggregates.iter().map(Collected::new).collect() };
         if grouping.keys.is_empty() {
@@ -129,7 +129,7 @@ fn finish(call: &AggregateCall, collected: Collected) -> Result<Datum, Stop> {
         )
     });
     let types: Vec<Type> = call.arguments.iter().map(|argument| argument.ty).collect();
-    let mut seen = HashSet::new();
+    let mut seen = Set::default();
     for (_, arguments) in inputs {
         if !call.is_distinct || seen.insert(key(&arguments, &types)) {
             accumulator.step(&arguments)?;

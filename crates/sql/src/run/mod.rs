@@ -20,6 +20,7 @@ pub(crate) use keys::{key_of, row_key};
 use crate::catalog::{Catalog, CatalogChanges};
 use crate::connection::SessionState;
 use crate::error::SqlError;
+use crate::hashing::Map;
 use crate::instance::Shared;
 use crate::plan::select::TableSource;
 use crate::row::Row;
@@ -55,7 +56,7 @@ impl From<SqlError> for Stop {
 pub(crate) type Tuple = Vec<Row>;
 
 /// Rows by the values of some expressions.
-pub(crate) type HashedRows = HashMap<Vec<u8>, Vec<Row>>;
+pub(crate) type HashedRows = Map<Vec<u8>, Vec<Row>>;
 
 /// The running of one statement.
 pub(crate) struct Run<'t, 'w> {

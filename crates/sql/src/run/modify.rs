@@ -5,6 +5,7 @@ use super::scan::Flow;
 use super::{Run, Stop, Tuple, key_of, row_key};
 use crate::catalog::Relation;
 use crate::error::SqlError;
+use crate::hashing::Set;
 use crate::plan::expression::Expression;
 use crate::plan::modify::{AtCommit, Insert, Inserted, Modification, ModificationKind, OnConflict, Target};
 use crate::plan::select::TableSource;
@@ -84,7 +85,7 @@ impl<'t, 'w> Run<'t, 'w> {
     pub(crate) fn make_changes(&mut self) -> Result<(), Stop> {
         let put_off = std::mem::take(&mut self.put_off);
         let several = put_off.len() > 1;
-        let mut changed = std::collections::HashSet::new();
+        let mut changed = Set::default();
         for (target, changes) in put_off {
             for change in changes {
                 self.step()?;
@@ -111,7 +112,7 @@ impl<'t, 'w> Run<'t, 'w> {
         filter: &[Expression],
     ) -> Result<Vec<Tuple>, Stop> {
         let crate::plan::select::Source::Table(target) = &sources[0] else { return Ok(Vec::new()) };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = Set::default();
         let mut tuples = Vec::new();
         let mut tuple = empty_tuple(sources.len());
         let _ = self.join(sources, from, &mut tuple, &mut |run, tuple| {
@@ -168,7 +169,7 @@ impl<'t, 'w> Run<'t, 'w> {
             self.make_changes()?;
         }
         let mut changes = Vec::new();
-        let mut touched = std::collections::HashSet::new();
+        let mut touched = Set::default();
         for given in rows {
             self.step()?;
             let row = self.new_row(&modification.target, &insert.columns, &given)?;
@@ -200,7 +201,7 @@ impl<'t, 'w> Run<'t, 'w> {
         modification: &Modification,
         on_conflict: &OnConflict,
         row: Row,
-        touched: &mut std::collections::HashSet<Vec<u8>>,
+        touched: &mut Set<Vec<u8>>,
     ) -> Result<Option<Row>, Stop> {
         let target = &*modification.target.table;
         let Some(existing) = self.conflicting(target, on_conflict.index, &row)? else {

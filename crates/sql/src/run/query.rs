@@ -4,12 +4,12 @@ use super::evaluate::empty_tuple;
 use super::scan::Flow;
 use super::{Run, Stop, Tuple};
 use crate::error::SqlError;
+use crate::hashing::{Map, Set};
 use crate::plan::select::{Body, Distinct, Output, Query, Select, SetOperation, Sort, Source};
 use crate::row::Row;
 use crate::run::row_key;
 use crate::values::{self, Datum, Type, encode_key_as};
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 impl<'t, 'w> Run<'t, 'w> {
@@ -72,7 +72,7 @@ impl<'t, 'w> Run<'t, 'w> {
     /// The rows of a query that uses its own name: round by round, until a round gives none that is new.
     fn recursive(&mut self, place: usize, all: bool, first: &Query, next: &Query) -> Result<Vec<Row>, Stop> {
         let types: Vec<Type> = first.outputs.iter().map(|output| output.ty).collect();
-        let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+        let (mut rows, mut seen) = (Vec::new(), Set::default());
         let mut round = self.query(first)?;
         loop {
             self.session.check_cancelled()?;
@@ -175,14 +175,14 @@ impl<'t, 'w> Run<'t, 'w> {
         }
         let types: Vec<Type> = select.projection.iter().map(|value| value.ty).collect();
         if let Distinct::All(visible) = select.distinct {
-            let mut seen = HashSet::new();
+            let mut seen = Set::default();
             rows.retain(|row| seen.insert(key(&row[..visible], &types)));
         }
         if !order.is_empty() {
             rows.sort_by(|left, right| by_columns(order, &types, left, right));
         }
         if let Distinct::On(columns) = &select.distinct {
-            let mut seen = HashSet::new();
+            let mut seen = Set::default();
             rows.retain(|row| {
                 let mut key = Vec::new();
                 columns.iter().for_each(|column| put(&row[*column], types[*column], &mut key));
@@ -218,16 +218,16 @@ impl<'t, 'w> Run<'t, 'w> {
         if operation == SetOperation::Union {
             rows.extend(others);
             if !all {
-                let mut seen = HashSet::new();
+                let mut seen = Set::default();
                 rows.retain(|row| seen.insert(key(&row[..width], &types)));
             }
             return Ok(rows);
         }
-        let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut counts: Map<Vec<u8>, usize> = Map::default();
         for other in &others {
             *counts.entry(key(&other[..width], &types)).or_default() += 1;
         }
-        let mut seen = HashSet::new();
+        let mut seen = Set::default();
         rows.retain(|row| {
             let key = key(&row[..width], &types);
             let is_there = match counts.get_mut(&key) {

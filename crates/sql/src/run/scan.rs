@@ -111,7 +111,7 @@ impl<'t, 'w> Run<'t, 'w> {
         }
         let mut alone = super::evaluate::empty_tuple(width);
         let rows = self.source_rows(&sources[source], &alone)?;
-        let mut hashed = HashedRows::new();
+        let mut hashed = HashedRows::default();
         for row in rows.iter() {
             self.step()?;
             alone[source] = row.clone();
