@@ -9,7 +9,6 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
 use crate::memory::retained::{Holder, Told};
 use hotrow_sync::atomic::{AtomicBool, Ordering};
-use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::fmt;
 use std::time::Duration;
@@ -28,8 +27,9 @@ impl Canceller {
         Self::default()
     }
 
-    /// Ends the transaction, and does not wait for that: at once if it is a session that idles; at the next operation of a body
-    /// that runs, or at its end; within 8 milliseconds if it waits for a lock. It is rolled back, and its owner gets
+    /// Ends the transaction, or all that have asked for it, and does not wait for that: at once if it is a session that idles; at the next
+    /// operation of a body that runs, or at its end; within 8 milliseconds if it waits for a lock; when its next attempt begins if it
+    /// stands back between two, or waits by [`retry`](Transaction::retry). It is rolled back, and its owner gets
     /// [`Error::Cancelled`](crate::Error::Cancelled). Has no effect once the transaction has ended, or its commit has begun. It is for
     /// good: transactions that ask for the handle later end, too.
     ///
@@ -56,22 +56,19 @@ impl fmt::Debug for Canceller {
 #[derive(Default)]
 pub(super) struct Switch {
     is_cancelled: AtomicBool,
-    /// The holder of the attempt to end, and its word.
-    attempt: Mutex<Option<(&'static Holder, u64)>>,
-    /// The event at which a session's thread waits for the next request.
-    pub(super) idles_at: Arc<Event>,
+    /// The holders of the attempts to end, and their words.
+    attempts: Mutex<Vec<(&'static Holder, u64)>>,
 }
 
 impl Switch {
-    /// Ends the attempt that it was shown last.
+    /// Ends the attempts that it was shown.
     pub(super) fn cancel(&self) {
         // Release: what the canceller has done before happens before the end.
         self.is_cancelled.store(true, Ordering::Release);
         // An attempt that is shown later sees the flag: the mutex orders the two.
-        if let Some((holder, word)) = *lock(&self.attempt) {
+        for (holder, word) in lock(&self.attempts).drain(..) {
             holder.cancel(word);
         }
-        self.idles_at.notify_all();
     }
 
     /// True if it was used.
@@ -80,9 +77,11 @@ impl Switch {
         self.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// Shows it an open attempt, instead of an earlier one.
+    /// Shows it an open attempt besides those that are open still.
     pub(super) fn show(&self, holder: &'static Holder) {
-        *lock(&self.attempt) = Some((holder, holder.word()));
+        let mut attempts = lock(&self.attempts);
+        attempts.retain(|(other, word)| other.word() == *word && !std::ptr::eq(*other, holder));
+        attempts.push((holder, holder.word()));
     }
 }
 

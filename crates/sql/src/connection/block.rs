@@ -118,12 +118,7 @@ impl Block {
                 body(tx)
             })
         }));
-        let mut result = executor.finished(ran);
-        // Somebody has cancelled the transaction just before the statement's end: it ends at the next call, so it may as well now.
-        if result.is_ok() && executor.state.switch.has_told_transaction() {
-            result = Err(executor.state.cancelled());
-            self.end_session();
-        }
+        let result = executor.finished(ran);
         if let Err(error) = &result
             && self.session.as_ref().is_none_or(|session| !session.is_open())
         {
@@ -131,6 +126,12 @@ impl Block {
             self.end_session();
         }
         result
+    }
+
+    /// The session was told to end. An error of a statement's does not change that.
+    pub(super) fn end_told(&mut self, error: SqlError) {
+        self.ended_by = Some(error);
+        self.end_session();
     }
 
     fn end_session(&mut self) {

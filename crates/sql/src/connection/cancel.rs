@@ -1,31 +1,36 @@
 //! Cancellation: a running statement is told to stop, by a client or by its deadline.
 //!
-//! A statement looks at its [`Switch`] as it goes over rows. One that waits for a lock hears of it from its transaction. A deadline is looked at by the statement itself; for one that waits there is a thread that looks at all deadlines every few
-//! milliseconds, as long as there are connections with one.
+//! A statement looks at its [`Switch`] as it goes over rows, and then ends alone: its block can go back to a savepoint. One that waits for
+//! others does not look. So a thread looks at all switches every few milliseconds, as long as there are connections whose statements have
+//! deadlines or were cancelled, and tells the transaction of a statement that has not noticed within the time of grace; that ends the
+//! transaction.
 
-use hotrow::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::clock::{Duration, nanoseconds};
 use hotrow::sync::{Arc, Mutex, OnceLock, Weak, lock, thread};
 use hotrow::{Abort, Any, Transaction};
 
-const IDLE: u8 = 0;
-const RUNNING: u8 = 1;
-const CANCELLED: u8 = 2;
+const IDLE: u64 = 0;
+const RUNNING: u64 = 1;
+const CANCELLED: u64 = 2;
+/// The bits of a phase.
+const PHASE: u64 = 3;
 
-/// The time between two looks at the deadlines.
+/// The time between two looks at the switches.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
 
-/// The nanoseconds that a statement has to notice its deadline itself. Then its block can go back to a savepoint.
-const GRACE_NS: u64 = 50_000_000;
+/// The nanoseconds that a statement has to notice by itself that it has to stop.
+const GRACE_NS: u64 = 40_000_000;
 
 /// The deadline of a statement that has none.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Whether a connection's statement runs, and whether it was told to stop.
 pub(super) struct Switch {
-    phase: AtomicU8,
-    /// The deadline in nanoseconds of the clock.
-    deadline: AtomicU64,
+    /// Four times the statement's number, and its phase.
+    word: AtomicU64,
+    /// The time from which on its transaction is told, in nanoseconds of the clock.
+    tell_at: AtomicU64,
     /// Ends the statement's transaction. Its lock is held while somebody cancels.
     transaction: Mutex<hotrow::Canceller>,
     is_watched: OnceLock<()>,
@@ -34,8 +39,8 @@ pub(super) struct Switch {
 impl Switch {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            phase: AtomicU8::new(IDLE),
-            deadline: AtomicU64::new(NEVER),
+            word: AtomicU64::new(IDLE),
+            tell_at: AtomicU64::new(NEVER),
             transaction: Mutex::default(),
             is_watched: OnceLock::new(),
         })
@@ -45,41 +50,73 @@ impl Switch {
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         // Relaxed: nothing else is read because of it.
-        self.phase.load(Ordering::Relaxed) == CANCELLED
+        self.word.load(Ordering::Relaxed) & PHASE == CANCELLED
     }
 
+    /// Begins a statement.
     pub(super) fn begin(self: &Arc<Self>, deadline: u64) {
+        self.set_deadline(deadline);
+        // Only the connection's own thread begins one. Release: `watch_all` sees the deadline of the statement that it sees.
+        let next = (self.word.load(Ordering::Relaxed) & !PHASE).wrapping_add(PHASE + 1);
+        self.word.store(next | RUNNING, Ordering::Release);
+    }
+
+    /// Gives the running statement another deadline.
+    pub(super) fn set_deadline(self: &Arc<Self>, deadline: u64) {
         if deadline != NEVER {
             self.is_watched.get_or_init(|| watch(self));
-            self.deadline.store(deadline, Ordering::Relaxed);
         }
-        // Relaxed: only the phase itself matters.
-        self.phase.store(RUNNING, Ordering::Relaxed);
-    }
-
-    pub(super) fn end(&self) {
-        self.deadline.store(NEVER, Ordering::Relaxed);
-        if self.phase.swap(IDLE, Ordering::Relaxed) == CANCELLED {
-            // It is used up, and no matter of the next statement's.
-            *lock(&self.transaction) = hotrow::Canceller::new();
+        if deadline != NEVER || self.tell_at.load(Ordering::Relaxed) != NEVER {
+            let _transaction = lock(&self.transaction);
+            if !self.is_cancelled() {
+                self.tell_at.store(deadline.saturating_add(GRACE_NS), Ordering::Relaxed);
+            }
         }
     }
 
-    /// Lets the statement's transaction be cancelled while it waits for others.
+    /// Ends the statement. True if its transaction was told to end; the next statement's was not.
+    pub(super) fn end(&self) -> bool {
+        let last = self.word.fetch_and(!PHASE, Ordering::AcqRel) & PHASE;
+        if last != CANCELLED {
+            return false;
+        }
+        // Whoever has cancelled it has the lock until it has told everything.
+        let mut transaction = lock(&self.transaction);
+        self.tell_at.store(NEVER, Ordering::Relaxed);
+        let was_told = transaction.is_cancelled();
+        if was_told {
+            *transaction = hotrow::Canceller::new();
+        }
+        was_told
+    }
+
+    /// Lets the statement's transaction be told to end while it waits for others.
     pub(super) fn bind(&self, tx: &mut Transaction<'_, Any>) -> Result<(), Abort> {
         tx.cancelled_by(&lock(&self.transaction))
     }
 
-    /// True if the statement's transaction was told to end. Then it has been told when this returns.
-    pub(super) fn has_told_transaction(&self) -> bool {
-        self.is_cancelled() && lock(&self.transaction).is_cancelled()
+    fn cancel(self: &Arc<Self>) {
+        self.is_watched.get_or_init(|| watch(self));
+        let _transaction = lock(&self.transaction);
+        let word = self.word.load(Ordering::Relaxed);
+        if self.cancel_statement(word) {
+            self.tell_at.store(nanoseconds().saturating_add(GRACE_NS), Ordering::Relaxed);
+        }
     }
 
-    fn cancel(&self) {
+    /// Cancels the statement that had this word, if it runs still.
+    fn cancel_statement(&self, word: u64) -> bool {
+        let cancelled = word & !PHASE | CANCELLED;
+        word & PHASE == RUNNING
+            && self.word.compare_exchange(word, cancelled, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Tells the transaction of the statement that had this word, if it runs still.
+    fn tell(&self, word: u64) {
         let transaction = lock(&self.transaction);
-        let was_running =
-            self.phase.compare_exchange(RUNNING, CANCELLED, Ordering::Relaxed, Ordering::Relaxed);
-        if was_running.is_ok() {
+        if self.cancel_statement(word)
+            || (word & PHASE == CANCELLED && self.word.load(Ordering::Acquire) == word)
+        {
             transaction.cancel();
         }
     }
@@ -94,7 +131,7 @@ pub struct Canceller {
 impl Canceller {
     /// Makes the running statement end with 57014, and does not wait for that. Has no effect if none runs.
     ///
-    /// If the statement waits for a lock, its transaction ends, a block's too.
+    /// It ends alone, if it notices; one that waits for others is ended with its transaction, a block's too, within a tenth of a second.
     pub fn cancel(&self) {
         self.switch.cancel();
     }
@@ -137,9 +174,10 @@ fn watch_all() {
         let mut watched = lock(watched());
         watched.switches.retain(|switch| match switch.upgrade() {
             Some(switch) => {
-                let deadline = switch.deadline.load(Ordering::Relaxed);
-                if deadline != NEVER && deadline.saturating_add(GRACE_NS) <= now {
-                    late.push(switch);
+                // Acquire: `begin`.
+                let word = switch.word.load(Ordering::Acquire);
+                if word & PHASE != IDLE && switch.tell_at.load(Ordering::Relaxed) <= now {
+                    late.push((switch, word));
                 }
                 true
             }
@@ -148,7 +186,7 @@ fn watch_all() {
         watched.has_thread = !watched.switches.is_empty();
         let goes_on = watched.has_thread;
         drop(watched);
-        late.iter().for_each(|switch| switch.cancel());
+        late.iter().for_each(|(switch, word)| switch.tell(*word));
         if !goes_on {
             return;
         }

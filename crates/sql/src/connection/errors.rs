@@ -4,7 +4,7 @@ use super::state::SessionState;
 use crate::error::SqlError;
 use crate::run::Stop;
 use crate::virtual_tables::conflicts::named;
-use hotrow::{Abort, CancelCause, Conflict, Error, Misuse, Overflow, Reason};
+use hotrow::{Abort, CancelCause, Conflict, Error, Isolation, Misuse, Overflow, Profile, Reason};
 
 /// The error of a statement whose transaction has ended so.
 pub(super) fn of_error(error: Error<Stop>, state: &SessionState) -> SqlError {
@@ -60,7 +60,9 @@ fn of_place(conflict: &Conflict, state: &SessionState) -> String {
     if conflict.object.is_empty() {
         return format!("{}.", conflict.reason);
     }
-    let catalog = state.shared.database.transact(|tx| state.shared.catalog.get(tx));
+    // It waits for no definition that another block has made.
+    let profile = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
+    let catalog = state.shared.database.transact_as(profile, |tx| state.shared.catalog.get(tx));
     let (table, key) = match catalog {
         Ok(catalog) => named(&conflict.object, &conflict.key, &catalog),
         Err(_) => (conflict.object.clone(), conflict.key.clone()),

@@ -295,7 +295,9 @@ impl Executor {
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, SqlError> {
         let read =
             |tx: &mut Transaction<'_, Any>| -> Result<Arc<Catalog>, Abort> { self.shared.catalog.get(tx) };
-        let catalog = self.shared.database.transact_as(Profile::READ_ONLY, read);
+        // It waits for no definition that another block has made.
+        let profile = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
+        let catalog = self.shared.database.transact_as(profile, read);
         catalog.map_err(|error| super::errors::of_session(error, &self.state))
     }
 }

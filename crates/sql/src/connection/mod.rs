@@ -168,13 +168,24 @@ impl Connection {
 
     /// Begins a statement, of this text if it is known.
     fn begin_statement(&mut self, text: Option<&str>) {
+        self.executor.state.begin_text();
         self.executor.state.begin_statement();
         self.activity.begin(text);
     }
 
-    /// Ends a statement, and tells the client, if it listens, what it has to be told besides.
+    /// A statement has ended with this result: from now on nobody cancels it. What is sent of it is sent.
+    fn settled<R>(&mut self, result: Result<R, SqlError>) -> Result<R, SqlError> {
+        match self.executor.state.end_statement() {
+            Some(error) if self.block.has_session() => {
+                self.block.end_told(error.clone());
+                result.and(Err(error))
+            }
+            _ => result,
+        }
+    }
+
+    /// Ends a statement that has been settled, and tells the client, if it listens, what it has to be told besides.
     fn end_statement(&mut self, client: Option<&mut dyn Client>) {
-        self.executor.state.end_statement();
         self.activity.end(self.block.state());
         let Some(client) = client else { return };
         self.tell_notices(client);

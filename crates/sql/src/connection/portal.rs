@@ -41,6 +41,7 @@ impl Connection {
 
     /// Ends a statement of the extended protocol: a block has failed with it.
     fn finish<R>(&mut self, result: Result<R, SqlError>) -> Result<R, SqlError> {
+        let result = self.settled(result);
         if result.is_err() {
             self.fail();
         }
@@ -173,6 +174,7 @@ impl Connection {
         let text = self.portals.get(portal).and_then(|portal| portal.prepared.text.clone());
         self.begin_statement(text.as_deref());
         let result = self.execute_inside(portal, rows_max, is_last, client);
+        let result = self.settled(result);
         if result.is_err() {
             self.fail();
         }
@@ -292,6 +294,7 @@ impl Connection {
         if self.block.phase() == Phase::Implicit {
             self.begin_statement(None);
             result = self.block.commit(&self.executor).map(|_| ());
+            result = self.settled(result);
             self.end_statement(None);
         }
         if self.block.phase() == Phase::Idle {

@@ -40,6 +40,7 @@ impl Connection {
             Ok(statements) => self.run_text(&statements, client),
             Err(error) => Err(error),
         };
+        let result = self.settled(result);
         if result.is_err() {
             self.fail();
         }
@@ -54,6 +55,9 @@ impl Connection {
         let mut at = 0;
         while at < statements.len() {
             let left = &statements[at..];
+            if at > 0 {
+                self.executor.state.begin_statement();
+            }
             if self.block.phase() == Phase::Idle {
                 if let Some(unit) = self.unit(left)? {
                     at += unit.length;
@@ -65,10 +69,11 @@ impl Connection {
                 }
             }
             at += 1;
-            let outcome = self.run_one(&left[0], client)?;
-            if left.len() == 1 && self.block.phase() == Phase::Implicit {
-                self.block.commit(&self.executor)?;
+            let mut outcome = self.run_one(&left[0], client);
+            if outcome.is_ok() && left.len() == 1 && self.block.phase() == Phase::Implicit {
+                outcome = self.block.commit(&self.executor).and(outcome);
             }
+            let outcome = self.settled(outcome)?;
             self.tell_notices(client);
             client.outcome(outcome)?;
         }
@@ -105,13 +110,17 @@ impl Connection {
         let result = self.plan_queries(&unit.work).and_then(|only_reads| {
             self.executor.retried(only_reads, |tx| {
                 outcomes.borrow_mut().clear();
-                for work in &unit.work {
+                for (at, work) in unit.work.iter().enumerate() {
+                    if at > 0 {
+                        self.executor.state.begin_next(tx);
+                    }
                     let outcome = self.executor.run(tx, work)?;
                     outcomes.borrow_mut().push(outcome);
                 }
                 Ok(())
             })
         });
+        let result = self.settled(result);
         self.tell_notices(client);
         let tag = |tag: &str| Outcome::Done { tag: tag.to_owned() };
         if let Some((_, begin)) = unit.block {

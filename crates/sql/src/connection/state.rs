@@ -65,6 +65,12 @@ pub(crate) struct SessionState {
     pending: RefCell<Vec<Pending>>,
 }
 
+/// The error of a statement that was told to stop, or has run for too long.
+fn cancelled(is_late: bool) -> SqlError {
+    let cause = if is_late { "statement timeout" } else { "user request" };
+    SqlError::new("57014", format!("canceling statement due to {cause}"))
+}
+
 impl SessionState {
     pub(super) fn new(
         user: String,
@@ -106,10 +112,14 @@ impl SessionState {
     pub(super) fn bind(&self, tx: &mut Transaction<'_, Any>) -> Result<(), Stop> {
         self.check_cancelled()?;
         self.switch.bind(tx)?;
+        self.limit_waits(tx);
+        Ok(())
+    }
+
+    fn limit_waits(&self, tx: &mut Transaction<'_, Any>) {
         if let Some(time_max) = self.settings.borrow().lock_timeout() {
             tx.set_deadline(time_max);
         }
-        Ok(())
     }
 
     fn is_late(&self) -> bool {
@@ -120,25 +130,40 @@ impl SessionState {
     /// The error of a statement that was told to stop.
     #[cold]
     pub(crate) fn cancelled(&self) -> SqlError {
-        let cause = if self.is_late() { "statement timeout" } else { "user request" };
-        SqlError::new("57014", format!("canceling statement due to {cause}"))
+        cancelled(self.is_late())
+    }
+
+    /// A text of statements begins.
+    pub(super) fn begin_text(&self) {
+        self.statement_started.set(now());
     }
 
     /// A statement begins: it may be cancelled, and has a deadline.
     pub(super) fn begin_statement(&self) {
-        self.statement_started.set(now());
+        self.set_deadline();
+        self.switch.begin(self.deadline.get());
+    }
+
+    /// The next statement of a transaction of several begins: it has the deadline that the settings say now.
+    pub(super) fn begin_next(&self, tx: &mut Transaction<'_, Any>) {
+        self.set_deadline();
+        self.switch.set_deadline(self.deadline.get());
+        self.limit_waits(tx);
+    }
+
+    fn set_deadline(&self) {
         let timeout = self.settings.borrow().statement_timeout();
         self.deadline.set(match timeout {
             Some(timeout) => nanoseconds().saturating_add(whole_nanoseconds(timeout)),
             None => NEVER,
         });
-        self.switch.begin(self.deadline.get());
     }
 
-    /// The statement has ended.
-    pub(super) fn end_statement(&self) {
-        self.switch.end();
+    /// The statement has ended. An error if its transaction was told to end.
+    pub(super) fn end_statement(&self) -> Option<SqlError> {
+        let is_late = self.is_late();
         self.deadline.set(NEVER);
+        self.switch.end().then(|| cancelled(is_late))
     }
 
     /// The settings as they are now.

@@ -87,7 +87,9 @@ impl Binder<'_> {
         filter: &[Expression],
         before: &[usize],
     ) -> (Access, Vec<usize>) {
-        let is_known = |value: &Expression| value.sources().iter().all(|needed| before.contains(needed));
+        let is_known = |value: &Expression| {
+            !value.is_volatile() && value.sources().iter().all(|needed| before.contains(needed))
+        };
         if let Source::Table(table) = &sources[own] {
             let bounds = filter.iter().enumerate().filter_map(|(at, condition)| bound(condition, at, own));
             let bounds: Vec<Bound<'_>> = bounds.filter(|bound| is_known(bound.value)).collect();

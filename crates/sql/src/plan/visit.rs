@@ -3,6 +3,7 @@
 use super::expression::{Expression, Kind, Place};
 use super::modify::{Inserted, Modification, ModificationKind};
 use super::select::{Access, Body, Join, Query, Select, Source};
+use crate::functions::Volatility;
 
 /// A function that is called with each expression and the number of queries between it and the walk's begin.
 pub(crate) type Visitor<'v> = dyn FnMut(&mut Expression, usize) + 'v;
@@ -92,6 +93,19 @@ impl Expression {
         let mut found = false;
         self.clone().visit(0, &mut |part, depth| {
             found |= matches!(part.kind, Kind::Outer(level, _) if level > depth);
+        });
+        found
+    }
+
+    /// True if it may have another value each time that it is computed.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let mut found = false;
+        self.clone().visit(0, &mut |part, _| {
+            found |= match &part.kind {
+                Kind::Call(function, _) => function.volatility() == Volatility::Volatile,
+                Kind::NextValue(_) | Kind::CurrentValue(_) | Kind::SetValue(_) | Kind::LastValue => true,
+                _ => false,
+            };
         });
         found
     }

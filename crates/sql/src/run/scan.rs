@@ -205,6 +205,12 @@ impl<'t, 'w> Run<'t, 'w> {
             },
         };
         let high = match high {
+            // Nulls are last, and no bound holds for them.
+            None if range.low.is_some() => {
+                let mut nulls = prefix;
+                encode_key_as(types[range.prefix.len()], &Datum::Null, &mut nulls);
+                Some(nulls)
+            }
             None => after(prefix),
             Some((key, true)) => after(key),
             Some((key, false)) => Some(key),

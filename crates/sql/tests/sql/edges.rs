@@ -461,3 +461,29 @@ fn a_query_may_use_its_own_name() {
         ],
     );
 }
+
+#[test]
+fn no_bound_holds_for_nulls_and_none_is_computed_once_that_may_change() {
+    let mut connection = after(&[
+        "CREATE TABLE n (k int PRIMARY KEY, n int, a int)",
+        "CREATE INDEX ON n (n)",
+        "CREATE INDEX ON n (a, n)",
+        "INSERT INTO n VALUES (1, 5, 1), (2, NULL, 1), (3, 7, 1), (4, NULL, 2), (5, 9, 2)",
+        "CREATE SEQUENCE q",
+    ]);
+    expect(
+        &mut connection,
+        &[
+            ("SELECT k FROM n WHERE n > 6 ORDER BY k", &["3;5"]),
+            ("SELECT k FROM n WHERE n >= 7 ORDER BY k", &["3;5"]),
+            ("SELECT k FROM n WHERE n < 8 ORDER BY k", &["1;3"]),
+            ("SELECT k FROM n WHERE a = 1 AND n > 6 ORDER BY k", &["3"]),
+            (
+                "SELECT s.k, t.k FROM n s LEFT JOIN n t ON t.n > s.n ORDER BY 1, 2",
+                &["1,3;1,5;2,null;3,5;4,null;5,null"],
+            ),
+            ("SELECT count(*) FROM n WHERE k < nextval('q') + 1", &["5"]),
+            ("DELETE FROM n WHERE n > 6 RETURNING k", &["3;5"]),
+        ],
+    );
+}

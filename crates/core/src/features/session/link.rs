@@ -62,6 +62,8 @@ pub(super) struct Link<P: Protocol> {
     /// The task that waits, instead of a caller.
     waker: Mutex<Option<Waker>>,
     pub(super) switch: Arc<Switch>,
+    /// The event at which the thread waits for the next request.
+    pub(super) idles_at: Arc<Event>,
 }
 
 /// A caller's request to the session's thread.
@@ -138,7 +140,8 @@ impl<P: Protocol> Link<P> {
             reason: Mutex::new(None),
             answered: Event::new(),
             waker: Mutex::new(None),
-            switch: Arc::new(Switch::default()),
+            switch: Arc::default(),
+            idles_at: Arc::new(Event::new()),
         }
     }
 
@@ -253,7 +256,7 @@ impl<P: Protocol> Link<P> {
         // Release: the thread sees the request and what it lends.
         let asked = self.phase.compare_exchange(READY, ASKED, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if asked {
-            self.switch.idles_at.notify_all();
+            self.idles_at.notify_all();
         } else {
             *lock(&self.request) = None;
         }
@@ -279,7 +282,7 @@ impl<P: Protocol> Link<P> {
     /// Waits for the next request, for the thread.
     pub(super) fn next(&self, holder: &'static Holder) -> Next<P> {
         let is_over = || self.phase() == ASKED || self.switch.is_cancelled() || holder.is_told();
-        self.switch.idles_at.wait_timeout(self.idle_max, is_over);
+        self.idles_at.wait_timeout(self.idle_max, is_over);
         let ends = self.phase.compare_exchange(READY, ENDING, Ordering::AcqRel, Ordering::Acquire).is_ok();
         let is_cancelled = self.switch.is_cancelled();
         if ends {

@@ -16,6 +16,7 @@ use crate::kernel::protocol::Protocol;
 use crate::kernel::transaction::Transaction;
 use crate::kernel::worker::Worker;
 use crate::memory::users_code::contained;
+use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, thread};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -74,7 +75,7 @@ impl<P: Protocol> Engine<P> {
         let worker = OwnedWorker(NonNull::from(Box::leak(Box::new(self.worker()?))));
         // SAFETY: the place lives until `worker` is dropped, which is after all that borrows it; nobody else uses it.
         let borrowed: &'static mut Worker<P> = unsafe { &mut *worker.0.as_ptr() };
-        let begun = borrowed.begin_session(&name, profile, switch.idles_at.clone());
+        let begun = borrowed.begin_session(&name, profile, Arc::new(Event::new()));
         let (inside, transaction) = begun.map_err(Error::of_any_body)?;
         switch.show(transaction.attempt.holder);
         let session = OpenSession::new(transaction);

@@ -136,7 +136,8 @@ impl<'w, P: Protocol> OpenSession<'w, P> {
 
     /// Commits, or fails to.
     pub(super) fn commit(mut self) -> Ending {
-        self.transaction.attempt.course.set_deadline(self.deadline);
+        // It has the last statement's deadline, as a statement of its own.
+        self.transaction.attempt.course.budget.since = None;
         let committed = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.end_marks(0, true);
             self.transaction.end_alone(true, ObjectAccess::commit)
@@ -214,8 +215,7 @@ pub(super) fn serve<P: Protocol>(link: &Link<P>, mut worker: Worker<P>, profile:
 }
 
 fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile: Profile) -> Ending {
-    let (_inside, transaction) = match worker.begin_session(&link.name, profile, link.switch.idles_at.clone())
-    {
+    let (_inside, transaction) = match worker.begin_session(&link.name, profile, link.idles_at.clone()) {
         Ok(begun) => begun,
         Err(error) => return Ending::with(Err(error.of_any_body())),
     };

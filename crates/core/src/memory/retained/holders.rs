@@ -79,6 +79,10 @@ impl Holder {
         self.cancelled.store(word, Ordering::Relaxed);
         self.told.store(word, Ordering::Relaxed);
         registry.look();
+        let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, self));
+        if let Some(event) = mine.and_then(|entry| entry.idles_at.as_ref()) {
+            event.notify_all();
+        }
     }
 
     /// True if the open attempt was cancelled.

@@ -122,3 +122,96 @@ fn a_statement_that_waits_for_a_lock_ends_when_it_is_told_or_late() {
         assert_eq!(blocked(protocol, &timeout, false), ["55P03"], "{protocol} {begin}");
     }
 }
+
+#[test]
+fn a_statement_that_notices_a_cancel_leaves_its_block_a_way_back() {
+    let instance = instance();
+    let mut connection = with_table(&instance);
+    let canceller = connection.canceller();
+    run(&mut connection, "BEGIN");
+    run(&mut connection, "UPDATE t SET v = 11 WHERE k = 1");
+    run(&mut connection, "SAVEPOINT s");
+    let is_over = hotrow::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                canceller.cancel();
+                thread::yield_now();
+            }
+        });
+        assert_eq!(run(&mut connection, LONG), ["57014"]);
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(run(&mut connection, "ROLLBACK TO s"), ["ROLLBACK"]);
+    assert_eq!(run(&mut connection, "SELECT v FROM t WHERE k = 1"), ["11"]);
+    assert_eq!(run(&mut connection, "COMMIT"), ["COMMIT"]);
+    assert_eq!(run(&mut connection, "SELECT v FROM t WHERE k = 1"), ["11"]);
+}
+
+/// A client that cancels while it is sent a result.
+struct Late(crate::connection::Canceller);
+
+impl Client for Late {
+    fn outcome(&mut self, _: Outcome) -> Result<(), SqlError> {
+        self.0.cancel();
+        // Longer than a statement has to notice it.
+        thread::sleep(std::time::Duration::from_millis(100));
+        Ok(())
+    }
+
+    fn begin_copy_in(&mut self, _: usize, _: bool) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn copy_data(&mut self) -> Result<Option<Vec<u8>>, SqlError> {
+        Ok(None)
+    }
+
+    fn notice(&mut self, _: Notice) {}
+
+    fn parameter(&mut self, _: &str, _: &str) {}
+}
+
+#[test]
+fn a_cancel_that_comes_while_a_result_is_sent_ends_nothing() {
+    let instance = instance();
+    let mut connection = with_table(&instance);
+    let mut late = Late(connection.canceller());
+    run(&mut connection, "BEGIN");
+    run(&mut connection, "UPDATE t SET v = 11 WHERE k = 1");
+    for text in ["SELECT * FROM t", "COPY t TO STDOUT", "SAVEPOINT s", "SHOW ALL"] {
+        assert!(connection.query(text, &mut late).is_ok(), "{text}");
+    }
+    assert_eq!(run(&mut connection, "COMMIT"), ["COMMIT"]);
+    assert_eq!(run(&mut connection, "SELECT v FROM t WHERE k = 1"), ["11"]);
+}
+
+#[test]
+fn each_statement_of_a_text_has_the_timeout_that_is_set_then() {
+    let mut connection = connect(&instance());
+    run(&mut connection, "SET statement_timeout = '250ms'");
+    let three = "SELECT count(pg_sleep(0.1)); SELECT count(pg_sleep(0.1)); SELECT count(pg_sleep(0.1))";
+    assert_eq!(run(&mut connection, three), ["1", "1", "1"]);
+    let own = "SET statement_timeout = '50ms'; SELECT pg_sleep(10)";
+    assert_eq!(run(&mut connection, own), ["SET", "57014"]);
+    let none = "SET statement_timeout = 0; SELECT count(pg_sleep(0.1))";
+    assert_eq!(run(&mut connection, none), ["SET", "1"]);
+    let local = "BEGIN; SET LOCAL statement_timeout = '50ms'; SELECT pg_sleep(10); COMMIT";
+    assert_eq!(run(&mut connection, local).last().map(String::as_str), Some("57014"));
+}
+
+#[test]
+fn nobody_waits_for_a_definition_of_an_open_block_to_plan_or_to_tell_of_an_error() {
+    for protocol in ["no-wait", "wait-die", "2pl-mcs", "wound-wait", "plor"] {
+        let options = InstanceOptions { protocol: protocol.to_owned(), ..InstanceOptions::default() };
+        let instance = Instance::open(options).unwrap();
+        let mut definer = with_table(&instance);
+        run(&mut definer, "BEGIN");
+        assert_eq!(run(&mut definer, "CREATE TABLE other (k int)"), ["CREATE TABLE"]);
+        // It would last for ever.
+        assert_eq!(elsewhere(&instance, "SELECT v FROM t WHERE k = 1"), ["10"], "{protocol}");
+        let parse = || connect(&instance).parse("", "SELECT v FROM t WHERE k = $1", &[]).is_ok();
+        assert!(thread::scope(|scope| scope.spawn(parse).join().unwrap()), "{protocol}");
+        assert_eq!(run(&mut definer, "COMMIT"), ["COMMIT"], "{protocol}");
+    }
+}
