@@ -5,7 +5,7 @@
 //! short time, then pauses for random times of at most 100 microseconds. The transaction holds nothing during these
 //! pauses. (A deadline also ends waits for locks.) One transaction may have an earlier deadline than the policy's
 //! ([`set_deadline`](Transaction::set_deadline)), and may let another thread end it
-//! ([`cancelled_by`](Transaction::cancelled_by) a [`Canceller`](crate::Canceller)), also while it waits for a lock.
+//! ([`cancelled_by`](Transaction::cancelled_by) a [`Canceller`]), also while it waits for a lock.
 //!
 //! A transaction that was aborted 24 times, or lost a second by aborts, asks the others to let it through: while it
 //! has a *window*, no other attempt begins. A window first lasts at most 100 milliseconds, and longer each time it
@@ -21,7 +21,7 @@
 //! | [`Error::Timeout`] | the policy's time is used up; names the same | yes |
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside; a [condition](Transaction::require) did not hold; or an operation did: [`MissingRow`], [`KeyExists`], [`DuplicateKey`], [`ConstraintViolated`] | no |
 //! | [`Error::Panicked`] | a deferred operation panicked, or the condition of a constraint, or an earlier statement of the session | no |
-//! | [`Error::Cancelled`] | a [`Canceller`](crate::Canceller) was used, or a session idled for longer than its limit | if it idled |
+//! | [`Error::Cancelled`] | a [`Canceller`] was used, or a session idled for longer than its limit | if it idled |
 //! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
 //! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction (of whatever database), an object of another database, an index out of bounds, an error caught without a savepoint, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction; what tables refuse is a [`TableMisuse`], which [`Misuse::downcast_ref`] finds | no |
 //!
