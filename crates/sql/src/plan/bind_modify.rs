@@ -313,9 +313,10 @@ impl Binder<'_> {
         };
         let from = self.with_others(from, others, &mut sources, &mut scope)?;
         let context = Context::new(&scope, "UPDATE");
-        let assignments = self.assignments(&update.assignments, &target.relation, &context)?;
+        // In PostgreSQL's order, so that the first of several errors is the same.
         let (from, filter) = self.filtered(from, update.selection.as_ref(), &mut sources, &scope)?;
         let (returning, outputs) = self.returning(update.returning.as_deref(), &scope)?;
+        let assignments = self.assignments(&update.assignments, &target.relation, &context)?;
         let checks = self.checks(&target.relation)?;
         let at_commit = if returning.is_none() && checks.is_empty() {
             at_commit(&target, &sources, &from, &filter, &assignments)
