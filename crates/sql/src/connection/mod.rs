@@ -173,7 +173,7 @@ impl Connection {
         self.activity.begin(text);
     }
 
-    /// A statement has ended with this result: from now on nobody cancels it. What is sent of it is sent.
+    /// A statement has ended with this result: from now on nobody cancels it, and its result is sent.
     fn settled<R>(&mut self, result: Result<R, SqlError>) -> Result<R, SqlError> {
         match self.executor.state.end_statement() {
             Some(error) if self.block.has_session() => {

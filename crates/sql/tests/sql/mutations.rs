@@ -243,7 +243,7 @@ fn mutate() {
     let mut connection = connected();
     let (mut succeeded, mut refused) = (0_u64, 0_u64);
     for number in 0..count {
-        // What definitions use up is the database's.
+        // A database has so many storages, and definitions use them up.
         if number % 2_000 == 1_999 {
             connection = connected();
         }
