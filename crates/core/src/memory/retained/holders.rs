@@ -80,7 +80,10 @@ impl Holder {
         self.told.store(word, Ordering::Relaxed);
         registry.look();
         let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, self));
-        if let Some(event) = mine.and_then(|entry| entry.idles_at.as_ref()) {
+        let idles_at = mine.and_then(|entry| entry.idles_at.clone());
+        // Whoever wakes and ends looks at the registry, and frees nothing if somebody else does.
+        drop(registry);
+        if let Some(event) = idles_at {
             event.notify_all();
         }
     }
