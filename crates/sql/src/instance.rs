@@ -5,7 +5,9 @@ use crate::connection::Activities;
 use crate::error::SqlError;
 use crate::procedures::Procedures;
 use hotrow::durable::{DurableBuilder, LogOptions, Mode};
-use hotrow::{Abort, Any, Database, Direction, Reason, Sequence, TBox, Table, Transaction};
+use hotrow::{
+    Abort, Any, Database, Direction, Error, Isolation, Profile, Reason, Sequence, TBox, Table, Transaction,
+};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -153,6 +155,12 @@ impl Shared {
             }
         }
         self.catalog.set(tx, catalog)
+    }
+
+    /// The catalog as it is committed. It waits for no definition that an open transaction has made.
+    pub(crate) fn committed_catalog(&self) -> Result<Arc<Catalog>, Error> {
+        let profile = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
+        self.database.transact_as(profile, |tx| self.catalog.get(tx))
     }
 
     /// Drops the storages that a transaction has made or given up and that nobody refers to any more. Outside of any transaction.

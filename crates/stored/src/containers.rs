@@ -216,47 +216,25 @@ impl<T: Stored> Stored for Arc<T> {
     }
 }
 
-impl<T: Stored> Stored for Box<[T]> {
-    fn schema(types: &mut SchemaBuilder) -> Type {
-        Vec::<T>::schema(types)
-    }
+/// Implements `Stored` for containers that are stored as a `Vec` is.
+macro_rules! stored_as_lists {
+    ($($stored:ty),+) => {$(
+        impl<T: Stored> Stored for $stored {
+            fn schema(types: &mut SchemaBuilder) -> Type {
+                Vec::<T>::schema(types)
+            }
 
-    fn put(&self, to: &mut Writer<'_>) {
-        put_elements::<T, Itself>(self.iter(), to);
-    }
+            fn put(&self, to: &mut Writer<'_>) {
+                put_elements::<T, Itself>(self.iter(), to);
+            }
 
-    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Vec::get(from).map(Vec::into_boxed_slice)
-    }
+            fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Vec::get(from).map(Self::from)
+            }
+        }
+    )+};
 }
-
-impl<T: Stored> Stored for Arc<[T]> {
-    fn schema(types: &mut SchemaBuilder) -> Type {
-        Vec::<T>::schema(types)
-    }
-
-    fn put(&self, to: &mut Writer<'_>) {
-        put_elements::<T, Itself>(self.iter(), to);
-    }
-
-    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Vec::get(from).map(Self::from)
-    }
-}
-
-impl<T: Stored> Stored for VecDeque<T> {
-    fn schema(types: &mut SchemaBuilder) -> Type {
-        Vec::<T>::schema(types)
-    }
-
-    fn put(&self, to: &mut Writer<'_>) {
-        put_elements::<T, Itself>(self.iter(), to);
-    }
-
-    fn get(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Vec::get(from).map(Self::from)
-    }
-}
+stored_as_lists!(Box<[T]>, Arc<[T]>, VecDeque<T>);
 
 impl<T: Stored, E: Stored> Stored for Result<T, E> {
     fn schema(types: &mut SchemaBuilder) -> Type {

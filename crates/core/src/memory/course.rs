@@ -3,8 +3,9 @@
 //! A protocol asks for the limit before each wait ([`Attempt::wait_max`](crate::Attempt::wait_max)) and waits by
 //! [`WaitLimit::wait_at`]. The transaction of a [session](crate::Session), and one that has asked for a
 //! [`Canceller`](crate::Canceller), may be told to end while it waits. Nobody knows at which event it waits, so it looks by itself:
-//! after a millisecond first, then after twice as long each time, and at last every [`LOOK_EVERY_MAX`]. All others sleep until they are woken or the deadline passes, as their bodies are on the stack
-//! of the thread that waits, and nobody can tell them to end but for the memory that they retain.
+//! after a millisecond first, then after twice as long each time, and at last every [`LOOK_EVERY_MAX`]. All others sleep until they
+//! are woken or the deadline passes, as their bodies are on the stack of the thread that waits, and nobody can tell them to end but for
+//! the memory that they retain.
 
 use crate::memory::retained::Holder;
 use hotrow_sync::clock::{self, Duration, Instant};

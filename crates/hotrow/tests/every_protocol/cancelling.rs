@@ -12,12 +12,9 @@ fn is_cancelled<T, E>(result: &Result<T, Error<E>>) -> bool {
 
 /// The end of a transaction of another thread that changes a row which an open one has changed. It asks for a handle that is used once
 /// it has begun, and has this deadline.
-fn blocked<P: Protocol>(
-    engine: &Engine<P>,
-    rows: &TArray<i64, P>,
-    canceller: Option<&Canceller>,
-    deadline: Duration,
-) -> Result<(), Error> {
+fn blocked<P: Protocol>(canceller: Option<&Canceller>, deadline: Duration) -> Result<(), Error> {
+    let engine: Engine<P> = support::engine();
+    let rows = TArray::new(&engine, 3, |_| 0i64);
     let attempts = AtomicU32::new(0);
     let mut holder = engine.begin_here("holder", Profile::UNKNOWN).unwrap();
     holder.run(|tx| rows.update(tx, 0, |row| *row += 1)).unwrap();
@@ -45,6 +42,8 @@ fn blocked<P: Protocol>(
     let _ = holder.commit();
     let total = engine.transact(|tx| rows.get(tx, 0)).unwrap();
     assert_eq!(total >= 10, ended.is_ok(), "{total} after {ended:?}");
+    // The deadline was that transaction's alone.
+    assert!(engine.transact(|tx| rows.update(tx, 0, |row| *row += 1)).is_ok());
     ended
 }
 
@@ -52,11 +51,9 @@ fn blocked<P: Protocol>(
 fn one_that_waits_for_a_lock_is_cancelled() {
     static CANCELLED: AtomicU32 = AtomicU32::new(0);
     for_each_concurrent_protocol!(2, |P| {
-        let engine = support::engine::<P>();
-        let rows = TArray::new(&engine, 3, |_| 0i64);
         let canceller = Canceller::new();
         // The deadline is there so that a wait that does not hear fails instead of lasting for ever.
-        let ended = blocked(&engine, &rows, Some(&canceller), Duration::from_secs(60));
+        let ended = blocked::<P>(Some(&canceller), Duration::from_secs(60));
         assert!(ended.is_ok() || is_cancelled(&ended), "{ended:?}");
         CANCELLED.fetch_add(u32::from(is_cancelled(&ended)), Ordering::SeqCst);
         assert!(canceller.is_cancelled());
@@ -69,13 +66,9 @@ fn one_that_waits_for_a_lock_is_cancelled() {
 fn one_that_waits_for_a_lock_gives_up_at_its_own_deadline() {
     static LATE: AtomicU32 = AtomicU32::new(0);
     for_each_concurrent_protocol!(2, |P| {
-        let engine = support::engine::<P>();
-        let rows = TArray::new(&engine, 3, |_| 0i64);
-        let ended = blocked(&engine, &rows, None, Duration::from_millis(3));
+        let ended = blocked::<P>(None, Duration::from_millis(3));
         assert!(matches!(ended, Ok(()) | Err(Error::Timeout(_))), "{ended:?}");
         LATE.fetch_add(u32::from(ended.is_err()), Ordering::SeqCst);
-        // It was that transaction's alone.
-        assert!(engine.transact(|tx| rows.update(tx, 0, |row| *row += 1)).is_ok());
     });
     assert!(LATE.load(Ordering::SeqCst) >= 4, "{LATE:?}");
 }

@@ -4,7 +4,7 @@ use super::state::SessionState;
 use crate::error::SqlError;
 use crate::run::Stop;
 use crate::virtual_tables::conflicts::named;
-use hotrow::{Abort, CancelCause, Conflict, Error, Isolation, Misuse, Overflow, Profile, Reason};
+use hotrow::{Abort, CancelCause, Conflict, Error, Misuse, Overflow, Reason};
 
 /// The error of a statement whose transaction has ended so.
 pub(super) fn of_error(error: Error<Stop>, state: &SessionState) -> SqlError {
@@ -60,10 +60,7 @@ fn of_place(conflict: &Conflict, state: &SessionState) -> String {
     if conflict.object.is_empty() {
         return format!("{}.", conflict.reason);
     }
-    // It waits for no definition that another block has made.
-    let profile = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
-    let catalog = state.shared.database.transact_as(profile, |tx| state.shared.catalog.get(tx));
-    let (table, key) = match catalog {
+    let (table, key) = match state.shared.committed_catalog() {
         Ok(catalog) => named(&conflict.object, &conflict.key, &catalog),
         Err(_) => (conflict.object.clone(), conflict.key.clone()),
     };

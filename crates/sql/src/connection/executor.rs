@@ -12,7 +12,7 @@ use crate::outcome::{Field, Outcome};
 use crate::run::{Run, Stop};
 use crate::values::{Datum, Type, cast};
 use hotrow::sync::Arc;
-use hotrow::{Abort, Any, Durability, Error, Isolation, Profile, Transaction};
+use hotrow::{Any, Durability, Error, Isolation, Profile, Transaction};
 use std::any::Any as AnyPayload;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -293,12 +293,7 @@ impl Executor {
 
     /// The catalog, where no session is open.
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, SqlError> {
-        let read =
-            |tx: &mut Transaction<'_, Any>| -> Result<Arc<Catalog>, Abort> { self.shared.catalog.get(tx) };
-        // It waits for no definition that another block has made.
-        let profile = Profile { isolation: Isolation::StrictSnapshot, ..Profile::READ_ONLY };
-        let catalog = self.shared.database.transact_as(profile, read);
-        catalog.map_err(|error| super::errors::of_session(error, &self.state))
+        self.shared.committed_catalog().map_err(|error| super::errors::of_session(error, &self.state))
     }
 }
 

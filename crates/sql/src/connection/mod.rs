@@ -184,10 +184,25 @@ impl Connection {
         }
     }
 
-    /// Ends a statement that has been settled, and tells the client, if it listens, what it has to be told besides.
-    fn end_statement(&mut self, client: Option<&mut dyn Client>) {
+    /// Ends a message's statements: an open block has failed if they have. Tells the client, if it listens, what it has to be told besides.
+    fn finish<R>(
+        &mut self,
+        result: Result<R, SqlError>,
+        client: Option<&mut dyn Client>,
+    ) -> Result<R, SqlError> {
+        let result = self.settled(result);
+        if result.is_err() {
+            self.fail();
+        }
         self.activity.end(self.block.state());
-        let Some(client) = client else { return };
+        if let Some(client) = client {
+            self.tell_changes(client);
+        }
+        result
+    }
+
+    /// Tells the client of notices, and of settings that have changed.
+    fn tell_changes(&mut self, client: &mut dyn Client) {
         self.tell_notices(client);
         let settings = self.executor.state.settings();
         if !Rc::ptr_eq(&settings, &self.told) {

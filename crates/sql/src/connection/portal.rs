@@ -36,17 +36,7 @@ impl Connection {
     pub fn parse(&mut self, name: &str, text: &str, types: &[u32]) -> Result<(), SqlError> {
         self.begin_statement(Some(text));
         let result = self.parse_inside(name, text, types);
-        self.finish(result)
-    }
-
-    /// Ends a statement of the extended protocol: a block has failed with it.
-    fn finish<R>(&mut self, result: Result<R, SqlError>) -> Result<R, SqlError> {
-        let result = self.settled(result);
-        if result.is_err() {
-            self.fail();
-        }
-        self.end_statement(None);
-        result
+        self.finish(result, None)
     }
 
     fn parse_inside(&mut self, name: &str, text: &str, types: &[u32]) -> Result<(), SqlError> {
@@ -88,7 +78,7 @@ impl Connection {
     /// 26000 if there is no such statement, 25P02 in a block that has failed.
     pub fn describe_statement(&mut self, name: &str) -> Result<Option<Arc<[Field]>>, SqlError> {
         let described = self.find_statement(name).cloned().and_then(|prepared| self.describe(&prepared));
-        self.finish(described)
+        self.finish(described, None)
     }
 
     fn describe(&mut self, prepared: &Prepared) -> Result<Option<Arc<[Field]>>, SqlError> {
@@ -108,7 +98,7 @@ impl Connection {
     /// 26000 if there is no such statement, 42P03 if the portal's name is taken, 08P01 for a wrong number of parameters.
     pub fn bind(&mut self, portal: &str, statement: &str, parameters: Vec<Datum>) -> Result<(), SqlError> {
         let bound = self.bind_inside(portal, statement, parameters);
-        self.finish(bound)
+        self.finish(bound, None)
     }
 
     fn bind_inside(&mut self, portal: &str, statement: &str, parameters: Vec<Datum>) -> Result<(), SqlError> {
@@ -150,7 +140,7 @@ impl Connection {
             let prepared = self.find_portal(portal).map(|portal| portal.prepared.clone());
             prepared.and_then(|prepared| self.describe(&prepared))
         };
-        self.finish(described)
+        self.finish(described, None)
     }
 
     fn find_portal(&mut self, name: &str) -> Result<&mut Portal, SqlError> {
@@ -174,12 +164,7 @@ impl Connection {
         let text = self.portals.get(portal).and_then(|portal| portal.prepared.text.clone());
         self.begin_statement(text.as_deref());
         let result = self.execute_inside(portal, rows_max, is_last, client);
-        let result = self.settled(result);
-        if result.is_err() {
-            self.fail();
-        }
-        self.end_statement(Some(client));
-        result
+        self.finish(result, Some(client))
     }
 
     fn execute_inside(
@@ -293,9 +278,8 @@ impl Connection {
         let mut result = Ok(());
         if self.block.phase() == Phase::Implicit {
             self.begin_statement(None);
-            result = self.block.commit(&self.executor).map(|_| ());
-            result = self.settled(result);
-            self.end_statement(None);
+            let committed = self.block.commit(&self.executor).map(|_| ());
+            result = self.finish(committed, None);
         }
         if self.block.phase() == Phase::Idle {
             self.end_portals(result.is_ok());

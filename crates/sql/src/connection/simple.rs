@@ -40,14 +40,10 @@ impl Connection {
             Ok(statements) => self.run_text(&statements, client),
             Err(error) => Err(error),
         };
-        let result = self.settled(result);
-        if result.is_err() {
-            self.fail();
-        }
+        let result = self.finish(result, Some(client));
         if self.block.phase() == Phase::Idle {
             self.end_portals(result.is_ok());
         }
-        self.end_statement(Some(client));
         result
     }
 

@@ -6,15 +6,16 @@ mod extended;
 mod notifications;
 mod retries;
 
-use super::Connection;
+use super::{Canceller, Connection};
 use crate::error::SqlError;
 use crate::instance::{Instance, InstanceOptions};
 use crate::outcome::{Client, Notice, Outcome};
 use crate::values::Datum;
 use hotrow::sync::Arc;
-use hotrow::sync::atomic::{AtomicUsize, Ordering};
+use hotrow::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotrow::sync::{clock, thread};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// A query that takes minutes.
 const LONG: &str = "SELECT a FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a + b < 0";
@@ -26,11 +27,17 @@ struct Recorder {
     notices: Vec<Notice>,
     parameters: Vec<(String, String)>,
     copy: VecDeque<Vec<u8>>,
+    /// Cancels while the client is sent a result, for longer than a statement has to notice it.
+    cancels: Option<Canceller>,
 }
 
 impl Client for Recorder {
     fn outcome(&mut self, outcome: Outcome) -> Result<(), SqlError> {
         self.outcomes.push(outcome);
+        if let Some(canceller) = &self.cancels {
+            canceller.cancel();
+            thread::sleep(Duration::from_millis(100));
+        }
         Ok(())
     }
 
@@ -116,6 +123,22 @@ fn run_with(connection: &mut Connection, text: &str, client: &mut Recorder) -> V
 /// The results of a text of another connection. A thread has one session at a time, so it is on another thread.
 fn elsewhere(instance: &Instance, text: &str) -> Vec<String> {
     thread::scope(|scope| scope.spawn(|| run(&mut connect(instance), text)).join().unwrap())
+}
+
+/// Runs a text that is cancelled again and again until it ends.
+fn run_cancelled(connection: &mut Connection, text: &str) -> Vec<String> {
+    let (canceller, is_over) = (connection.canceller(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                canceller.cancel();
+                thread::yield_now();
+            }
+        });
+        let ended = run(connection, text);
+        is_over.store(true, Ordering::SeqCst);
+        ended
+    })
 }
 
 /// A table `t` with the keys 1 and 2.

@@ -58,18 +58,7 @@ fn a_statement_is_cancelled_by_another_thread() {
     assert_eq!(run(&mut connection, "SELECT 1"), ["1"]);
     for begin in ["SELECT 1", "BEGIN"] {
         run(&mut connection, begin);
-        let is_over = hotrow::sync::atomic::AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::SeqCst) {
-                    canceller.cancel();
-                    thread::yield_now();
-                }
-            });
-            let ended = run(&mut connection, LONG);
-            is_over.store(true, Ordering::SeqCst);
-            assert_eq!(ended, ["57014"]);
-        });
+        assert_eq!(run_cancelled(&mut connection, LONG), ["57014"]);
     }
     assert_eq!(run(&mut connection, "ROLLBACK"), ["ROLLBACK"]);
     assert_eq!(run(&mut connection, "SELECT 1"), ["1"]);
@@ -89,19 +78,9 @@ fn blocked(protocol: &str, before: &[&str], is_cancelled: bool) -> Vec<String> {
     let update = || {
         let mut connection = connect(&instance);
         before.iter().for_each(|text| drop(run(&mut connection, text)));
-        let canceller = connection.canceller();
-        let is_over = hotrow::sync::atomic::AtomicBool::new(false);
-        let ended = thread::scope(|scope| {
-            scope.spawn(|| {
-                while is_cancelled && !is_over.load(Ordering::SeqCst) {
-                    canceller.cancel();
-                    thread::yield_now();
-                }
-            });
-            let ended = run(&mut connection, "UPDATE t SET v = v * 2 + 1 WHERE k = 1");
-            is_over.store(true, Ordering::SeqCst);
-            ended
-        });
+        let text = "UPDATE t SET v = v * 2 + 1 WHERE k = 1";
+        let run_it = if is_cancelled { run_cancelled } else { run };
+        let ended = run_it(&mut connection, text);
         run(&mut connection, "ROLLBACK");
         assert_eq!(run(&mut connection, "SELECT v FROM t"), ["0"], "{protocol}");
         ended
@@ -127,56 +106,21 @@ fn a_statement_that_waits_for_a_lock_ends_when_it_is_told_or_late() {
 fn a_statement_that_notices_a_cancel_leaves_its_block_a_way_back() {
     let instance = instance();
     let mut connection = with_table(&instance);
-    let canceller = connection.canceller();
     run(&mut connection, "BEGIN");
     run(&mut connection, "UPDATE t SET v = 11 WHERE k = 1");
     run(&mut connection, "SAVEPOINT s");
-    let is_over = hotrow::sync::atomic::AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::SeqCst) {
-                canceller.cancel();
-                thread::yield_now();
-            }
-        });
-        assert_eq!(run(&mut connection, LONG), ["57014"]);
-        is_over.store(true, Ordering::SeqCst);
-    });
+    assert_eq!(run_cancelled(&mut connection, LONG), ["57014"]);
     assert_eq!(run(&mut connection, "ROLLBACK TO s"), ["ROLLBACK"]);
     assert_eq!(run(&mut connection, "SELECT v FROM t WHERE k = 1"), ["11"]);
     assert_eq!(run(&mut connection, "COMMIT"), ["COMMIT"]);
     assert_eq!(run(&mut connection, "SELECT v FROM t WHERE k = 1"), ["11"]);
 }
 
-/// A client that cancels while it is sent a result.
-struct Late(crate::connection::Canceller);
-
-impl Client for Late {
-    fn outcome(&mut self, _: Outcome) -> Result<(), SqlError> {
-        self.0.cancel();
-        // Longer than a statement has to notice it.
-        thread::sleep(std::time::Duration::from_millis(100));
-        Ok(())
-    }
-
-    fn begin_copy_in(&mut self, _: usize, _: bool) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn copy_data(&mut self) -> Result<Option<Vec<u8>>, SqlError> {
-        Ok(None)
-    }
-
-    fn notice(&mut self, _: Notice) {}
-
-    fn parameter(&mut self, _: &str, _: &str) {}
-}
-
 #[test]
 fn a_cancel_that_comes_while_a_result_is_sent_ends_nothing() {
     let instance = instance();
     let mut connection = with_table(&instance);
-    let mut late = Late(connection.canceller());
+    let mut late = Recorder { cancels: Some(connection.canceller()), ..Recorder::default() };
     run(&mut connection, "BEGIN");
     run(&mut connection, "UPDATE t SET v = 11 WHERE k = 1");
     for text in ["SELECT * FROM t", "COPY t TO STDOUT", "SAVEPOINT s", "SHOW ALL"] {
@@ -208,10 +152,20 @@ fn nobody_waits_for_a_definition_of_an_open_block_to_plan_or_to_tell_of_an_error
         let mut definer = with_table(&instance);
         run(&mut definer, "BEGIN");
         assert_eq!(run(&mut definer, "CREATE TABLE other (k int)"), ["CREATE TABLE"]);
-        // It would last for ever.
+        // Each would last for ever.
         assert_eq!(elsewhere(&instance, "SELECT v FROM t WHERE k = 1"), ["10"], "{protocol}");
         let parse = || connect(&instance).parse("", "SELECT v FROM t WHERE k = $1", &[]).is_ok();
         assert!(thread::scope(|scope| scope.spawn(parse).join().unwrap()), "{protocol}");
+        // An optimistic reader of the catalog waits for nobody.
+        if protocol != "plor" {
+            let update = || {
+                let mut own = connect(&instance);
+                run(&mut own, "SET lock_timeout = '30ms'");
+                run(&mut own, "UPDATE t SET v = v * 2 WHERE k = 1")
+            };
+            let late = thread::scope(|scope| scope.spawn(update).join().unwrap());
+            assert_eq!(late, ["55P03"], "{protocol}");
+        }
         assert_eq!(run(&mut definer, "COMMIT"), ["COMMIT"], "{protocol}");
     }
 }
