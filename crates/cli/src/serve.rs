@@ -37,6 +37,7 @@ mod with_server {
     use hotrow_sql::{Instance, InstanceOptions};
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
+    use std::error::Error;
     use std::io::{BufRead as _, stdin};
     use std::net::SocketAddr;
     use std::path::PathBuf;
@@ -109,12 +110,12 @@ mod with_server {
         if let Some(user) = &arguments.password_of {
             return print_verifier(user);
         }
-        let bad = |error: &dyn std::fmt::Display| CommandError::BadInput(error.to_string());
         let mode =
             if arguments.durability == "async" { Mode::Async { interval: INTERVAL } } else { Mode::Group };
         let place = arguments.directory.as_ref().map(|directory| directory.display().to_string());
         let options = InstanceOptions { directory: arguments.directory, protocol: arguments.protocol, mode };
-        let instance = Instance::open(options).map_err(|error| bad(&error.message))?;
+        let instance =
+            Instance::open(options).map_err(|error| CommandError::BadInput(error.message.to_string()))?;
         let protocol = instance.protocol().to_owned();
         let tls = arguments.tls_certificate.zip(arguments.tls_key);
         let options = ServerOptions {
@@ -126,7 +127,8 @@ mod with_server {
             connections_max: arguments.connections,
             ..ServerOptions::default()
         };
-        let server = Server::bind(instance, options).map_err(|error| bad(&error))?;
+        let server =
+            Server::bind(instance, options).map_err(|error| CommandError::BadInput(with_cause(&error)))?;
         let stopper = server.stopper();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         thread::spawn(move || {
@@ -137,7 +139,15 @@ mod with_server {
         let place = place.unwrap_or_else(|| "memory".to_owned());
         let socket = server.local_path().map(|path| format!(" and {}", path.display())).unwrap_or_default();
         print(&format!("serves {place} under {protocol} at {}{socket}\n", server.local_address()))?;
-        server.serve().map_err(|error| CommandError::Verdict(error.to_string()))
+        server.serve().map_err(|error| CommandError::Verdict(with_cause(&error)))
+    }
+
+    /// The text of an error, and that of its cause.
+    fn with_cause(error: &dyn Error) -> String {
+        match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        }
     }
 
     fn print_verifier(user: &str) -> Result<(), CommandError> {
