@@ -13,5 +13,5 @@ mod trace;
 pub use context::Operations;
 pub use context::execution::Procedures;
 pub use procedure::{Context, Procedure};
-pub use scan::{Scan, ScanIndex, ScanTable};
+pub use scan::{Ranges, Scan, ScanIndex, ScanTable};
 pub use trace::{OperationId, ProcedureTrace, TracedOperation};

@@ -26,12 +26,62 @@ pub trait Scan<A>: Sized + 'static {
 
     /// Runs the scan.
     #[doc(hidden)]
-    fn run<P: Protocol>(
-        self,
-        database: &Database<P>,
-        tx: &mut Transaction<'_, P>,
-        range: KeyRange<Self::Key>,
-    ) -> Result<A, Abort>;
+    fn run(self, ranges: &mut impl Ranges, range: KeyRange<Self::Key>) -> Result<A, Abort>;
+}
+
+/// The tables and indexes that a transaction scans, wherever they are.
+pub trait Ranges {
+    /// Visits the rows of a range, until the visitor breaks.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`], here and below, when the transaction cannot go on.
+    fn scan<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        range: KeyRange<K>,
+        direction: Direction,
+        visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort>;
+
+    /// Visits the secondary and primary keys in a range of secondary keys, until the visitor breaks.
+    fn scan_index<S: Key, K: Key, R: Value>(
+        &mut self,
+        index: IndexRef<S, K, R>,
+        range: KeyRange<S>,
+        direction: Direction,
+        visit: impl FnMut(&S, &K) -> ControlFlow<()>,
+    ) -> Result<(), Abort>;
+}
+
+/// The tables and indexes of a database of this process.
+pub(crate) struct LocalRanges<'a, 'w, P: Protocol> {
+    pub(crate) database: &'a Database<P>,
+    pub(crate) tx: &'a mut Transaction<'w, P>,
+}
+
+impl<P: Protocol> Ranges for LocalRanges<'_, '_, P> {
+    #[inline(always)]
+    fn scan<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        KeyRange { low, high }: KeyRange<K>,
+        direction: Direction,
+        visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.database.table_of(table).scan(self.tx, (low, high), direction, visit)
+    }
+
+    #[inline(always)]
+    fn scan_index<S: Key, K: Key, R: Value>(
+        &mut self,
+        index: IndexRef<S, K, R>,
+        KeyRange { low, high }: KeyRange<S>,
+        direction: Direction,
+        visit: impl FnMut(&S, &K) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.database.index_of(index).scan_keys(self.tx, (low, high), direction, visit)
+    }
 }
 
 /// The table or index that a scan looks at, for traces.
@@ -79,15 +129,9 @@ where
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
-        self,
-        database: &Database<P>,
-        tx: &mut Transaction<'_, P>,
-        range: KeyRange<K>,
-    ) -> Result<A, Abort> {
+    fn run(self, ranges: &mut impl Ranges, range: KeyRange<K>) -> Result<A, Abort> {
         let Self { table, direction, initial: mut sum, mut fold } = self;
-        let range = (range.low, range.high);
-        database.table_of(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
+        ranges.scan(table, range, direction, |key, row| fold(&mut sum, key, row))?;
         Ok(sum)
     }
 }
@@ -135,16 +179,9 @@ where
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
-        self,
-        database: &Database<P>,
-        tx: &mut Transaction<'_, P>,
-        range: KeyRange<S>,
-    ) -> Result<A, Abort> {
+    fn run(self, ranges: &mut impl Ranges, range: KeyRange<S>) -> Result<A, Abort> {
         let Self { index, direction, initial: mut sum, mut fold } = self;
-        let range = (range.low, range.high);
-        let visit = |secondary: &S, key: &K| fold(&mut sum, secondary, key);
-        database.index_of(index).scan_keys(tx, range, direction, visit)?;
+        ranges.scan_index(index, range, direction, |secondary, key| fold(&mut sum, secondary, key))?;
         Ok(sum)
     }
 }

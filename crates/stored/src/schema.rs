@@ -247,9 +247,24 @@ impl Schema {
         if missing { Err(Malformed::new("a schema lacks one of its types")) } else { Ok(()) }
     }
 
+    /// The type itself.
+    pub fn root(&self) -> &Type {
+        &self.root
+    }
+
+    /// The struct or enum to which the schema's types refer by this number.
+    pub fn definition(&self, number: u32) -> Option<&Definition> {
+        self.definitions.get(number as usize)
+    }
+
     /// The names of the type's fields, if it is a struct.
     pub fn field_names(&self) -> Option<impl Iterator<Item = &str>> {
         Some(self.fields()?.iter().map(|field| &*field.name))
+    }
+
+    /// The types of the type's fields, if it is a struct.
+    pub fn field_types(&self) -> Option<impl Iterator<Item = &Type>> {
+        Some(self.fields()?.iter().map(|field| &field.of))
     }
 
     pub(crate) fn fields(&self) -> Option<&[Field]> {

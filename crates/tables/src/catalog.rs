@@ -1,6 +1,7 @@
 //! The tables and secondary indexes of a database, by number and by name.
 
 use crate::misuse::TableMisuse;
+use crate::reference::{IndexRef, TableRef};
 use hotrow_core::Misuse;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::{Mutex, OnceLock, lock};
@@ -81,11 +82,54 @@ impl Names {
     }
 }
 
+/// A number that no catalog has, and no other call returns.
+fn unused_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The numbers of parts that are kept elsewhere than in a catalog of this process.
+#[derive(Debug)]
+pub struct Elsewhere {
+    number: u64,
+}
+
+impl Elsewhere {
+    /// Parts that no other catalog has.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self { number: unused_number() }
+    }
+
+    /// A reference to the table with this number.
+    pub fn table<K, R>(&self, number: u32) -> TableRef<K, R> {
+        TableRef::new(PartId { catalog: self.number, number })
+    }
+
+    /// A reference to the index with this number.
+    pub fn index<S, K, R>(&self, number: u32) -> IndexRef<S, K, R> {
+        IndexRef::new(PartId { catalog: self.number, number })
+    }
+
+    /// The number of a table; `None` if it is another one's.
+    pub fn table_number<K, R>(&self, table: TableRef<K, R>) -> Option<u32> {
+        self.number_of(table.part)
+    }
+
+    /// The number of an index; `None` if it is another one's.
+    pub fn index_number<S, K, R>(&self, index: IndexRef<S, K, R>) -> Option<u32> {
+        self.number_of(index.part)
+    }
+
+    fn number_of(&self, part: PartId) -> Option<u32> {
+        (part.catalog == self.number).then_some(part.number)
+    }
+}
+
 impl Catalog {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: only uniqueness matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = unused_number();
         let first = std::array::from_fn(|_| OnceLock::new());
         Self { number, first, others: OnceLock::new(), names: Mutex::default() }
     }

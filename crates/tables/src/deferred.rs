@@ -7,7 +7,8 @@
 use crate::data::KeyRange;
 use crate::key::{AsKey, Key, key_hash};
 use crate::operations::{
-    Change, Delete, Fold, Insert, Later, Operation, Read, Replace, RowChange, TakeFirst, Update, are_empty,
+    Change, Delete, Fold, Insert, Later, Local, Operation, Read, Replace, RowChange, TakeFirst, Update,
+    are_empty,
 };
 use crate::record::{Record, State};
 use crate::rows::RecordView;
@@ -73,7 +74,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = NonNull::from(self);
         tx.enter(&self.meta)?.deferral_mut().intend((passed, input), move |tx, (passed, input)| {
             // SAFETY: the table is freed through the epoch.
-            O::run_recorded((operation, input), unsafe { table.as_ref() }, tx, target, passed)
+            let table = unsafe { table.as_ref() };
+            O::run_recorded((operation, input), &mut Local::new(table, tx), target, passed)
         })
     }
 

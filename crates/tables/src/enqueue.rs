@@ -6,7 +6,7 @@
 
 use crate::data::Data;
 use crate::key::Key;
-use crate::operations::{Later, Operation, Target};
+use crate::operations::{Later, Local, Operation, Target};
 use crate::storage::Shared;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, ObjectAccess, Protocol, Transaction, Value};
@@ -38,7 +38,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the table is freed through the epoch, and the attempt is pinned.
             let table = unsafe { table.as_ref() };
             let mut held = operation.take().map(|operation| (operation, input));
-            let output = O::run_recorded(&mut held, table, tx, target, passed);
+            let output = O::run_recorded(&mut held, &mut Local::new(table, tx), target, passed);
             operation = held.map(|(operation, _)| operation);
             output
         };

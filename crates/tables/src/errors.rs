@@ -5,6 +5,8 @@
 //! [`Error::downcast_ref`](hotrow_core::Error::downcast_ref). All are made out of line: an operation that succeeds
 //! formats nothing.
 
+use std::fmt::Debug;
+
 /// There is no row with this key, and the operation needs one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{table} has no row with key {key}")]
@@ -14,6 +16,14 @@ pub struct MissingRow {
     pub table: String,
     /// The key, as its [`Debug`](std::fmt::Debug) shows it.
     pub key: String,
+}
+
+impl MissingRow {
+    /// The error of an operation on a table that is kept elsewhere.
+    #[cold]
+    pub fn of(table: &str, key: &(impl Debug + ?Sized)) -> Self {
+        Self { table: table.to_owned(), key: format!("{key:?}") }
+    }
 }
 
 /// There is a row with this key already, and the operation would insert one.
@@ -27,6 +37,14 @@ pub struct KeyExists {
     pub key: String,
 }
 
+impl KeyExists {
+    /// The error of an operation on a table that is kept elsewhere.
+    #[cold]
+    pub fn of(table: &str, key: &(impl Debug + ?Sized)) -> Self {
+        Self { table: table.to_owned(), key: format!("{key:?}") }
+    }
+}
+
 /// Another row has this key of a [unique index](crate::UniqueIndex) already.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{index} has another row with key {key} already")]
@@ -36,6 +54,14 @@ pub struct DuplicateKey {
     pub index: String,
     /// The secondary key, as its [`Debug`](std::fmt::Debug) shows it.
     pub key: String,
+}
+
+impl DuplicateKey {
+    /// The error of an operation on an index of this full name.
+    #[cold]
+    pub fn of(index: &str, key: &(impl Debug + ?Sized)) -> Self {
+        Self { index: index.to_owned(), key: format!("{key:?}") }
+    }
 }
 
 /// A row would break a [constraint](crate::TableBuilder::check) of its table.

@@ -10,6 +10,12 @@
 //! | [`last_byte_of`] | the part of rows that a procedure has fetched ahead |
 //! | [`extension`] | the state that procedures keep with each database |
 //!
+//! Tables that are kept elsewhere need:
+//!
+//! | item | for |
+//! |---|---|
+//! | [`Elsewhere`] | references by which procedures name them |
+//!
 //! Durability needs:
 //!
 //! | item | for |
@@ -18,13 +24,24 @@
 //! | [`LoggedTable`], [`Entries`], [`RowsAsBytes`], [`PutBytes`] | a table in the log, which knows bytes, and no types |
 //! | [`engine_options`], [`builder_extension`] | the opening of a database with a log |
 //! | [`find_or_make`], [`Codec`] | objects that have a name in their database |
+//!
+//! Tables over a store that is not memory need:
+//!
+//! | item | for |
+//! |---|---|
+//! | [`GroupsOf`] | the column groups of a row's type |
+//! | [`Constraints`] | the conditions that rows meet |
+//! | [`entries_of`] | the range of an index's entries, which are pairs of secondary and primary key |
 
+pub use crate::catalog::Elsewhere;
 pub use crate::codec::Codec;
+pub use crate::companions::Constraints;
 pub use crate::database::{builder_extension, engine_options, extension, log, with_log};
 pub use crate::database_log::{
     DatabaseLog, ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD, LoggedTable, PutBytes, RowsAsBytes,
 };
-pub use crate::record::{all_groups, last_byte_of};
+pub use crate::record::{GroupsOf, all_groups, last_byte_of};
+pub use crate::secondary::images as entries_of;
 pub use crate::storage::Shared;
 
 use crate::catalog::Part;

@@ -38,7 +38,7 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
 }
 
 /// The column groups of a row.
-pub(crate) type GroupsOf<R> = <<R as Value>::Cell as Cell<R>>::Groups;
+pub type GroupsOf<R> = <<R as Value>::Cell as Cell<R>>::Groups;
 /// The words that hold the columns of one group.
 pub(crate) type WordsOf<R> = <GroupsOf<R> as ColumnGroups<R>>::Words;
 

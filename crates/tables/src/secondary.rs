@@ -264,7 +264,7 @@ impl<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol> Indexed<'_, E, V, 
 const BATCH: usize = if cfg!(test) { 3 } else { 16 };
 
 /// The entries in a range of secondary keys.
-pub(crate) fn images<'k, S: Key, K: Key>(range: &'k impl KeyBounds<S>) -> ImageRange<'k, (S, K)> {
+pub fn images<'k, S: Key, K: Key>(range: &'k impl KeyBounds<S>) -> ImageRange<'k, (S, K)> {
     // An image that is not above any entry of a secondary key, or one behind all of them.
     let edge = S::Image::edge::<K::Image>;
     let (low, high) = range.images();

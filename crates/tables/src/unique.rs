@@ -220,7 +220,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
 impl<S: Key, K: Key, R: Value, P: Protocol> UniqueInner<S, K, R, P> {
     #[cold]
     fn duplicate(&self, secondary: &S) -> DuplicateKey {
-        DuplicateKey { index: self.entries.meta.name().to_owned(), key: format!("{secondary:?}") }
+        DuplicateKey::of(self.entries.meta.name(), secondary)
     }
 
     fn add(&self, tx: &mut Transaction<'_, P>, secondary: S, key: &K) -> Result<(), Abort> {

@@ -108,6 +108,12 @@ struct Rollback(Option<BoxedError>);
 impl Abort {
     pub(crate) const INTERNAL: Abort = Abort(None);
 
+    /// The abort of an attempt that cannot go on, for transactions that are kept elsewhere than in an engine.
+    #[doc(hidden)]
+    pub fn internal() -> Self {
+        Self::INTERNAL
+    }
+
     /// An abort that the body asks for without a reason: return it as the error to roll back.
     #[cold]
     pub fn rollback() -> Self {

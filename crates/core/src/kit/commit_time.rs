@@ -58,7 +58,18 @@ mod sealed {
 }
 
 /// A type of a number that can be added to at the commit: an integer.
-pub trait Addend: Plain + sealed::Sealed {}
+pub trait Addend: Plain + sealed::Sealed {
+    /// The least number of the type.
+    const LEAST: i128;
+    /// The greatest number of the type.
+    const GREATEST: i128;
+
+    /// The number.
+    #[inline]
+    fn number(self) -> i128 {
+        self.wide()
+    }
+}
 
 macro_rules! addends {
     ($($integer:ty)+) => {$(
@@ -83,7 +94,10 @@ macro_rules! addends {
                 sum as Self as i128 == sum
             }
         }
-        impl Addend for $integer {}
+        impl Addend for $integer {
+            const LEAST: i128 = <$integer>::MIN as i128;
+            const GREATEST: i128 = <$integer>::MAX as i128;
+        }
     )+};
 }
 addends!(i8 i16 i32 i64 u8 u16 u32 u64);

@@ -186,6 +186,20 @@ pub trait Fields<R>: Copy + sealed::Sealed {
     /// As for [`look`](Self::look), and nobody looks at them meanwhile.
     #[doc(hidden)]
     unsafe fn change<O>(self, row: *mut R, change: impl FnOnce(&mut Self::Values) -> O) -> O;
+
+    /// Looks at the fields of a row that is at hand.
+    #[inline]
+    fn look_at<O>(self, row: &R, look: impl FnOnce(&Self::Values) -> O) -> O {
+        // SAFETY: it is a row, and borrowed.
+        unsafe { self.look(row, look) }
+    }
+
+    /// Changes the fields of a row that is at hand.
+    #[inline]
+    fn change_in<O>(self, row: &mut R, change: impl FnOnce(&mut Self::Values) -> O) -> O {
+        // SAFETY: it is a row, and borrowed by nobody else.
+        unsafe { self.change(row, change) }
+    }
 }
 
 /// All of a row.

@@ -16,6 +16,7 @@
 
 mod closure;
 mod failure;
+mod hooks;
 mod model;
 mod procedure;
 mod program;

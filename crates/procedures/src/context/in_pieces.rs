@@ -15,7 +15,7 @@ use crate::procedure::Context;
 use crate::scan::Scan;
 use hotrow_core::{Abort, Protocol, Transaction, Value};
 use hotrow_sync::hashing::KeyHashing;
-use hotrow_tables::operations::{OperationKind, Target};
+use hotrow_tables::operations::{Local, OperationKind, Target};
 use hotrow_tables::{Data, Database, Key, KeyRange, Operation, TableRef, inside};
 use std::any::Any;
 use std::hash::BuildHasher;
@@ -220,7 +220,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
         let output = self.operation(class, target.known_in & input.known_in, |eager| {
             let (target, input) = (target.value?, input.value?);
             let (_, tx) = eager.arrival();
-            Some(O::run_in_piece(commutes, (operation, input), shared, tx, target, ()))
+            let rows = &mut Local::new(shared, tx);
+            Some(O::run_in_piece(commutes, (operation, input), rows, target, ()))
         })?;
         if const { O::Target::IS_RANGE }
             && let Some(output) = &output.value
@@ -251,8 +252,8 @@ impl<P: Protocol> Context for InPieces<'_, '_, P> {
             let (keys, input) = (keys.value?, input.value?);
             Some(keys.into_iter().try_fold(initial, |passed, key| {
                 let (_, tx) = eager.arrival();
-                let held = (operation.clone(), input.clone());
-                O::run_in_piece(commutes, held, shared, tx, key, passed)
+                let (held, rows) = ((operation.clone(), input.clone()), &mut Local::new(shared, tx));
+                O::run_in_piece(commutes, held, rows, key, passed)
             }))
         })
     }

@@ -5,7 +5,7 @@ use crate::procedure::Context;
 use crate::scan::Scan;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
-use hotrow_tables::operations::{Later, ONCE, are_empty};
+use hotrow_tables::operations::{Later, Local, ONCE, are_empty};
 use hotrow_tables::{Data, Database, Key, KeyRange, Operation, TableRef, inside};
 
 /// Records operations as a graph ([`hotrow_core::operations`]), which runs in one of two ways. A value known now stays a plain value, so
@@ -90,11 +90,13 @@ impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
         let (target, passed, input) = match (target, passed, input) {
             (Later::Known(target), Later::Known(passed), Later::Known(input)) if !tx.is_enqueuing() => {
                 if !is_shared {
-                    return O::run((operation, input), shared, tx, target, passed).map(Later::Known);
+                    let rows = &mut Local::new(shared, tx);
+                    return O::run((operation, input), rows, target, passed).map(Later::Known);
                 }
                 let mut held = Some((operation, input));
                 let output = tx.try_at_once(|tx| {
-                    O::run_recorded(&mut held, shared, tx, target.clone(), passed.clone())
+                    let rows = &mut Local::new(shared, tx);
+                    O::run_recorded(&mut held, rows, target.clone(), passed.clone())
                 })?;
                 if let Some(output) = output {
                     return Ok(Later::Known(output));

@@ -6,7 +6,7 @@ use crate::scan::{Scan, ScannedPlace};
 use crate::trace::{MAIN_GROUP, OperationId, ProcedureTrace, TracedOperation};
 use hotrow_core::column_groups::ColumnGroups;
 use hotrow_core::{Abort, Cell, Protocol, Value};
-use hotrow_tables::operations::{OperationKind, Target, are_empty};
+use hotrow_tables::operations::{Local, OperationKind, Target, are_empty};
 use hotrow_tables::{Data, Key, KeyRange, Operation, TableRef, inside};
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
         };
         let mut key = target.text(O::Target::text);
         let held = (operation, input.value);
-        let output = O::run_in_piece(true, held, shared, tx, target.value, passed)?;
+        let output = O::run_in_piece(true, held, &mut Local::new(shared, tx), target.value, passed)?;
         if O::Target::IS_RANGE {
             // It looks for its row first.
             let scanned = Place { decides: false, ..place.clone() };

@@ -18,25 +18,44 @@ struct Constraint<K, R> {
 }
 
 /// The constraints of a table, in the order of their declarations.
-pub(crate) struct Constraints<K, R>(Vec<Constraint<K, R>>);
+pub struct Constraints<K, R>(Vec<Constraint<K, R>>);
 
-impl<K: Debug, R> Constraints<K, R> {
-    pub(crate) fn new() -> Self {
+impl<K, R> std::fmt::Debug for Constraints<K, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|constraint| &constraint.name)).finish()
+    }
+}
+
+impl<K, R> Default for Constraints<K, R> {
+    fn default() -> Self {
         Self(Vec::new())
     }
+}
 
-    pub(crate) fn add(&mut self, name: &str, holds: impl Fn(&K, &R) -> bool + Send + Sync + 'static) {
+impl<K: Debug, R> Constraints<K, R> {
+    /// No constraints.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a constraint of this name.
+    pub fn add(&mut self, name: &str, holds: impl Fn(&K, &R) -> bool + Send + Sync + 'static) {
         self.0.push(Constraint { name: name.into(), holds: Box::new(holds) });
     }
 
+    /// True if every row is accepted.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Judges a row of a table by all constraints.
+    ///
+    /// # Errors
+    ///
+    /// [`ConstraintViolated`] by the first one that does not hold.
     #[inline]
-    pub(crate) fn judge(&self, table: &str, key: &K, row: &R) -> Result<(), ConstraintViolated> {
+    pub fn judge(&self, table: &str, key: &K, row: &R) -> Result<(), ConstraintViolated> {
         match self.0.iter().find(|constraint| !(constraint.holds)(key, row)) {
             None => Ok(()),
             Some(broken) => Err(broken.violated(table, key)),

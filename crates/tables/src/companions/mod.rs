@@ -21,7 +21,7 @@ mod parts;
 mod row_log;
 
 pub(crate) use buried::{Buried, Name};
-pub(crate) use constraints::Constraints;
+pub use constraints::Constraints;
 pub(crate) use graveyard::Graveyard;
 pub(crate) use groups::{Groups, HEADS, Queues};
 pub(crate) use indexes::{MaintainedIndex, MaintainedIndexes};

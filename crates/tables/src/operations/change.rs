@@ -1,6 +1,6 @@
 //! Operations that change the row of a key, or columns of it: at the key, and at the turn of a deferred one.
 
-use super::{Held, Later, Operation, OperationKind};
+use super::{Held, Later, Operation, OperationKind, RowAccess};
 use crate::key::Key;
 use crate::storage::Shared;
 use hotrow_core::graph::By;
@@ -39,28 +39,26 @@ pub trait RowChange<R: Value, I: 'static, A: 'static>: Sized + 'static {
     /// As [`Operation::run`].
     #[doc(hidden)]
     #[inline(always)]
-    fn run<K: Key, P: Protocol>(
+    fn run<K: Key>(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         passed: A,
     ) -> Result<Self::Output, Abort> {
-        table.change(tx, key, held, passed)
+        change(rows, key, held, passed)
     }
 
     /// As [`Operation::run_in_piece`].
     #[doc(hidden)]
     #[inline(always)]
-    fn run_in_piece<K: Key, P: Protocol>(
+    fn run_in_piece<K: Key>(
         _commutes: bool,
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         passed: A,
     ) -> Result<Self::Output, Abort> {
-        Self::run(held, table, tx, key, passed)
+        Self::run(held, rows, key, passed)
     }
 }
 
@@ -107,37 +105,34 @@ where
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
+    fn run(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: K,
         passed: A,
     ) -> Result<C::Output, Abort> {
-        C::run(HeldChange(held), table, tx, &key, passed)
+        C::run(HeldChange(held), rows, &key, passed)
     }
 
     #[inline(always)]
-    fn run_in_piece<P: Protocol>(
+    fn run_in_piece(
         commutes: bool,
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: K,
         passed: A,
     ) -> Result<C::Output, Abort> {
-        C::run_in_piece(commutes, HeldChange(held), table, tx, &key, passed)
+        C::run_in_piece(commutes, HeldChange(held), rows, &key, passed)
     }
 
     #[inline(always)]
-    fn run_recorded<P: Protocol>(
+    fn run_recorded(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: K,
         passed: A,
     ) -> Result<C::Output, Abort> {
-        table.change(tx, &key, HeldChange(held), passed)
+        change(rows, &key, HeldChange(held), passed)
     }
 
     fn line_up<P: Protocol>(
@@ -152,21 +147,18 @@ where
     }
 }
 
-impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Makes the change of an operation, and returns its output.
-    #[inline]
-    pub(crate) fn change<I: 'static, A: 'static, C: RowChange<R, I, A>>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        held: impl Held<C, I>,
-        mut passed: A,
-    ) -> Result<C::Output, Abort> {
-        let fields = held.operation().fields();
-        let changed = self.update(tx, key, fields, |values| {
-            let (change, input) = held.take();
-            change.change(values, &mut passed, input)
-        })?;
-        Ok(C::output(passed, changed))
-    }
+/// Makes the change of an operation, and returns its output.
+#[inline(always)]
+pub(super) fn change<K: Key, R: Value, I: 'static, A: 'static, C: RowChange<R, I, A>>(
+    rows: &mut impl RowAccess<K, R>,
+    key: &K,
+    held: impl Held<C, I>,
+    mut passed: A,
+) -> Result<C::Output, Abort> {
+    let fields = held.operation().fields();
+    let changed = rows.update(key, fields, |values| {
+        let (change, input) = held.take();
+        change.change(values, &mut passed, input)
+    })?;
+    Ok(C::output(passed, changed))
 }

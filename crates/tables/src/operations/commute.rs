@@ -2,13 +2,11 @@
 //!
 //! Run at once, they are [changes at the commit](crate::Table::apply). Contexts that record operations run them as updates.
 
-use super::{Held, OperationKind, RowChange};
-use crate::commit_time::Apply;
+use super::change::change;
+use super::{Held, OperationKind, RowAccess, RowChange};
 use crate::key::Key;
 use crate::storage::Shared;
-use hotrow_core::{
-    Abort, Addend, Addition, Column, CommitTimeChange, Fields, Protocol, Transaction, Value, always,
-};
+use hotrow_core::{Abort, Addend, Addition, Column, CommitTimeChange, Fields, Protocol, Value};
 
 fn kind_of(commutes: bool) -> OperationKind {
     if commutes { OperationKind::Commutative } else { OperationKind::Write }
@@ -45,28 +43,28 @@ where
     }
 
     #[inline(always)]
-    fn run<K: Key, P: Protocol>(
+    fn run<K: Key>(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         (): (),
     ) -> Result<(), Abort> {
-        let (Self(fields, change), input) = held.take();
-        let change = move |values: &mut C::Values| change(values, input.clone());
-        table.change_at_commit(tx, key, Apply(fields, always(change))).map(drop)
+        let fields = held.operation().0;
+        rows.commute(key, fields, || {
+            let (Self(_, change), input) = held.take();
+            move |values: &mut C::Values| change(values, input.clone())
+        })
     }
 
     #[inline]
-    fn run_in_piece<K: Key, P: Protocol>(
+    fn run_in_piece<K: Key>(
         commutes: bool,
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         (): (),
     ) -> Result<(), Abort> {
-        if commutes { Self::run(held, table, tx, key, ()) } else { table.change(tx, key, held, ()) }
+        if commutes { Self::run(held, rows, key, ()) } else { change(rows, key, held, ()) }
     }
 }
 
@@ -112,30 +110,28 @@ impl<R: Value, F: Addend + Send + 'static> RowChange<R, F, ()> for Add<R, F> {
     }
 
     #[inline(always)]
-    fn run<K: Key, P: Protocol>(
+    fn run<K: Key>(
         held: impl Held<Self, F>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         (): (),
     ) -> Result<(), Abort> {
-        let (Self(column), amount) = held.take();
-        table.change_at_commit(tx, key, Addition::new(column, amount)).map(drop)
+        let column = held.operation().0;
+        rows.add(key, column, || held.take().1, false)
     }
 
     #[inline]
-    fn run_in_piece<K: Key, P: Protocol>(
+    fn run_in_piece<K: Key>(
         commutes: bool,
         held: impl Held<Self, F>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         (): (),
     ) -> Result<(), Abort> {
         if !commutes {
-            return table.change(tx, key, held, ());
+            return change(rows, key, held, ());
         }
-        let (Self(column), amount) = held.take();
-        table.change_at_commit(tx, key, Addition::new(column, amount).wrapping()).map(drop)
+        let column = held.operation().0;
+        rows.add(key, column, || held.take().1, true)
     }
 }

@@ -4,6 +4,8 @@
 //! its execution on a table: at once, and deferred. Targets, inputs and outputs are plain data, and an operation knows nothing of
 //! procedures. Their contexts (crate `hotrow-procedures`) interpret operations and know none by name.
 //!
+//! They run on any [`RowAccess`] to rows: a table of this process, or rows that are elsewhere.
+//!
 //! | file | operations |
 //! |---|---|
 //! | `read.rs` | [`Read`] |
@@ -16,6 +18,7 @@
 //!
 //! A new operation is a type in one of these files, and a method of `Operations`, which is beside the contexts, by which procedures apply it.
 
+mod access;
 mod change;
 mod commute;
 mod kind;
@@ -24,6 +27,9 @@ mod read;
 mod rows;
 mod update;
 
+#[doc(hidden)]
+pub use access::Local;
+pub use access::RowAccess;
 pub use change::{Change, RowChange};
 pub use commute::{Add, Commute};
 pub use kind::OperationKind;
@@ -62,6 +68,9 @@ pub trait Operation<K: Key, R: Value, I: 'static = (), A: 'static = ()>: Sized +
     /// looks at a range: it runs at once, after everything that was enqueued before.
     const BY: Option<By>;
 
+    /// True if the operation changes nothing, whatever the table.
+    const ONLY_READS: bool = false;
+
     /// The kind, for traces.
     #[doc(hidden)]
     fn kind<P: Protocol>(&self, table: &Shared<K, R, P>) -> OperationKind;
@@ -83,12 +92,11 @@ pub trait Operation<K: Key, R: Value, I: 'static = (), A: 'static = ()>: Sized +
         None
     }
 
-    /// Runs the operation at once.
+    /// Runs the operation at once, on rows wherever they are.
     #[doc(hidden)]
-    fn run<P: Protocol>(
+    fn run(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         target: Self::Target,
         passed: A,
     ) -> Result<Self::Output, Abort>;
@@ -97,29 +105,27 @@ pub trait Operation<K: Key, R: Value, I: 'static = (), A: 'static = ()>: Sized +
     /// `commutes`, it reads the row that it changes.
     #[doc(hidden)]
     #[inline(always)]
-    fn run_in_piece<P: Protocol>(
+    fn run_in_piece(
         _commutes: bool,
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         target: Self::Target,
         passed: A,
     ) -> Result<Self::Output, Abort> {
-        Self::run(held, table, tx, target, passed)
+        Self::run(held, rows, target, passed)
     }
 
     /// As [`run`](Self::run), of an operation that was recorded, or will be if it would block: it reads the row that it changes, and
     /// leaves `held` as it is until it has it.
     #[doc(hidden)]
     #[inline(always)]
-    fn run_recorded<P: Protocol>(
+    fn run_recorded(
         held: impl Held<Self, I>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         target: Self::Target,
         passed: A,
     ) -> Result<Self::Output, Abort> {
-        Self::run(held, table, tx, target, passed)
+        Self::run(held, rows, target, passed)
     }
 
     /// Defers the operation, in an attempt that defers: lines up for the segments that it touches, and runs it at their turns.

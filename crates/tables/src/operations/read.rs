@@ -1,6 +1,6 @@
 //! Operations that read the row of a key.
 
-use super::{Held, Later, Operation, OperationKind};
+use super::{Held, Later, Local, Operation, OperationKind, RowAccess};
 use crate::key::Key;
 use crate::storage::Shared;
 use hotrow_core::graph::By;
@@ -18,6 +18,7 @@ where
     type Target = K;
     type Output = Option<O>;
     const BY: Option<By> = Some(By::Anybody);
+    const ONLY_READS: bool = true;
 
     #[inline(always)]
     fn kind<P: Protocol>(&self, _table: &Shared<K, R, P>) -> OperationKind {
@@ -30,15 +31,14 @@ where
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
+    fn run(
         held: impl Held<Self, ()>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: K,
         (): (),
     ) -> Result<Option<O>, Abort> {
         let fields = held.operation().0;
-        table.read(tx, &key, fields, |values| held.take().0.1(values))
+        rows.read(&key, fields, |values| held.take().0.1(values))
     }
 
     fn line_up<P: Protocol>(
@@ -50,7 +50,7 @@ where
         _input: impl Input<Value = ()>,
     ) -> Result<Deferred<Option<O>>, Abort> {
         if table.reads_at_once(tx)? {
-            let output = Self::run((self, ()), table, tx, key, ())?;
+            let output = Self::run((self, ()), &mut Local::new(table, tx), key, ())?;
             return Ok(tx.known(output));
         }
         table.line_up_to_read(tx, &key, self.0, self.1)

@@ -1,6 +1,6 @@
 //! Operations by which rows come and go.
 
-use super::{Held, Later, Operation, OperationKind};
+use super::{Held, Later, Operation, OperationKind, RowAccess};
 use crate::data::KeyRange;
 use crate::key::{Key, KeyBounds};
 use crate::storage::Shared;
@@ -31,14 +31,8 @@ impl<K: Key, R: Value> Operation<K, R, R> for Insert {
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
-        held: impl Held<Self, R>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
-        key: K,
-        (): (),
-    ) -> Result<bool, Abort> {
-        table.insert(tx, key, held.take().1)
+    fn run(held: impl Held<Self, R>, rows: &mut impl RowAccess<K, R>, key: K, (): ()) -> Result<bool, Abort> {
+        rows.insert(key, || held.take().1)
     }
 
     fn line_up<P: Protocol>(
@@ -78,14 +72,13 @@ impl<K: Key, R: Value> Operation<K, R> for Delete {
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
+    fn run(
         _held: impl Held<Self, ()>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: K,
         (): (),
     ) -> Result<bool, Abort> {
-        table.delete(tx, &key)
+        rows.delete(&key)
     }
 
     fn line_up<P: Protocol>(
@@ -125,14 +118,13 @@ impl<K: Key, R: Value> Operation<K, R> for TakeFirst {
     }
 
     #[inline(always)]
-    fn run<P: Protocol>(
+    fn run(
         _held: impl Held<Self, ()>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         range: KeyRange<K>,
         (): (),
     ) -> Result<Option<K>, Abort> {
-        table.take_first(tx, (range.low, range.high).images())
+        rows.take_first(range)
     }
 
     fn line_up<P: Protocol>(

@@ -1,9 +1,9 @@
 //! Changes of rows that depend on their old values, and replacements.
 
-use super::{Held, OperationKind, RowChange};
+use super::{Held, OperationKind, RowAccess, RowChange};
 use crate::key::Key;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Fields, Protocol, Transaction, Value, Whole};
+use hotrow_core::{Abort, Fields, Protocol, Value, Whole};
 
 /// Changes a row, or some columns of it. The output is what the change returns; `None` if the row is missing.
 #[derive(Debug, Clone)]
@@ -90,13 +90,12 @@ impl<R: Value> RowChange<R, R, ()> for Replace {
     }
 
     #[inline(always)]
-    fn run<K: Key, P: Protocol>(
+    fn run<K: Key>(
         held: impl Held<Self, R>,
-        table: &Shared<K, R, P>,
-        tx: &mut Transaction<'_, P>,
+        rows: &mut impl RowAccess<K, R>,
         key: &K,
         (): (),
     ) -> Result<bool, Abort> {
-        table.replace(tx, key, held.take().1)
+        rows.replace(key, || held.take().1)
     }
 }
