@@ -85,6 +85,7 @@ mod settings;
 mod shape;
 mod state;
 mod steps;
+pub mod structures;
 mod table;
 mod ticket;
 

@@ -3,12 +3,13 @@
 use crate::checkpoint::make_when_long;
 use crate::error::OpenError;
 use crate::settings::{LogSettings, settings_of};
+use crate::shape::Shape;
 use crate::state::{Durable, RecoveredRows, known_of};
 use crate::steps::{ClockOfEngine, LogSteps};
 use crate::storage::{Directory, Storage};
 use crate::{LogOptions, Progress};
 use hotrow_core::{CommitStamp, Engine, Protocol};
-use hotrow_log::{Epochs, Log, Logger, Opened, RecoveredRow};
+use hotrow_log::{Epochs, Log, Logger, Opened, RecoveredRow, Stamp};
 use hotrow_sync::{Arc, thread};
 use hotrow_tables::{Database, DatabaseBuilder, inside};
 use std::borrow::BorrowMut;
@@ -95,6 +96,35 @@ pub trait DurableBuilder<P: Protocol>: Into<DatabaseBuilder<P>> + BorrowMut<Data
 
 impl<P: Protocol> DurableBuilder<P> for DatabaseBuilder<P> {}
 
+/// The structures of a log that count, and their rows.
+pub(crate) struct Recovered {
+    pub(crate) known: HashMap<String, (u32, Arc<Shape>)>,
+    pub(crate) rows: HashMap<u32, Arc<RecoveredRows>>,
+    /// The stamp of the last commit.
+    pub(crate) last: Stamp,
+}
+
+/// Reads all rows of a log.
+pub(crate) fn recover(
+    opened: &mut Opened,
+    threads: usize,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Recovered, OpenError> {
+    let known = known_of(opened.catalog())?;
+    let rows = known
+        .iter()
+        .map(|(name, (structure, shape))| (*structure, Arc::new(RecoveredRows::new(name, shape))));
+    let rows: HashMap<_, _> = rows.collect();
+    let add = |row: RecoveredRow<'_>| {
+        if let Some(rows) = rows.get(&row.structure) {
+            rows.add(&row);
+        }
+    };
+    let threads = if thread::is_simulated() { 1 } else { threads };
+    let last = opened.replay(threads, tell, &add)?;
+    Ok(Recovered { known, rows, last })
+}
+
 fn open<P: Protocol, L>(
     mut builder: DatabaseBuilder<P>,
     storage: Arc<dyn Storage>,
@@ -105,25 +135,13 @@ fn open<P: Protocol, L>(
         std::mem::take(settings_of(&mut builder));
     let mode = log_options.mode;
     let mut opened = Log::open(storage, log_options)?;
-    let catalog = opened.catalog().to_vec();
-    let known = known_of(&catalog)?;
-    let rows = known
-        .iter()
-        .map(|(name, (structure, shape))| (*structure, Arc::new(RecoveredRows::new(name, shape))));
-    let rows: HashMap<_, _> = rows.collect();
-    let add = |row: RecoveredRow<'_>| {
-        if let Some(rows) = rows.get(&row.structure) {
-            rows.add(&row);
-        }
-    };
     let tell = |progress| {
         if let Some(tell) = &on_progress {
             tell(progress);
         }
     };
     let threads = recovery_threads.map_or_else(thread::parallelism, NonZeroUsize::get);
-    let threads = if thread::is_simulated() { 1 } else { threads };
-    let last = opened.replay(threads, &tell, &add)?;
+    let Recovered { known, rows, last } = recover(&mut opened, threads, &tell)?;
     let report = opened.report().clone();
     let steps = LogSteps::new(mode);
     let engine = Engine::with_commit_steps(&options, policy, steps.clone());

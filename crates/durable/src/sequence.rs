@@ -13,10 +13,10 @@ use hotrow_tables::inside::{self, Codec};
 use hotrow_tables::{Database, TableMisuse};
 
 /// The kind of the object, as the log's catalogue has it.
-const KIND: &str = "sequence";
+pub(crate) const KIND: &str = "sequence";
 
 /// The key of the only row.
-const KEY: u64 = 0;
+pub(crate) const KEY: u64 = 0;
 
 /// The sequence of a name.
 pub(crate) fn find_or_make<P: Protocol>(

@@ -40,7 +40,7 @@ struct Tables<P: Protocol> {
 }
 
 /// The first character of the name in the log's catalog of a table that has not all of its rows yet.
-const IN_THE_MAKING: char = '\0';
+pub(crate) const IN_THE_MAKING: char = '\0';
 
 /// True if a name in the log's catalog is that of a table in the making. What is found of one at an opening is a remainder of a
 /// loading that a crash has ended.

@@ -16,6 +16,7 @@ mod loading;
 mod objects;
 mod power;
 mod schemas;
+mod structures;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
