@@ -118,7 +118,7 @@ fn a_long_reader_gets_through_among_writers() {
 fn long_reader_among_writers<P: Protocol>() -> bool {
     let engine = support::engine::<P>();
     let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-    table.bulk_insert((0..500).map(|key| (key, 0))).unwrap();
+    table.bulk_insert((0..250).map(|key| (key, 0))).unwrap();
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, 5, |number, worker| {
         if number == 0 {
@@ -148,7 +148,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
             let mut random = Random::stream(8, number);
             let mut first = true;
             while done.load(Ordering::Acquire) < 1 {
-                let (one, other) = (random.below(500), random.below(500));
+                let (one, other) = (random.below(250), random.below(250));
                 worker
                     .transact(|tx| {
                         table.update_if_present(tx, &one, |row| *row += 1)?;

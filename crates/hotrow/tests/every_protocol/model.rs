@@ -233,7 +233,7 @@ macro_rules! models {
         #[test]
         fn $name() {
             for_each_protocol!(1, |P| {
-                compare::<$key, $row, P>($make_key, $make_row, $also, ($keys, 150, 0..2));
+                compare::<$key, $row, P>($make_key, $make_row, $also, ($keys, 100, 0..2));
             });
         }
 
@@ -253,9 +253,9 @@ models! {
     tables_of_grouped_columns_do_what_a_map_does, tables_of_grouped_columns_do_what_a_map_does_in_many_transactions:
         u32 => Warehouse, 20, |n| n as u32, Warehouse::new, operate_on_columns;
     tables_of_many_texts_do_what_a_map_does, tables_of_many_texts_do_what_a_map_does_in_many_transactions:
-        i16 => String, 2_000, |n| n as i16 - 1_000, |bits| format!("{bits:x}"), nothing;
+        i16 => String, 600, |n| n as i16 - 300, |bits| format!("{bits:x}"), nothing;
     tables_of_pairs_do_what_a_map_does, tables_of_pairs_do_what_a_map_does_in_many_transactions:
-        (u8, u32) => [u32; 5], 2_000, |n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], nothing;
+        (u8, u32) => [u32; 5], 600, |n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], nothing;
     tables_of_long_keys_do_what_a_map_does, tables_of_long_keys_do_what_a_map_does_in_many_transactions:
         [u8; 11] => Vec<u64>, 20,
         |n| std::array::from_fn(|at| if at < 9 { 7 } else { n.to_be_bytes()[at - 3] }),

@@ -73,7 +73,7 @@ impl Visitor for Run {
 #[test]
 fn one_worker_leaves_a_consistent_database() {
     for (protocol, failed) in
-        for_each_protocol(1, Run { threads: 1, transactions: 1_000, caches: Caches::None })
+        for_each_protocol(1, Run { threads: 1, transactions: 600, caches: Caches::None })
     {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
@@ -82,7 +82,7 @@ fn one_worker_leaves_a_consistent_database() {
 #[test]
 fn eight_workers_leave_a_consistent_database() {
     for (protocol, failed) in
-        for_each_protocol(8, Run { threads: 8, transactions: 500, caches: Caches::None })
+        for_each_protocol(8, Run { threads: 8, transactions: 300, caches: Caches::None })
     {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
@@ -91,7 +91,7 @@ fn eight_workers_leave_a_consistent_database() {
 #[test]
 fn four_workers_whose_tables_have_caches_leave_a_consistent_database() {
     for (protocol, failed) in
-        for_each_protocol(4, Run { threads: 4, transactions: 300, caches: Caches::Inserted })
+        for_each_protocol(4, Run { threads: 4, transactions: 200, caches: Caches::Inserted })
     {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
