@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// For each crate, the most files that may import each other, directly or through others. Lower these.
-const CIRCLE_MAX: [(&str, usize); 19] = [
+const CIRCLE_MAX: [(&str, usize); 20] = [
     ("check", 4),
     ("cli", 2),
     ("core", 8),
@@ -18,6 +18,7 @@ const CIRCLE_MAX: [(&str, usize); 19] = [
     ("objects", 2),
     ("procedures", 0),
     ("protocols", 13),
+    ("remote", 0),
     ("server", 2),
     ("sim", 11),
     ("sql", 34),
@@ -25,7 +26,7 @@ const CIRCLE_MAX: [(&str, usize); 19] = [
     ("stored", 2),
     ("sync", 4),
     ("tables", 2),
-    ("workloads", 10),
+    ("workloads", 6),
 ];
 
 /// The parts of the core. Each may import itself and those before it.

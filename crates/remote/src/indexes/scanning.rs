@@ -1,0 +1,109 @@
+//! Scans of indexes.
+
+use super::Entries;
+use crate::layout::part;
+use crate::scanning::VisitRows;
+use crate::store::Span;
+use crate::table::RemoteTable;
+use crate::transaction::Transaction;
+use hotrow_core::{Abort, Value};
+use hotrow_tables::Direction;
+use hotrow_tables::key::Key;
+use std::ops::ControlFlow;
+
+/// The secondary and the primary key of an entry.
+pub(super) type Names<E, V, S, K> = fn(E, V) -> (S, K);
+
+/// Visits secondary and primary keys of the entries in a range.
+pub(super) fn scan_keys<E: Key, V, S, K>(
+    tx: &mut Transaction<'_>,
+    entries: &Entries<E, V>,
+    span: Span,
+    direction: Direction,
+    names: Names<E, V, S, K>,
+    visit: &mut dyn FnMut(&S, &K) -> ControlFlow<()>,
+) -> Result<(), Abort> {
+    tx.visit_rows(span, 1, direction, &mut |tx: &mut Transaction<'_>, name: &[u8]| {
+        let Some(value) = tx.value(&part(name, 0))? else { return Ok(ControlFlow::Continue(())) };
+        let (entry, row) = entries.decode(tx, value)?;
+        let (secondary, key) = names(entry, row);
+        Ok(visit(&secondary, &key))
+    })
+}
+
+/// Visits the rows of the entries in a range.
+pub(super) fn scan<E: Key, V, S, K: Key, R: Value>(
+    tx: &mut Transaction<'_>,
+    (entries, table): (&Entries<E, V>, &RemoteTable<K, R>),
+    span: Span,
+    direction: Direction,
+    names: Names<E, V, S, K>,
+    visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+) -> Result<(), Abort> {
+    let mut rows = Rows { entries, table, names, visit, expected: Vec::new() };
+    tx.visit_rows(span, 1, direction, &mut rows)
+}
+
+/// The first keys and rows that a scan visits.
+pub(super) fn first_rows<K: Clone, R: Clone>(
+    limit: usize,
+    scan: impl FnOnce(&mut dyn FnMut(&K, &R) -> ControlFlow<()>) -> Result<(), Abort>,
+) -> Result<Vec<(K, R)>, Abort> {
+    let mut rows = Vec::new();
+    if limit > 0 {
+        scan(&mut |key, row| {
+            rows.push((key.clone(), row.clone()));
+            if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(rows)
+}
+
+/// A visitor of entries that looks at their rows. Those of many entries are read together.
+struct Rows<'s, E, V, S, K, R> {
+    entries: &'s Entries<E, V>,
+    table: &'s RemoteTable<K, R>,
+    names: Names<E, V, S, K>,
+    visit: &'s mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+    /// The parts that were read for entries that were not visited yet, the next one at the end.
+    expected: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
+}
+
+impl<'c, E: Key, V, S, K: Key, R: Value> VisitRows<'c> for Rows<'_, E, V, S, K, R> {
+    fn expect(&mut self, tx: &mut Transaction<'c>, names: &[Vec<u8>]) -> Result<(), Abort> {
+        let form = self.table.form();
+        let (mut all, mut expected) = (Vec::new(), Vec::new());
+        for name in names {
+            let Some(value) = tx.value(&part(name, 0))? else { continue };
+            let (entry, row) = self.entries.decode(tx, value)?;
+            let (_, key) = (self.names)(entry, row);
+            let row = self.table.row(&key);
+            let parts: Vec<_> = form.all().each().map(|number| part(&row, number)).collect();
+            let parts: Vec<_> = parts.into_iter().filter(|part| !tx.is_known(part)).collect();
+            all.extend_from_slice(&parts);
+            expected.push((name.clone(), parts));
+        }
+        tx.read(all)?;
+        expected.reverse();
+        self.expected = expected;
+        Ok(())
+    }
+
+    fn visit(&mut self, tx: &mut Transaction<'c>, name: &[u8]) -> Result<ControlFlow<()>, Abort> {
+        self.expected.pop_if(|(expected, _)| expected == name);
+        let Some(value) = tx.value(&part(name, 0))? else { return Ok(ControlFlow::Continue(())) };
+        let (entry, row) = self.entries.decode(tx, value)?;
+        let (secondary, key) = (self.names)(entry, row);
+        let Some(row) = tx.get(self.table, &key)? else {
+            return Err(tx.malformed(&self.entries.name, "an entry has no row"));
+        };
+        Ok((self.visit)(&secondary, &key, &row))
+    }
+
+    /// Forgets the rows that were read in vain.
+    fn end(&mut self, tx: &mut Transaction<'c>) {
+        for key in self.expected.drain(..).flat_map(|(_, parts)| parts) {
+            tx.reads.remove(&key);
+        }
+    }
+}
