@@ -125,6 +125,15 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
     fn run_baseline(&self, _name: &str, _run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
         None
     }
+
+    /// Loads the workload's data into a distributed store, and runs it there. `None` if its tables cannot be in one.
+    ///
+    /// # Errors
+    ///
+    /// As [`BaselineRun::run_in_store`]; [`BenchError::Load`] if the address is none, or the data could not be loaded.
+    fn run_in_store(&self, _address: &str, _run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
+        None
+    }
 }
 
 /// A workload with its options, of any type.

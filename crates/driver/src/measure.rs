@@ -110,7 +110,7 @@ impl Counts {
             self.before = Some(worker.statistics());
         }
         workload.prepare(client);
-        let aborts_before = worker.aborts();
+        let aborts_before = workload.aborts(worker, client);
         let begin = clock::now();
         let ran = workload.run_one(worker, client);
         let end = clock::now();
@@ -118,7 +118,7 @@ impl Counts {
             return Err((ran.kind, message));
         }
         if is_measured {
-            let aborts = worker.aborts() - aborts_before;
+            let aborts = workload.aborts(worker, client) - aborts_before;
             self.attempts_max = self.attempts_max.max(aborts + 1);
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;

@@ -64,6 +64,20 @@ pub enum OptionError {
         /// Name of the baseline.
         baseline: String,
     },
+    /// The workload has no tables in distributed stores.
+    #[error(
+        "--store is for workloads whose tables can be in a distributed store, and those of {workload} cannot"
+    )]
+    NotInStores {
+        /// Name of the workload.
+        workload: &'static str,
+    },
+    /// Tables in a distributed store have a protocol of their own, and are durable as the store is.
+    #[error("--{option} is for tables of this process, not for those in a distributed store")]
+    OnlyHere {
+        /// Name of the option.
+        option: &'static str,
+    },
     /// The workload's tables are not durable.
     #[error("--durability is for workloads with durable tables, and {workload} has none")]
     NothingDurable {

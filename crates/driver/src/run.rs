@@ -16,7 +16,7 @@ use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_measured_protocol, with_protocol};
-use hotrow::{Database, Engine, Occ, Protocol};
+use hotrow::{Database, Engine, Occ, Protocol, Variants as _};
 use std::time::Duration;
 
 /// One run: what to run, under which protocol, how.
@@ -33,6 +33,8 @@ pub struct RunSpec {
     pub think: Duration,
     /// The log of its commits.
     pub log: LogSpec,
+    /// The distributed store that has the tables; `None` if they are in this process.
+    pub store: Option<String>,
     /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
     pub record_bytes_max: Option<usize>,
     /// True if the hottest rows name the transactions on both sides of their conflicts.
@@ -137,6 +139,10 @@ pub(crate) fn run_defined<W: WorkloadDefinition>(
     #[cfg(feature = "sim")]
     hotrow::sync::hashing::repeat(spec.on.seed());
     let run = Run { info: &W::INFO, spec, host, observer };
+    if let Some(address) = &spec.store {
+        let refused = || OptionError::NotInStores { workload: W::INFO.name }.into();
+        return options.run_in_store(address, BaselineRun(run)).unwrap_or_else(|| Err(refused()));
+    }
     match options.run_baseline(&spec.protocol, BaselineRun(run)) {
         Some(ran) => ran,
         None if W::MEASURES_LIMIT => with_measured_protocol(&spec.protocol, Runner { options, run })?,
@@ -165,6 +171,43 @@ impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
 pub struct BaselineRun<'a>(Run<'a>);
 
 impl BaselineRun<'_> {
+    /// How many threads may load the data.
+    pub fn loaders(&self) -> usize {
+        self.0.spec.on.loaders()
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.0.spec.on.seed()
+    }
+
+    /// The observer of the loading.
+    pub fn observer(&self) -> &dyn Observer {
+        self.0.observer
+    }
+
+    /// True if the [history](Workload::history) of the run is wanted.
+    pub fn records(&self) -> bool {
+        self.0.spec.record_bytes_max.is_some()
+    }
+
+    /// Runs the transactions of a workload whose data is in a distributed store, and checks the data.
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare_and_run`]; [`OptionError::OnlyHere`] if the run is to have another protocol than the store's, a delay or a log.
+    pub fn run_in_store<W: Workload<Occ>>(self, workload: W) -> Result<RunOutcome, BenchError> {
+        let Self(run) = self;
+        let only = |option| Err(OptionError::OnlyHere { option }.into());
+        match run.spec {
+            RunSpec { protocol, .. } if protocol != Occ::VARIANTS[0].name => only("protocol"),
+            RunSpec { think, .. } if !think.is_zero() => only("think-us"),
+            RunSpec { log, .. } if log.mode != LogMode::None => only("durability"),
+            RunSpec { on, .. } if on.is_virtual() => only("cores"),
+            _ => run.measure(&Database::on(&Engine::new()), Occ::VARIANTS[0].name, workload),
+        }
+    }
+
     /// Makes the data with `load`, runs the transactions, checks the data.
     ///
     /// The driver gives each client a worker here, too, of an engine that has nothing to do. So it measures a baseline
@@ -234,7 +277,7 @@ impl Run<'_> {
                 (measurement, worker)
             }
         };
-        let history = recording.map(Recording::finish);
+        let history = workload.history().or_else(|| recording.map(Recording::finish));
         let resident_bytes_end = resident();
         let retained_bytes_end = if spec.on.is_virtual() { 0 } else { hotrow::retained_bytes() };
         let payload_bytes_end = workload.payload_bytes(&mut worker);
@@ -306,6 +349,9 @@ impl Results {
         let mut options = spec.workload.to_json();
         if !spec.think.is_zero() {
             options.insert(String::from("think_us"), (spec.think.as_micros() as u64).into());
+        }
+        if let Some(address) = &spec.store {
+            options.insert(String::from("store"), address.as_str().into());
         }
         if spec.log.mode != LogMode::None {
             options.insert(String::from("durability"), spec.log.mode.name().into());

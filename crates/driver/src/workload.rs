@@ -1,5 +1,6 @@
 //! The trait of workloads, and the results of their transactions and checks.
 
+use hotrow::history::History;
 use hotrow::{Database, Protocol, Worker};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,16 @@ pub trait Workload<P: Protocol>: Sync {
 
     /// Runs one transaction to its end, retries included.
     fn run_one(&self, worker: &mut Worker<P>, client: &mut Self::Client) -> Ran;
+
+    /// Attempts that the transactions of a client have lost so far.
+    fn aborts(&self, worker: &Worker<P>, _client: &Self::Client) -> u64 {
+        worker.aborts()
+    }
+
+    /// The history of the run, if the workload records it itself, because transactions run elsewhere than in the engine.
+    fn history(&self) -> Option<History> {
+        None
+    }
 
     /// Checks the data after a run, while nothing else runs. `clients` are those of all workers; their counts
     /// include the warm-up.

@@ -10,7 +10,10 @@ pub mod articles;
 pub mod datatypes;
 #[cfg(feature = "sim")]
 pub mod explore;
+#[cfg(feature = "remote")]
+mod in_store;
 mod registry;
+mod site;
 pub mod stress;
 pub mod tables32;
 pub mod tickets;

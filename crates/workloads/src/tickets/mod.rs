@@ -14,9 +14,10 @@ pub mod procedures;
 
 pub use options::TicketsOptions;
 
+use crate::site::{Failure, Here, Site};
 use audit::Audit;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Error, Procedures, Protocol, Worker};
+use hotrow::{Database, Protocol, Worker};
 use hotrow_driver::{Check, End, Ran, Workload};
 use procedures::{Cancel, Event, Report, Reserve, Ticket, TicketTables};
 
@@ -50,9 +51,10 @@ enum Next {
     Report(u32),
 }
 
-impl Next {
-    const KINDS: &'static [&'static str] = &["reserve", "cancel", "report"];
+/// The names of the transactions' types.
+pub(crate) const KINDS: &[&str] = &["reserve", "cancel", "report"];
 
+impl Next {
     fn kind(self) -> usize {
         match self {
             Next::Reserve(_) => 0,
@@ -63,14 +65,14 @@ impl Next {
 }
 
 impl TicketsClient {
-    fn new(worker: usize, seed: u64) -> Self {
+    pub(crate) fn new(worker: usize, seed: u64) -> Self {
         let random = Random::stream(seed, worker as u64);
         Self { random, buyer: worker as u32, held: Vec::new(), next: Next::Reserve(0) }
     }
 
     /// Draws the next transaction.
     #[inline]
-    fn draw(&mut self, options: &TicketsOptions) {
+    pub(crate) fn draw(&mut self, options: &TicketsOptions) {
         let TicketsOptions { events, held, report_share, .. } = *options;
         let Self { random, held: mine, next, .. } = self;
         let event = random.below(u64::from(events)) as u32;
@@ -103,51 +105,83 @@ fn given_twice(event: u32) -> End {
 }
 
 /// The end of a transaction whose result must be true.
-fn end(result: Result<bool, Error>, contradiction: &str) -> End {
+fn end(result: Result<bool, Failure>, contradiction: &str) -> End {
     match result {
         Ok(true) => End::Committed,
         Ok(false) => End::Failed(contradiction.to_owned()),
-        Err(error) => End::Failed(error.to_string()),
+        Err(failure) => End::Failed(failure.message),
+    }
+}
+
+/// Runs the transaction that a client has drawn. Every run goes through this function.
+#[inline]
+pub(crate) fn run(
+    site: &mut impl Site,
+    tables: TicketTables,
+    options: &TicketsOptions,
+    client: &mut TicketsClient,
+) -> Ran {
+    let end = match client.next {
+        Next::Reserve(event) => reserve(site, tables, options.capacity, client, event),
+        Next::Cancel(place) => cancel(site, tables, client, place),
+        Next::Report(event) => end(site.execute(&Report { tables, event }), DOES_NOT_ADD_UP),
+    };
+    Ran { kind: client.next.kind(), end }
+}
+
+#[inline]
+fn reserve(
+    site: &mut impl Site,
+    tables: TicketTables,
+    capacity: Option<u64>,
+    client: &mut TicketsClient,
+    event: u32,
+) -> End {
+    let buyer = client.buyer;
+    let reserve = Reserve { tables, event, buyer, capacity: capacity.unwrap_or(u64::MAX) };
+    match site.execute(&reserve) {
+        Ok(Some(seat)) => {
+            client.held.push((event, seat));
+            End::Committed
+        }
+        Ok(None) => given_twice(event),
+        Err(failure) if failure.is_rollback && capacity.is_some() => End::RolledBack,
+        Err(failure) => End::Failed(failure.message),
+    }
+}
+
+#[inline]
+fn cancel(site: &mut impl Site, tables: TicketTables, client: &mut TicketsClient, place: usize) -> End {
+    let result = site.execute(&Cancel { tables, ticket: client.held[place] });
+    if matches!(result, Ok(true)) {
+        client.held.swap_remove(place);
+    }
+    end(result, NOT_THERE)
+}
+
+/// Compares events, tickets and what the clients hold.
+pub(crate) fn check(
+    site: &mut impl Site,
+    tables: TicketTables,
+    options: &TicketsOptions,
+    clients: &[TicketsClient],
+) -> Vec<Check> {
+    let mut audit = Audit::new(options.events);
+    let mut read = || {
+        site.for_each(tables.tickets, |key, ticket| audit.ticket(*key, ticket))?;
+        site.for_each(tables.events, |number, event| audit.event(*number, event))
+    };
+    match read() {
+        Ok(_) => audit.checks(clients),
+        Err(failure) => vec![Check::new("reading all tickets", Err(failure.message))],
     }
 }
 
 impl<P: Protocol> Tickets<P> {
-    fn reserve(&self, worker: &mut Worker<P>, client: &mut TicketsClient, event: u32) -> End {
-        let capacity = self.options.capacity.unwrap_or(u64::MAX);
-        let reserve = Reserve { tables: self.tables, event, buyer: client.buyer, capacity };
-        match self.database.execute_on(worker, &reserve) {
-            Ok(Some(seat)) => {
-                client.held.push((event, seat));
-                End::Committed
-            }
-            Ok(None) => given_twice(event),
-            Err(Error::Rollback(_)) if self.options.capacity.is_some() => End::RolledBack,
-            Err(error) => End::Failed(error.to_string()),
-        }
-    }
-
-    fn cancel(&self, worker: &mut Worker<P>, client: &mut TicketsClient, place: usize) -> End {
-        let ticket = client.held[place];
-        let result = self.database.execute_on(worker, &Cancel { tables: self.tables, ticket });
-        if matches!(result, Ok(true)) {
-            client.held.swap_remove(place);
-        }
-        end(result, NOT_THERE)
-    }
-
-    fn report(&self, worker: &mut Worker<P>, event: u32) -> End {
-        let report = Report { tables: self.tables, event };
-        end(self.database.execute_on(worker, &report), DOES_NOT_ADD_UP)
-    }
-
-    /// Compares events, tickets and what the clients hold.
-    fn compare(&self, worker: &mut Worker<P>, clients: &[TicketsClient]) -> Result<Vec<Check>, Error> {
-        let mut audit = Audit::new(self.options.events);
-        let tickets = self.database.table_of(self.tables.tickets);
-        tickets.for_each(worker, |key, ticket| audit.ticket(*key, ticket))?;
-        let events = self.database.table_of(self.tables.events);
-        events.for_each(worker, |number, event| audit.event(*number, event))?;
-        Ok(audit.checks(clients))
+    /// The place where the transactions of a worker run.
+    #[inline(always)]
+    fn here<'a>(&'a self, worker: &'a mut Worker<P>) -> Here<'a, P> {
+        Here { database: &self.database, worker }
     }
 }
 
@@ -155,7 +189,7 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
     type Client = TicketsClient;
 
     fn kinds(&self) -> &'static [&'static str] {
-        Next::KINDS
+        KINDS
     }
 
     fn database_of_procedures(&self) -> Option<&Database<P>> {
@@ -173,17 +207,11 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
 
     #[inline]
     fn run_one(&self, worker: &mut Worker<P>, client: &mut TicketsClient) -> Ran {
-        let end = match client.next {
-            Next::Reserve(event) => self.reserve(worker, client, event),
-            Next::Cancel(place) => self.cancel(worker, client, place),
-            Next::Report(event) => self.report(worker, event),
-        };
-        Ran { kind: client.next.kind(), end }
+        run(&mut self.here(worker), self.tables, &self.options, client)
     }
 
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<TicketsClient>) -> Vec<Check> {
-        self.compare(worker, &clients)
-            .unwrap_or_else(|error| vec![Check::new("reading all tickets", Err(error.to_string()))])
+        check(&mut self.here(worker), self.tables, &self.options, &clients)
     }
 
     fn payload_bytes(&self, worker: &mut Worker<P>) -> u64 {

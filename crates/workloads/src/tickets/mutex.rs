@@ -90,7 +90,7 @@ impl<P: Protocol> Workload<P> for OneMutex {
     type Client = TicketsClient;
 
     fn kinds(&self) -> &'static [&'static str] {
-        Next::KINDS
+        super::KINDS
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> TicketsClient {

@@ -112,6 +112,11 @@ impl WorkloadDefinition for TicketsOptions {
     fn run_baseline(&self, name: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
         (name == ONE_MUTEX.name).then(|| run.run(|| OneMutex::new(*self)))
     }
+
+    #[cfg(feature = "remote")]
+    fn run_in_store(&self, address: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
+        Some(crate::in_store::run_tickets(self, address, run))
+    }
 }
 
 impl TicketsOptions {

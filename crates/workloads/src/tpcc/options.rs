@@ -215,6 +215,15 @@ impl WorkloadDefinition for TpccOptions {
         })
     }
 
+    #[cfg(feature = "remote")]
+    fn run_in_store(
+        &self,
+        address: &str,
+        run: hotrow_driver::BaselineRun<'_>,
+    ) -> Option<Result<hotrow_driver::RunOutcome, BenchError>> {
+        Some(crate::in_store::run_tpcc(self, address, run))
+    }
+
     fn data_bytes_estimate(&self) -> u64 {
         let full = u64::from(self.warehouses) * WAREHOUSE_BYTES;
         // The small scale has about a hundredth of the rows.

@@ -18,14 +18,18 @@ pub mod rows;
 
 pub use options::{Preset, YcsbOptions};
 
+use crate::site::{Failure, Here, Site};
 use crate::traces::trace;
 use audit::Audit;
 use client::YcsbClient;
 use hotrow::protocols::Occ;
-use hotrow::{Database, Error, ProcedureTrace, Procedures, Protocol, TableRef, Worker};
+use hotrow::{Database, ProcedureTrace, Protocol, TableRef, Worker};
 use hotrow_driver::{BenchError, Check, End, Observer, Ran, Workload, finish, load_parts};
 use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short, Standard};
+
+/// The names of the transactions' types.
+pub(crate) const KINDS: &[&str] = &["small", "big"];
 
 /// The loaded table of records and its options.
 pub struct Ycsb<P: Protocol> {
@@ -59,47 +63,76 @@ impl<P: Protocol> Ycsb<P> {
         self.table
     }
 
-    /// Runs the transaction that a client has drawn. Every run goes through this function.
-    #[inline]
-    fn execute<R: Row>(
-        &self,
-        worker: &mut Worker<P>,
-        client: &YcsbClient,
-        table: TableRef<u64, R>,
-    ) -> Result<ReadSum, Error> {
-        self.database.execute_on(worker, &self.procedure(client, table))
+    /// The place where the transactions of a worker run.
+    #[inline(always)]
+    fn here<'a>(&'a self, worker: &'a mut Worker<P>) -> Here<'a, P> {
+        Here { database: &self.database, worker }
     }
+}
 
-    #[inline]
-    fn procedure<'c, R: Row>(&self, client: &'c YcsbClient, table: TableRef<u64, R>) -> YcsbProcedure<'c, R> {
-        let YcsbOptions { value_bytes, .. } = self.options;
-        YcsbProcedure { table, operations: client.operations(), value_bytes, stamp: client.stamp() }
-    }
+#[inline]
+fn procedure<'c, R: Row>(
+    options: &YcsbOptions,
+    client: &'c YcsbClient,
+    table: TableRef<u64, R>,
+) -> YcsbProcedure<'c, R> {
+    let value_bytes = options.value_bytes;
+    YcsbProcedure { table, operations: client.operations(), value_bytes, stamp: client.stamp() }
+}
 
-    /// Shows all values to an audit, in transactions of some hundred records.
-    fn inspect<R: Row>(
-        &self,
-        worker: &mut Worker<P>,
-        table: TableRef<u64, R>,
-        audit: &mut Audit<'_>,
-    ) -> Result<(), Error> {
-        const BATCH: u64 = 512;
-        let YcsbOptions { records, value_bytes, .. } = self.options;
-        let table = self.database.table_of(table);
-        for begin in (0..records).step_by(BATCH as usize) {
-            let keys = begin..(begin + BATCH).min(records);
-            let batch = worker.transact(|tx| {
-                let look = |key| table.read(tx, &key, |row| row.inspect(value_bytes));
-                keys.clone().map(look).collect::<Result<Vec<_>, _>>()
-            })?;
-            for (key, found) in keys.zip(batch) {
-                if let Some(value) = found {
-                    audit.record(key, value);
-                }
-            }
+/// Runs the transaction that a client has drawn. Every run goes through this function.
+#[inline]
+pub(crate) fn run(
+    site: &mut impl Site,
+    table: Records,
+    options: &YcsbOptions,
+    client: &mut YcsbClient,
+) -> Ran {
+    let ended = match table {
+        Records::Short(table) => site.execute(&procedure(options, client, table)),
+        Records::Standard(table) => site.execute(&procedure(options, client, table)),
+        Records::Long(table) => site.execute(&procedure(options, client, table)),
+    };
+    let end = match ended {
+        Ok(ReadSum { sum, missing: 0 }) => {
+            // The sum is discarded; without `black_box` the compiler could remove the reads.
+            std::hint::black_box(sum);
+            client.commit();
+            End::Committed
         }
-        Ok(())
+        Ok(ReadSum { missing, .. }) => End::Failed(format!("{missing} records are missing")),
+        Err(failure) => End::Failed(failure.message),
+    };
+    Ran { kind: client.is_big().into(), end }
+}
+
+/// Checks all values after a run.
+pub(crate) fn check(
+    site: &mut impl Site,
+    table: Records,
+    options: &YcsbOptions,
+    clients: &[YcsbClient],
+) -> Vec<Check> {
+    let committed = clients.iter().map(|client| &client.committed).collect();
+    let mut audit = Audit::new(options.records, committed);
+    let inspected = match table {
+        Records::Short(table) => inspect(site, table, options, &mut audit),
+        Records::Standard(table) => inspect(site, table, options, &mut audit),
+        Records::Long(table) => inspect(site, table, options, &mut audit),
+    };
+    match inspected {
+        Ok(_) => audit.finish(),
+        Err(failure) => vec![Check::new("reading all records", Err(failure.message))],
     }
+}
+
+fn inspect<R: Row>(
+    site: &mut impl Site,
+    table: TableRef<u64, R>,
+    options: &YcsbOptions,
+    audit: &mut Audit<'_>,
+) -> Result<u64, Failure> {
+    site.for_each(table, |key, row| audit.record(*key, row.inspect(options.value_bytes)))
 }
 
 impl Ycsb<Occ> {
@@ -123,7 +156,7 @@ impl Ycsb<Occ> {
         client: &YcsbClient,
         table: TableRef<u64, R>,
     ) -> Result<ProcedureTrace, BenchError> {
-        trace(&self.database, &self.procedure(client, table))
+        trace(&self.database, &procedure(&self.options, client, table))
     }
 }
 
@@ -149,7 +182,7 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
     type Client = YcsbClient;
 
     fn kinds(&self) -> &'static [&'static str] {
-        &["small", "big"]
+        KINDS
     }
 
     fn database_of_procedures(&self) -> Option<&Database<P>> {
@@ -167,36 +200,11 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
 
     #[inline]
     fn run_one(&self, worker: &mut Worker<P>, client: &mut YcsbClient) -> Ran {
-        let ended = match self.table {
-            Records::Short(table) => self.execute(worker, client, table),
-            Records::Standard(table) => self.execute(worker, client, table),
-            Records::Long(table) => self.execute(worker, client, table),
-        };
-        let end = match ended {
-            Ok(ReadSum { sum, missing: 0 }) => {
-                // The sum is discarded; without `black_box` the compiler could remove the reads.
-                std::hint::black_box(sum);
-                client.commit();
-                End::Committed
-            }
-            Ok(ReadSum { missing, .. }) => End::Failed(format!("{missing} records are missing")),
-            Err(error) => End::Failed(error.to_string()),
-        };
-        Ran { kind: client.is_big().into(), end }
+        run(&mut self.here(worker), self.table, &self.options, client)
     }
 
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<YcsbClient>) -> Vec<Check> {
-        let committed = clients.iter().map(|client| &client.committed).collect();
-        let mut audit = Audit::new(self.options.records, committed);
-        let inspected = match self.table {
-            Records::Short(table) => self.inspect(worker, table, &mut audit),
-            Records::Standard(table) => self.inspect(worker, table, &mut audit),
-            Records::Long(table) => self.inspect(worker, table, &mut audit),
-        };
-        match inspected {
-            Ok(()) => audit.finish(),
-            Err(error) => vec![Check::new("reading all records", Err(error.to_string()))],
-        }
+        check(&mut self.here(worker), self.table, &self.options, &clients)
     }
 
     /// Computes the size from the options: records neither come nor go, as the checks confirm.

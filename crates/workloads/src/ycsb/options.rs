@@ -134,7 +134,7 @@ impl WorkloadDefinition for YcsbOptions {
         summary: "small and big transactions of reads and writes of records, some of them hot",
         source: "YCSB, plor §6.1",
         runs_procedures: true,
-        is_durable: false,
+        is_durable: true,
         options: &[
             OptionInfo {
                 name: "preset",
@@ -226,6 +226,15 @@ impl WorkloadDefinition for YcsbOptions {
             }
         }
         Ok(options)
+    }
+
+    #[cfg(feature = "remote")]
+    fn run_in_store(
+        &self,
+        address: &str,
+        run: hotrow_driver::BaselineRun<'_>,
+    ) -> Option<Result<hotrow_driver::RunOutcome, BenchError>> {
+        Some(crate::in_store::run_ycsb(self, address, run))
     }
 
     fn data_bytes_estimate(&self) -> u64 {

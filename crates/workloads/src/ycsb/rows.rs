@@ -5,7 +5,7 @@
 //! others; its values are boxed and never copied to be read. In all, the value itself carries the stamp of its last writer and the number of changes since it was last
 //! replaced.
 
-use hotrow::{Context, Data, Operations, TableRef, Value, column_of};
+use hotrow::{Context, Data, Operations, Stored, TableRef, Value, column_of};
 
 /// Size of the largest inline value, in bytes.
 pub const SHORT_BYTES_MAX: u32 = 16;
@@ -53,7 +53,7 @@ pub struct Inspected {
 }
 
 /// A value of up to 16 bytes. It takes 16 bytes of memory, whatever its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 #[repr(C)]
 pub struct Short {
@@ -97,7 +97,7 @@ impl Row for Short {
 }
 
 /// A value of 1,000 bytes, laid out like a [`Long`] one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value, Stored)]
 #[value(inline)]
 #[repr(C)]
 pub struct Standard {
@@ -153,7 +153,7 @@ fn of_one_byte(filling: &[u8]) -> Result<(), String> {
 
 /// A value of 17 bytes or more. Its first eight bytes hold the writer's stamp, the next eight the count of changes,
 /// and its last bytes the stamp again, as far as there is room. The last blind write filled the bytes between.
-#[derive(Debug, Clone, PartialEq, Eq, Value)]
+#[derive(Debug, Clone, PartialEq, Eq, Value, Stored)]
 pub struct Long {
     bytes: Box<[u8]>,
 }

@@ -127,6 +127,7 @@ fn spec(workload: WorkloadOptions, protocol: &str, threads: usize) -> RunSpec {
     let settings = Settings { threads, warmup: Duration::ZERO, measured: Duration::from_millis(20), seed: 7 };
     RunSpec {
         log: LogSpec::default(),
+        store: None,
         workload,
         protocol: protocol.to_owned(),
         on: On::Threads(settings),

@@ -1,8 +1,8 @@
 //! Finding a customer by number or by last name.
 
 use crate::tpcc::input::CustomerChoice;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{CustomerByNameKey, CustomerKey, DistrictKey};
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Direction, Operations};
 use std::ops::ControlFlow;
 

@@ -1,10 +1,10 @@
 //! Delivery (clause 2.7): delivers the oldest new order of each of a warehouse's ten districts.
 
 use crate::tpcc::input::DeliveryInput;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{
     Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
 };
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Operations, Procedure, Profile, column_of};
 
 /// The Delivery transaction (clause 2.7.4), or its part in some of the districts: an implementation may deliver the ten orders

@@ -1,11 +1,11 @@
 //! New-Order (clause 2.4): an order of 5 to 15 lines.
 
 use crate::tpcc::input::NewOrderInput;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{
     Customer, District, Item, ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey,
     OrderLine, OrderLineKey, StockKey, Warehouse, WarehouseKey,
 };
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Operations, Procedure, Profile, column_of};
 
 /// The New-Order transaction (clause 2.4.2).

@@ -2,8 +2,8 @@
 
 use super::customer;
 use crate::tpcc::input::OrderStatusInput;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{Customer, OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Direction, KeyRange, Operations, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 

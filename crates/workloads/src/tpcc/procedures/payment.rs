@@ -2,10 +2,10 @@
 
 use super::customer;
 use crate::tpcc::input::PaymentInput;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{
     CUSTOMER_DATA_MAX, Customer, CustomerKey, District, History, HistoryKey, Warehouse, WarehouseKey, is_bad,
 };
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Operations, Procedure, Profile, Text, column_of};
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Stock-Level (clause 2.8): counts the items of a district's last 20 orders that are low in stock. It only reads.
 
 use crate::tpcc::input::StockLevelInput;
+use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{District, OrderLine, OrderLineKey, Stock, StockKey};
-use crate::tpcc::tables::Tables;
 use hotrow::{Context, Direction, Isolation, Operations, Procedure, Profile, column_of};
 use std::ops::ControlFlow;
 
