@@ -3,12 +3,12 @@
 use clap::{Arg, ArgMatches, Command, ValueEnum};
 use hotrow_workloads::{OptionError, WORKLOADS, WorkloadInfo, WorkloadOptions};
 
-#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve")))]
+#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve", feature = "remote")))]
 mod absent;
 mod measured;
 mod simulator;
 
-#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve")))]
+#[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve", feature = "remote")))]
 pub(crate) use absent::without_feature;
 pub(crate) use measured::{
     THREADS_MAX, ThinkArguments, parse_measured, parse_threads, parse_warmup, protocols,

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod chop;
+mod copy;
 mod error;
 mod explore;
 mod fidelity;
@@ -66,6 +67,8 @@ fn main() -> ExitCode {
         Ok(Request::Figures(plan)) => figures::run(&plan, &host),
         #[cfg(feature = "serve")]
         Ok(Request::Serve(plan)) => serve::run(plan),
+        #[cfg(feature = "remote")]
+        Ok(Request::Copy(plan)) => copy::run(plan),
         Ok(Request::Chop(plan)) => chop::run(&plan),
         Ok(Request::Log(plan)) => log::run(&plan),
         Ok(Request::Shell(plan)) => shell::run(&plan, request::command()),

@@ -18,6 +18,9 @@ pub(crate) enum Request {
     Compare(crate::run::BenchPlan),
     /// Chops a workload's procedures.
     Chop(crate::chop::ChopPlan),
+    /// Copies a database between a directory and a cluster.
+    #[cfg(feature = "remote")]
+    Copy(crate::copy::CopyPlan),
     /// Looks at the log of a durable database.
     Log(crate::log::LogPlan),
     /// Lists protocols, workloads and machines, or the options of a workload.
@@ -61,6 +64,7 @@ pub(crate) fn command() -> Command {
         .subcommand(crate::history::command())
         .subcommand(crate::chop::command())
         .subcommand(crate::log::command())
+        .subcommand(crate::copy::command())
         .subcommand(crate::list::command())
         .subcommand(crate::serve::command())
         .subcommand(crate::sim::command())
@@ -111,6 +115,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "serve" => Ok(Request::Serve(crate::serve::plan(matches)?)),
         #[cfg(not(feature = "serve"))]
         "serve" => Err(crate::serve::missing()),
+        #[cfg(feature = "remote")]
+        "copy" => Ok(Request::Copy(crate::copy::plan(matches)?)),
+        #[cfg(not(feature = "remote"))]
+        "copy" => Err(crate::copy::missing()),
         "log" => Ok(Request::Log(crate::log::plan(matches))),
         "completions" | "man" => Ok(Request::Shell(crate::shell::plan(name, matches))),
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),

@@ -100,7 +100,12 @@ fn abort_reasons(report: &RunReport) -> String {
     let counted = report.abort_reasons.iter().filter(|(_, count)| *count != 0);
     let words: Vec<String> =
         counted.map(|(reason, count)| format!("{reason} {}", text::count(*count))).collect();
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    match words.is_empty() {
+        false => words.join(", "),
+        true if report.aborts == 0 => "none".to_owned(),
+        // A distributed store does not say.
+        true => "not known".to_owned(),
+    }
 }
 
 /// The hottest rows, one line each.

@@ -276,6 +276,7 @@ fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Comm
         Progress::new(format!("{} {options} {}, {threads} {where_}", workload.info().name, protocol.name));
     let spec = RunSpec {
         log: LogSpec::default(),
+        store: None,
         workload: workload.clone(),
         protocol: protocol.name.to_owned(),
         on: on.clone(),

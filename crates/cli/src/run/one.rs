@@ -20,6 +20,7 @@ pub(super) fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<
         on: On::Threads(plan.settings(threads, part.round)),
         think: plan.think,
         log: LogSpec { mode: plan.durability, directory: path.unwrap_or_default() },
+        store: plan.store.clone(),
         record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
         both_sides: plan.both_sides,
     };

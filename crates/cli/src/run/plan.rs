@@ -35,6 +35,8 @@ pub(crate) struct BenchPlan {
     pub(crate) durability: LogMode,
     /// The directory in which each run has its log, in a new directory of its own.
     pub(crate) log_directory: Option<PathBuf>,
+    /// The address of the distributed store that has the tables.
+    pub(crate) store: Option<String>,
     /// The number of runs of each protocol.
     pub(crate) repeat: u32,
     /// The output format.
@@ -149,6 +151,10 @@ pub(super) struct RunArguments {
     /// [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
+    /// Run over a distributed store, in tables that must not be there: etcd://HOST:PORT[,HOST:PORT...][/NAME][?max-txn-ops=N]
+    #[cfg(feature = "remote")]
+    #[arg(long, value_name = "ADDRESS")]
+    store: Option<hotrow_remote::StoreAddress>,
     /// Output format: "table", or "json" for one object per run and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
@@ -198,6 +204,10 @@ pub(crate) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, part, .. } =
         arguments;
     let (durability, log_directory) = (arguments.durability, arguments.log_dir);
+    #[cfg(feature = "remote")]
+    let store = arguments.store.map(|address| address.to_string());
+    #[cfg(not(feature = "remote"))]
+    let store = None;
     let (both_sides, live) = (arguments.both_sides || arguments.live, arguments.live);
     if durability != LogMode::None && !workload.info().is_durable {
         return Err(OptionError::NothingDurable { workload: name }.into());
@@ -220,6 +230,7 @@ pub(crate) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
         think,
         durability,
         log_directory,
+        store,
         repeat,
         format,
         both_sides,

@@ -204,6 +204,7 @@ impl VirtualPlan {
     ) -> Result<VirtualRun, CommandError> {
         let spec = RunSpec {
             log: LogSpec::default(),
+            store: None,
             workload: self.workload.clone(),
             protocol: protocol.name.to_owned(),
             on: On::Cores(Box::new(VirtualSettings {
