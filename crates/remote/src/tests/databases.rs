@@ -15,7 +15,7 @@ use hotrow_tables::Database;
 
 fn check<P: Protocol>(database: &Database<P>) {
     let store = DatabaseStore::over(database).unwrap();
-    contract::check(&store, "contract/", &|version| {
+    contract::check(&store, "contract/", &|version, _| {
         store.compact(version).unwrap();
     });
 }

@@ -82,7 +82,7 @@ fn one_worker_leaves_a_consistent_database() {
 #[test]
 fn eight_workers_leave_a_consistent_database() {
     for (protocol, failed) in
-        for_each_protocol(8, Run { threads: 8, transactions: 300, caches: Caches::None })
+        for_each_protocol(8, Run { threads: 8, transactions: 200, caches: Caches::None })
     {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
