@@ -74,8 +74,8 @@
 //! a Delivery of ten orders eleven to fourteen, most for the first order of each district.
 //!
 //! **A hot row does not scale out.** One that is read and written is changed at most once for each read and commit; one that is added to, as often as
-//! threads wait for each answer. Over three etcd servers on a machine of two cores, with 32 threads, that was 130 and 13,000 changes a second
-//! (`examples/rates.rs`). A table in memory makes millions: a row that stays hot belongs on one machine.
+//! threads wait for each answer. Over three etcd servers on a machine of two cores, with 32 threads, that was 200 and 17,000 changes a second
+//! (`docs/results/2026-11-30-remote.md`). A table in memory makes millions: a row that stays hot belongs on one machine.
 
 #![forbid(unsafe_code)]
 
