@@ -256,7 +256,7 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
 
 #[test]
 fn nobody_ever_looks_at_a_torn_row() {
-    for_each_protocol!(6, |P| { tear::<P>(6, 3_000) });
+    for_each_protocol!(6, |P| { tear::<P>(6, 2_000) });
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn count_ranges<P: Protocol>(threads: u64, rounds: u64) {
 
 #[test]
 fn a_range_has_as_many_rows_as_its_counter_says() {
-    for_each_protocol!(6, |P| { count_ranges::<P>(6, 800) });
+    for_each_protocol!(6, |P| { count_ranges::<P>(6, 500) });
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
 
 #[test]
 fn a_secondary_index_and_its_rows_agree_in_every_transaction() {
-    for_each_protocol!(6, |P| { follow_rows::<P>(6, 500) });
+    for_each_protocol!(6, |P| { follow_rows::<P>(6, 350) });
 }
 
 #[test]

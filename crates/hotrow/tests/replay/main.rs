@@ -74,12 +74,12 @@ impl Rounds {
 
 #[test]
 fn programs_that_run_alone_give_what_they_give_in_plain_maps() {
-    Rounds { threads: 1, programs: 200, commits: 4_000, first_seed: 1 }.judge_all();
+    Rounds { threads: 1, programs: 200, commits: 2_500, first_seed: 1 }.judge_all();
 }
 
 #[test]
 fn programs_on_several_threads_give_what_their_serial_replay_gives() {
-    Rounds { threads: 4, programs: 60, commits: 4_000, first_seed: 1 }.judge_all();
+    Rounds { threads: 4, programs: 60, commits: 2_500, first_seed: 1 }.judge_all();
 }
 
 /// The commits of all protocols together: `HOTROW_REPLAY_COMMITS`, unless a million. `HOTROW_REPLAY_SEED` is the first

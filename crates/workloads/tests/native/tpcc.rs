@@ -91,7 +91,7 @@ fn eight_workers_leave_a_consistent_database() {
 #[test]
 fn four_workers_whose_tables_have_caches_leave_a_consistent_database() {
     for (protocol, failed) in
-        for_each_protocol(4, Run { threads: 4, transactions: 200, caches: Caches::Inserted })
+        for_each_protocol(4, Run { threads: 4, transactions: 150, caches: Caches::Inserted })
     {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }

@@ -67,7 +67,7 @@ pub(super) fn simulate(
     assert!(results.iter().all(Option::is_some), "schedule {seed}");
 }
 
-pub(super) const SCHEDULES: u64 = 1_500;
+pub(super) const SCHEDULES: u64 = 1_000;
 
 /// Boxes in the order of their ranks, and something to look at their values with.
 pub(super) fn boxes<const N: usize>(engine: &Engine<Any>) -> [TBox<u64, Any>; N] {

@@ -118,8 +118,8 @@ impl Visitor for Passes {
 
 #[test]
 fn random_transactions_are_serializable_strictly_so_and_opaque_where_that_is_claimed() {
-    for_each_protocol(8, Passes { transactions: 4_000 });
-    with_protocol("drp+calm=1", Passes { transactions: 4_000 }).expect("a name that drp parses");
+    for_each_protocol(8, Passes { transactions: 3_000 });
+    with_protocol("drp+calm=1", Passes { transactions: 3_000 }).expect("a name that drp parses");
 }
 
 /// Millions of transactions for each protocol; `HOTROW_STRESS_TRANSACTIONS` says how many, unless a million.
