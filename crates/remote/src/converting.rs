@@ -201,7 +201,7 @@ impl<K: Key, R: Value> Conversion<'_, K, R> {
         if !shape.can_read(copied) {
             return Err(other_types(name, copied, shape).into());
         }
-        self.check_names()?;
+        self.check_names(at)?;
         let (before, replaces) = before.map_or((None, 0), |(mark, version)| (Some(mark), version));
         let mut superseded = Vec::new();
         if let Some(before) = before {
@@ -227,11 +227,14 @@ impl<K: Key, R: Value> Conversion<'_, K, R> {
         Ok(self.step(Commit { keys, ..Commit::default() }, &mark, replaces)?.is_some())
     }
 
-    /// Checks that no table has the name of an index.
-    fn check_names(&self) -> Result<(), ClusterError> {
+    /// Checks that no table has the name of an index, while the copied table's entry has this version. Later the names may be those of the
+    /// indexes themselves, because another process has finished.
+    fn check_names(&self, at: Version) -> Result<(), ClusterError> {
+        let layout = &self.shared.layout;
         for index in &self.declared.indexes {
-            let [found] = self.read([self.shared.layout.catalog(index.name())])?;
-            if found.is_some() {
+            let [entry, found] =
+                self.read([layout.catalog(self.declared.name), layout.catalog(index.name())])?;
+            if found.is_some() && entry.is_some_and(|entry| entry.version == at) {
                 return Err(TableMisuse::NameTaken { name: index.name().to_owned() }.into());
             }
         }
@@ -262,7 +265,7 @@ impl<K: Key, R: Value> Conversion<'_, K, R> {
             commit.mutations.push(Mutation::Put { key, value: shape(made)? });
         }
         if self.step(commit, &finished, version)?.is_none() && self.has(version)? {
-            self.check_names()?;
+            self.check_names(at)?;
         }
         Ok(())
     }

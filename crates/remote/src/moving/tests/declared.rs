@@ -199,7 +199,7 @@ fn an_opening_over_a_store_with_faults_is_whole() {
 
 #[test]
 fn processes_that_open_a_copied_table_at_once_make_it_together() {
-    for _ in 0..10 {
+    for _ in 0..60 {
         let store = Arc::new(store());
         to_cluster(&wares(), &cluster_in(&store)).unwrap();
         thread::scope(|scope| {
