@@ -13,8 +13,8 @@ pub(crate) use ycsb::run as run_ycsb;
 use crate::site::{Failure, Site};
 use hotrow::history::History;
 use hotrow::sync::{Mutex, lock};
-use hotrow::{Context, Error, Key, Procedure, Profile, TableRef, Value};
-use hotrow_driver::{BaselineRun, BenchError, Observer, load_parts};
+use hotrow::{Context, Error, Key, Procedure, Profile, Protocol, TableRef, Value, Worker};
+use hotrow_driver::{BaselineRun, BenchError, Check, Observer, Ran, RunOutcome, Workload, load_parts};
 use hotrow_remote::{Cluster, ClusterError, Freshness, Recording, RemoteTable, StoreAddress};
 use std::cell::Cell;
 use std::fmt::Display;
@@ -44,21 +44,82 @@ impl InStore {
         Self { cluster, recording: Mutex::new(None) }
     }
 
-    /// Begins to record, if the run is to be recorded.
-    fn record(&self, run: &BaselineRun<'_>) -> Result<(), BenchError> {
+    /// Runs transactions on tables that have been loaded, and records them if the run is to be recorded.
+    fn run(self, run: BaselineRun<'_>, transactions: impl Transactions) -> Result<RunOutcome, BenchError> {
         if run.records() {
             *lock(&self.recording) = Some(self.cluster.record().map_err(load_failed)?);
         }
-        Ok(())
-    }
-
-    fn history(&self) -> Option<History> {
-        lock(&self.recording).take().map(Recording::finish)
+        run.run_in_store(Loaded { store: self, transactions })
     }
 
     /// The place where the transactions of a client run, which counts its lost attempts.
     fn site<'a>(&'a self, aborts: &'a mut u64) -> Elsewhere<'a> {
         Elsewhere { cluster: &self.cluster, aborts }
+    }
+}
+
+/// The transactions of a workload whose tables are in a store.
+trait Transactions: Sync {
+    /// The state of one worker.
+    type Client: Send;
+
+    /// The names of the transactions' types.
+    const KINDS: &'static [&'static str];
+
+    /// The client of a worker.
+    fn client(&self, worker: usize, seed: u64) -> Self::Client;
+
+    /// Draws a client's next transaction.
+    fn draw(&self, client: &mut Self::Client);
+
+    /// Runs the transaction that was drawn.
+    fn run(&self, site: &mut Elsewhere<'_>, client: &mut Self::Client) -> Ran;
+
+    /// Checks the data after a run.
+    fn check(&self, site: &mut Elsewhere<'_>, clients: &[Self::Client]) -> Vec<Check>;
+}
+
+/// A workload that is loaded into a store.
+struct Loaded<T> {
+    store: InStore,
+    transactions: T,
+}
+
+impl<P: Protocol, T: Transactions> Workload<P> for Loaded<T> {
+    /// With the number of attempts that it has lost.
+    type Client = (T::Client, u64);
+
+    fn kinds(&self) -> &'static [&'static str] {
+        T::KINDS
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Self::Client {
+        (self.transactions.client(worker, seed), 0)
+    }
+
+    fn prepare(&self, (client, _): &mut Self::Client) {
+        self.transactions.draw(client);
+    }
+
+    fn run_one(&self, _worker: &mut Worker<P>, (client, aborts): &mut Self::Client) -> Ran {
+        self.transactions.run(&mut self.store.site(aborts), client)
+    }
+
+    fn aborts(&self, _worker: &Worker<P>, (_, aborts): &Self::Client) -> u64 {
+        *aborts
+    }
+
+    fn history(&self) -> Option<History> {
+        lock(&self.store.recording).take().map(Recording::finish)
+    }
+
+    fn checks(&self, _worker: &mut Worker<P>, clients: Vec<Self::Client>) -> Vec<Check> {
+        let clients: Vec<_> = clients.into_iter().map(|(client, _)| client).collect();
+        self.transactions.check(&mut self.store.site(&mut 0), &clients)
+    }
+
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        0
     }
 }
 

@@ -1,14 +1,11 @@
 //! The hot-row service in a store.
 
-use super::{InStore, insert_all, load, load_failed};
+use super::{Elsewhere, InStore, Transactions, insert_all, load, load_failed};
 use crate::tickets::procedures::{Event, TicketTables};
 use crate::tickets::{self, TicketsClient, TicketsOptions};
-use hotrow::history::History;
-use hotrow::{Protocol, Worker};
-use hotrow_driver::{BaselineRun, BenchError, Check, Ran, RunOutcome, Workload};
+use hotrow_driver::{BaselineRun, BenchError, Check, Ran, RunOutcome};
 
 struct InStoreTickets {
-    store: InStore,
     tables: TicketTables,
     options: TicketsOptions,
 }
@@ -24,44 +21,28 @@ pub(crate) fn run(
     let tickets = store.cluster.table("tickets").create_or_open().map_err(load_failed)?;
     let rows = || (0..options.events).map(|number| (number, Event::default()));
     load(1, run.observer(), &[Box::new(|| insert_all(&store.cluster, &events, 256, rows()))])?;
-    store.record(&run)?;
     let tables = TicketTables { events: events.reference(), tickets: tickets.reference() };
-    run.run_in_store(InStoreTickets { store, tables, options: *options })
+    store.run(run, InStoreTickets { tables, options: *options })
 }
 
-impl<P: Protocol> Workload<P> for InStoreTickets {
-    type Client = (TicketsClient, u64);
+impl Transactions for InStoreTickets {
+    type Client = TicketsClient;
 
-    fn kinds(&self) -> &'static [&'static str] {
-        tickets::KINDS
+    const KINDS: &'static [&'static str] = tickets::KINDS;
+
+    fn client(&self, worker: usize, seed: u64) -> TicketsClient {
+        TicketsClient::new(worker, seed)
     }
 
-    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Self::Client {
-        (TicketsClient::new(worker, seed), 0)
-    }
-
-    fn prepare(&self, (client, _): &mut Self::Client) {
+    fn draw(&self, client: &mut TicketsClient) {
         client.draw(&self.options);
     }
 
-    fn run_one(&self, _worker: &mut Worker<P>, (client, aborts): &mut Self::Client) -> Ran {
-        tickets::run(&mut self.store.site(aborts), self.tables, &self.options, client)
+    fn run(&self, site: &mut Elsewhere<'_>, client: &mut TicketsClient) -> Ran {
+        tickets::run(site, self.tables, &self.options, client)
     }
 
-    fn aborts(&self, _worker: &Worker<P>, (_, aborts): &Self::Client) -> u64 {
-        *aborts
-    }
-
-    fn history(&self) -> Option<History> {
-        self.store.history()
-    }
-
-    fn checks(&self, _worker: &mut Worker<P>, clients: Vec<Self::Client>) -> Vec<Check> {
-        let clients: Vec<_> = clients.into_iter().map(|(client, _)| client).collect();
-        tickets::check(&mut self.store.site(&mut 0), self.tables, &self.options, &clients)
-    }
-
-    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
-        0
+    fn check(&self, site: &mut Elsewhere<'_>, clients: &[TicketsClient]) -> Vec<Check> {
+        tickets::check(site, self.tables, &self.options, clients)
     }
 }

@@ -1,22 +1,20 @@
 //! TPC-C in a store.
 
-use super::{Fill, InStore, insert_all, load, load_failed};
+use super::{Elsewhere, Fill, InStore, Transactions, insert_all, load, load_failed};
 use crate::tpcc::population::Population;
 use crate::tpcc::references::Tables;
 use crate::tpcc::schema::{
     Customer, CustomerByNameKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, LINES_MAX, OrderByCustomerKey,
 };
 use crate::tpcc::{self, Terminal, TpccOptions};
-use hotrow::history::History;
+use hotrow::column_of;
 use hotrow::sync::clock;
-use hotrow::{Protocol, Worker, column_of};
-use hotrow_driver::{BaselineRun, BenchError, Check, Observer, Ran, RunOutcome, Workload};
+use hotrow_driver::{BaselineRun, BenchError, Check, Observer, Ran, RunOutcome};
 
 /// The most bytes of a row, its keys and its entries in indexes.
 const ROW_BYTES_MAX: usize = 2_048;
 
 struct InStoreTpcc {
-    store: InStore,
     tables: Tables,
     options: TpccOptions,
     population: Population,
@@ -35,8 +33,7 @@ pub(crate) fn run(
     check_limits(&store, options)?;
     let population = Population::new(options.scale, run.seed(), 1);
     let tables = make_and_load(&store, options, &population, run.loaders(), run.observer())?;
-    store.record(&run)?;
-    run.run_in_store(InStoreTpcc { store, tables, options: *options, population, begin: clock::now() })
+    store.run(run, InStoreTpcc { tables, options: *options, population, begin: clock::now() })
 }
 
 /// Checks that the store takes the largest transaction, a Delivery.
@@ -120,50 +117,33 @@ fn make_and_load(
     })
 }
 
-impl<P: Protocol> Workload<P> for InStoreTpcc {
-    type Client = (Terminal, u64);
+impl Transactions for InStoreTpcc {
+    type Client = Terminal;
 
-    fn kinds(&self) -> &'static [&'static str] {
-        tpcc::KINDS
+    const KINDS: &'static [&'static str] = tpcc::KINDS;
+
+    fn client(&self, worker: usize, seed: u64) -> Terminal {
+        Terminal::new(worker, &self.options, &self.population, seed)
     }
 
-    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Self::Client {
-        (Terminal::new(worker, &self.options, &self.population, seed), 0)
-    }
-
-    fn prepare(&self, (terminal, _): &mut Self::Client) {
+    fn draw(&self, terminal: &mut Terminal) {
         terminal.draw(self.begin);
     }
 
-    fn run_one(&self, _worker: &mut Worker<P>, (terminal, aborts): &mut Self::Client) -> Ran {
+    fn run(&self, site: &mut Elsewhere<'_>, terminal: &mut Terminal) -> Ran {
         let input = terminal.take();
         let kind = tpcc::number_of(input.kind());
-        let end = tpcc::run_input(&mut self.store.site(aborts), self.tables, &self.options, terminal, input);
-        Ran { kind, end }
+        Ran { kind, end: tpcc::run_input(site, self.tables, &self.options, terminal, input) }
     }
 
-    fn aborts(&self, _worker: &Worker<P>, (_, aborts): &Self::Client) -> u64 {
-        *aborts
-    }
-
-    fn history(&self) -> Option<History> {
-        self.store.history()
-    }
-
-    fn checks(&self, _worker: &mut Worker<P>, clients: Vec<Self::Client>) -> Vec<Check> {
-        let terminals: Vec<_> = clients.into_iter().map(|(terminal, _)| terminal).collect();
-        tpcc::check(&mut self.store.site(&mut 0), self.tables, &self.options, &terminals)
-    }
-
-    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
-        0
+    fn check(&self, site: &mut Elsewhere<'_>, terminals: &[Terminal]) -> Vec<Check> {
+        tpcc::check(site, self.tables, &self.options, terminals)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotrow::{Database, Occ};
     use hotrow_driver::{End, Unobserved, WorkloadDefinition as _};
     use hotrow_remote::{Cluster, MemoryStore};
     use std::sync::Arc;
@@ -175,24 +155,22 @@ mod tests {
         let store = InStore::over(Cluster::over(Arc::new(MemoryStore::new())));
         let population = Population::new(options.scale, 7, 1);
         let tables = make_and_load(&store, &options, &population, 1, &Unobserved).unwrap();
-        let tpcc = InStoreTpcc { store, tables, options, population, begin: clock::now() };
-        let database = Database::<Occ>::open().unwrap();
-        let mut worker = database.worker().unwrap();
-        let mut terminal = Workload::<Occ>::client(&tpcc, 0, 1, 3);
-        let trips = |tpcc: &InStoreTpcc| {
-            let counts = tpcc.store.cluster.counts();
+        let tpcc = InStoreTpcc { tables, options, population, begin: clock::now() };
+        let mut terminal = tpcc.client(0, 3);
+        let trips = || {
+            let counts = store.cluster.counts();
             counts.asked + counts.sent
         };
-        let (mut most, begin) = (0, trips(&tpcc));
+        let (mut most, begin) = (0, trips());
         for _ in 0..TRANSACTIONS {
-            let before = trips(&tpcc);
-            Workload::<Occ>::prepare(&tpcc, &mut terminal);
-            let Ran { end, .. } = tpcc.run_one(&mut worker, &mut terminal);
+            let before = trips();
+            tpcc.draw(&mut terminal);
+            let Ran { end, .. } = tpcc.run(&mut store.site(&mut 0), &mut terminal);
             assert!(!matches!(end, End::Failed(_)), "{end:?}");
-            most = most.max(trips(&tpcc) - before);
+            most = most.max(trips() - before);
         }
-        let mean = (trips(&tpcc) - begin) as f64 / TRANSACTIONS as f64;
-        let checks = tpcc.checks(&mut worker, vec![terminal]);
+        let mean = (trips() - begin) as f64 / TRANSACTIONS as f64;
+        let checks = tpcc.check(&mut store.site(&mut 0), &[terminal]);
         assert!(checks.len() == 12 && checks.iter().all(|check| check.passed), "{checks:?}");
         (most, mean)
     }

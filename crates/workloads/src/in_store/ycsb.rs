@@ -1,15 +1,13 @@
 //! YCSB in a store.
 
-use super::{Fill, InStore, insert_all, load, load_failed};
+use super::{Elsewhere, Fill, InStore, Transactions, insert_all, load, load_failed};
 use crate::ycsb::client::YcsbClient;
 use crate::ycsb::rows::{Long, Row, SHORT_BYTES_MAX, STANDARD_BYTES, Short, Standard};
 use crate::ycsb::{self, Records, YcsbOptions};
-use hotrow::history::History;
-use hotrow::{Protocol, TableRef, Worker};
-use hotrow_driver::{BaselineRun, BenchError, Check, Ran, RunOutcome, Workload};
+use hotrow::TableRef;
+use hotrow_driver::{BaselineRun, BenchError, Check, Ran, RunOutcome};
 
 struct InStoreYcsb {
-    store: InStore,
     table: Records,
     options: YcsbOptions,
 }
@@ -26,8 +24,7 @@ pub(crate) fn run(
         STANDARD_BYTES => Records::Standard(fill::<Standard>(&store, options, &run)?),
         _ => Records::Long(fill::<Long>(&store, options, &run)?),
     };
-    store.record(&run)?;
-    run.run_in_store(InStoreYcsb { store, table, options: *options })
+    store.run(run, InStoreYcsb { table, options: *options })
 }
 
 fn fill<R: Row>(
@@ -50,39 +47,24 @@ fn fill<R: Row>(
     Ok(table.reference())
 }
 
-impl<P: Protocol> Workload<P> for InStoreYcsb {
-    type Client = (YcsbClient, u64);
+impl Transactions for InStoreYcsb {
+    type Client = YcsbClient;
 
-    fn kinds(&self) -> &'static [&'static str] {
-        ycsb::KINDS
+    const KINDS: &'static [&'static str] = ycsb::KINDS;
+
+    fn client(&self, worker: usize, seed: u64) -> YcsbClient {
+        YcsbClient::new(worker, &self.options, seed)
     }
 
-    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Self::Client {
-        (YcsbClient::new(worker, &self.options, seed), 0)
-    }
-
-    fn prepare(&self, (client, _): &mut Self::Client) {
+    fn draw(&self, client: &mut YcsbClient) {
         client.draw(&self.options);
     }
 
-    fn run_one(&self, _worker: &mut Worker<P>, (client, aborts): &mut Self::Client) -> Ran {
-        ycsb::run(&mut self.store.site(aborts), self.table, &self.options, client)
+    fn run(&self, site: &mut Elsewhere<'_>, client: &mut YcsbClient) -> Ran {
+        ycsb::run(site, self.table, &self.options, client)
     }
 
-    fn aborts(&self, _worker: &Worker<P>, (_, aborts): &Self::Client) -> u64 {
-        *aborts
-    }
-
-    fn history(&self) -> Option<History> {
-        self.store.history()
-    }
-
-    fn checks(&self, _worker: &mut Worker<P>, clients: Vec<Self::Client>) -> Vec<Check> {
-        let clients: Vec<_> = clients.into_iter().map(|(client, _)| client).collect();
-        ycsb::check(&mut self.store.site(&mut 0), self.table, &self.options, &clients)
-    }
-
-    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
-        0
+    fn check(&self, site: &mut Elsewhere<'_>, clients: &[YcsbClient]) -> Vec<Check> {
+        ycsb::check(site, self.table, &self.options, clients)
     }
 }
