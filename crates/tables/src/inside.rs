@@ -10,12 +10,6 @@
 //! | [`last_byte_of`] | the part of rows that a procedure has fetched ahead |
 //! | [`extension`] | the state that procedures keep with each database |
 //!
-//! Tables that are kept elsewhere need:
-//!
-//! | item | for |
-//! |---|---|
-//! | [`Elsewhere`] | references by which procedures name them |
-//!
 //! Durability needs:
 //!
 //! | item | for |
@@ -29,6 +23,8 @@
 //!
 //! | item | for |
 //! |---|---|
+//! | [`Elsewhere`] | references by which procedures name them |
+//! | [`first_rows`] | scans of the first rows |
 //! | [`GroupsOf`] | the column groups of a row's type |
 //! | [`Constraints`] | the conditions that rows meet |
 //! | [`entries_of`] | the range of an index's entries, which are pairs of secondary and primary key |
@@ -41,6 +37,7 @@ pub use crate::database_log::{
     DatabaseLog, ENTRY_HEAD, Entries, EntryKind, FIELD_HEAD, LoggedTable, PutBytes, RowsAsBytes,
 };
 pub use crate::record::{GroupsOf, all_groups, last_byte_of};
+pub use crate::scan::first_rows;
 pub use crate::secondary::images as entries_of;
 pub use crate::storage::Shared;
 

@@ -283,7 +283,11 @@ pub(crate) fn prefetch_ahead<T>(pointers: &[NonNull<T>], at: usize, behind: usiz
 }
 
 /// Returns copies of the first `limit` rows, with their keys, that a scan visits.
-pub(crate) fn first_rows<K: Clone, R: Clone>(
+///
+/// # Errors
+///
+/// Those of the scan.
+pub fn first_rows<K: Clone, R: Clone>(
     limit: usize,
     scan: impl FnOnce(&mut dyn FnMut(&K, &R) -> ControlFlow<()>) -> Result<(), Abort>,
 ) -> Result<Vec<(K, R)>, Abort> {

@@ -8,55 +8,70 @@ use crate::table::RemoteTable;
 use crate::transaction::Transaction;
 use hotrow_core::{Abort, Value};
 use hotrow_tables::Direction;
+use hotrow_tables::inside::first_rows;
 use hotrow_tables::key::Key;
 use std::ops::ControlFlow;
 
 /// The secondary and the primary key of an entry.
 pub(super) type Names<E, V, S, K> = fn(E, V) -> (S, K);
 
-/// Visits secondary and primary keys of the entries in a range.
-pub(super) fn scan_keys<E: Key, V, S, K>(
-    tx: &mut Transaction<'_>,
-    entries: &Entries<E, V>,
-    span: Span,
-    direction: Direction,
-    names: Names<E, V, S, K>,
-    visit: &mut dyn FnMut(&S, &K) -> ControlFlow<()>,
-) -> Result<(), Abort> {
-    tx.visit_rows(span, 1, direction, &mut |tx: &mut Transaction<'_>, name: &[u8]| {
-        let Some(value) = tx.value(&part(name, 0))? else { return Ok(ControlFlow::Continue(())) };
-        let (entry, row) = entries.decode(tx, value)?;
-        let (secondary, key) = names(entry, row);
-        Ok(visit(&secondary, &key))
-    })
+/// The scans of an index: its entries, its table, and the keys that an entry has.
+pub(super) struct Scans<'i, E, V, S, K, R> {
+    pub(super) entries: &'i Entries<E, V>,
+    pub(super) table: RemoteTable<K, R>,
+    pub(super) names: Names<E, V, S, K>,
 }
 
-/// Visits the rows of the entries in a range.
-pub(super) fn scan<E: Key, V, S, K: Key, R: Value>(
-    tx: &mut Transaction<'_>,
-    (entries, table): (&Entries<E, V>, &RemoteTable<K, R>),
-    span: Span,
-    direction: Direction,
-    names: Names<E, V, S, K>,
-    visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
-) -> Result<(), Abort> {
-    let mut rows = Rows { entries, table, names, visit, expected: Vec::new() };
-    tx.visit_rows(span, 1, direction, &mut rows)
-}
-
-/// The first keys and rows that a scan visits.
-pub(super) fn first_rows<K: Clone, R: Clone>(
-    limit: usize,
-    scan: impl FnOnce(&mut dyn FnMut(&K, &R) -> ControlFlow<()>) -> Result<(), Abort>,
-) -> Result<Vec<(K, R)>, Abort> {
-    let mut rows = Vec::new();
-    if limit > 0 {
-        scan(&mut |key, row| {
-            rows.push((key.clone(), row.clone()));
-            if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+impl<E: Key, V, S, K: Key, R: Value> Scans<'_, E, V, S, K, R> {
+    /// Visits secondary and primary keys of the entries in a range.
+    pub(super) fn keys(
+        &self,
+        tx: &mut Transaction<'_>,
+        span: Span,
+        direction: Direction,
+        visit: &mut dyn FnMut(&S, &K) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        tx.visit_rows(span, 1, direction, &mut |tx: &mut Transaction<'_>, name: &[u8]| {
+            let Some(value) = tx.value(&part(name, 0))? else { return Ok(ControlFlow::Continue(())) };
+            let (entry, row) = self.entries.decode(tx, value)?;
+            let (secondary, key) = (self.names)(entry, row);
+            Ok(visit(&secondary, &key))
+        })
     }
-    Ok(rows)
+
+    /// Visits the rows of the entries in a range.
+    pub(super) fn rows(
+        &self,
+        tx: &mut Transaction<'_>,
+        span: Span,
+        direction: Direction,
+        visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let Self { entries, table, names } = self;
+        let mut rows = Rows { entries, table, names: *names, visit, expected: Vec::new() };
+        tx.visit_rows(span, 1, direction, &mut rows)
+    }
+
+    /// The number of entries in a range.
+    pub(super) fn count(&self, tx: &mut Transaction<'_>, span: Span) -> Result<usize, Abort> {
+        let mut count = 0;
+        self.keys(tx, span, Direction::Ascending, &mut |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    /// The primary keys and rows of the first entries in a range.
+    pub(super) fn first(
+        &self,
+        tx: &mut Transaction<'_>,
+        span: Span,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<(K, R)>, Abort> {
+        first_rows(limit, |visit| self.rows(tx, span, direction, &mut |_, key, row| visit(key, row)))
+    }
 }
 
 /// A visitor of entries that looks at their rows. Those of many entries are read together.

@@ -3,7 +3,7 @@
 //! The key of an entry is the pair of secondary and primary key, and its row is empty. The transaction that writes it has read the row
 //! that it is of, so it knows if the entry is there: a change back and forth leaves no write.
 
-use super::scanning::{scan, scan_keys};
+use super::scanning::Scans;
 use super::{Entries, KeyOf, TableSlot, put_entry, table_of};
 use crate::catalog::{Form, Shape};
 use crate::companions::{EntryMaker, MaintainedIndex};
@@ -86,6 +86,12 @@ impl<S: Key, K: Key, R: Value> RemoteIndex<S, K, R> {
             .expect("the table of an index is opened before a procedure names it")
     }
 
+    /// The scans, if the table is open.
+    fn scans(&self, tx: &mut Transaction<'_>) -> Result<Scans<'_, (S, K), (), S, K, R>, Abort> {
+        let table = table_of(tx, &self.table, self.name())?;
+        Ok(Scans { entries: &self.inner.entries, table, names: |entry: (S, K), ()| entry })
+    }
+
     fn span(&self, range: &impl KeyBounds<S>) -> Span {
         layout::span::<(S, K)>(self.inner.entries.prefix(), entries_of::<S, K>(range))
     }
@@ -104,9 +110,7 @@ impl<S: Key, K: Key, R: Value> RemoteIndex<S, K, R> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        table_of(tx, &self.table, self.name())?;
-        let names = |entry: (S, K), ()| entry;
-        scan_keys(tx, &self.inner.entries, self.span(&range), direction, names, &mut visit)
+        self.scans(tx)?.keys(tx, self.span(&range), direction, &mut visit)
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks. Rows are read together, as many as the
@@ -122,9 +126,7 @@ impl<S: Key, K: Key, R: Value> RemoteIndex<S, K, R> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let table = table_of(tx, &self.table, self.name())?;
-        let names = |entry: (S, K), ()| entry;
-        scan(tx, (&self.inner.entries, &table), self.span(&range), direction, names, &mut visit)
+        self.scans(tx)?.rows(tx, self.span(&range), direction, &mut visit)
     }
 
     /// Returns the number of entries in a range of secondary keys, without reading their rows.
@@ -133,12 +135,7 @@ impl<S: Key, K: Key, R: Value> RemoteIndex<S, K, R> {
     ///
     /// As [`scan_keys`](Self::scan_keys).
     pub fn count(&self, tx: &mut Transaction<'_>, range: impl KeyBounds<S>) -> Result<usize, Abort> {
-        let mut count = 0;
-        self.scan_keys(tx, range, Direction::Ascending, |_, _| {
-            count += 1;
-            ControlFlow::Continue(())
-        })?;
-        Ok(count)
+        self.scans(tx)?.count(tx, self.span(&range))
     }
 
     /// Returns the primary keys and rows of the first `limit` entries in a range of secondary keys.
@@ -153,9 +150,7 @@ impl<S: Key, K: Key, R: Value> RemoteIndex<S, K, R> {
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
-        super::scanning::first_rows(limit, |visit| {
-            self.scan(tx, range, direction, |_, key, row| visit(key, row))
-        })
+        self.scans(tx)?.first(tx, self.span(&range), direction, limit)
     }
 }
 

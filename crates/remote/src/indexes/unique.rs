@@ -3,7 +3,7 @@
 //! The key of an entry is the secondary key, and its row the primary key. An entry is read before it is written: the commit has the
 //! condition that nobody else has written it.
 
-use super::scanning::{scan, scan_keys};
+use super::scanning::Scans;
 use super::{Entries, KeyOf, TableSlot, put_entry, table_of};
 use crate::catalog::{Form, Shape};
 use crate::companions::{EntryMaker, MaintainedIndex};
@@ -61,6 +61,12 @@ impl<S: Key, K: Key, R: Value> RemoteUniqueIndex<S, K, R> {
         &self.inner.entries.name
     }
 
+    /// The scans, if the table is open.
+    fn scans(&self, tx: &mut Transaction<'_>) -> Result<Scans<'_, S, K, S, K, R>, Abort> {
+        let table = table_of(tx, &self.table, self.name())?;
+        Ok(Scans { entries: &self.inner.entries, table, names: |secondary: S, key: K| (secondary, key) })
+    }
+
     fn span(&self, range: &impl KeyBounds<S>) -> Span {
         layout::span::<S>(self.inner.entries.prefix(), range.images())
     }
@@ -116,9 +122,7 @@ impl<S: Key, K: Key, R: Value> RemoteUniqueIndex<S, K, R> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        table_of(tx, &self.table, self.name())?;
-        let names = |secondary: S, key: K| (secondary, key);
-        scan_keys(tx, &self.inner.entries, self.span(&range), direction, names, &mut visit)
+        self.scans(tx)?.keys(tx, self.span(&range), direction, &mut visit)
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks. Rows are read together, as many as the
@@ -134,9 +138,7 @@ impl<S: Key, K: Key, R: Value> RemoteUniqueIndex<S, K, R> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let table = table_of(tx, &self.table, self.name())?;
-        let names = |secondary: S, key: K| (secondary, key);
-        scan(tx, (&self.inner.entries, &table), self.span(&range), direction, names, &mut visit)
+        self.scans(tx)?.rows(tx, self.span(&range), direction, &mut visit)
     }
 
     /// Returns the number of entries in a range of secondary keys, without reading their rows.
@@ -145,12 +147,7 @@ impl<S: Key, K: Key, R: Value> RemoteUniqueIndex<S, K, R> {
     ///
     /// As [`get`](Self::get).
     pub fn count(&self, tx: &mut Transaction<'_>, range: impl KeyBounds<S>) -> Result<usize, Abort> {
-        let mut count = 0;
-        self.scan_keys(tx, range, Direction::Ascending, |_, _| {
-            count += 1;
-            ControlFlow::Continue(())
-        })?;
-        Ok(count)
+        self.scans(tx)?.count(tx, self.span(&range))
     }
 
     /// Returns the primary keys and rows of the first `limit` entries in a range of secondary keys.
@@ -165,9 +162,7 @@ impl<S: Key, K: Key, R: Value> RemoteUniqueIndex<S, K, R> {
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
-        super::scanning::first_rows(limit, |visit| {
-            self.scan(tx, range, direction, |_, key, row| visit(key, row))
-        })
+        self.scans(tx)?.first(tx, self.span(&range), direction, limit)
     }
 }
 
