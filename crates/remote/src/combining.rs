@@ -15,7 +15,7 @@ use hotrow_sync::clock::{Duration, Instant, now};
 use hotrow_sync::{Condvar, Mutex, MutexGuard, lock};
 use std::collections::BTreeMap;
 
-/// What is added, by the keys.
+/// Additions by their keys.
 pub(crate) type Additions = BTreeMap<Vec<u8>, Addition>;
 
 /// Transactions that wait, by the keys that they add to.

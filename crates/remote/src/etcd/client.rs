@@ -223,7 +223,7 @@ impl Caller {
         time: Duration,
         call: impl FnOnce(Grpc<Channel>) -> F,
     ) -> Result<T, CallError> {
-        // What is polled once may be sent.
+        // A request that is polled once may be sent.
         if time.is_zero() {
             return Err(CallError::too_late());
         }

@@ -36,7 +36,7 @@ impl WholeRows {
         let key = key_bytes(&parts[0].1)?.to_vec();
         let parts: Parts = parts.into_iter().map(|(_, value)| Some(value)).collect();
         let row = self.division.join(&parts, None)?.concat();
-        // What is not the type's is not written to a log.
+        // Only bytes that the type reads are written to a log.
         self.plan.convert(&row)?;
         Ok((key, row))
     }

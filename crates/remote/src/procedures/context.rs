@@ -6,9 +6,12 @@ use crate::table::RemoteTable;
 use crate::transaction::Transaction;
 use hotrow_core::{Abort, Misuse, Value};
 use hotrow_procedures::{Context, Scan};
+use hotrow_tables::inside::table_number;
 use hotrow_tables::key::Key;
 use hotrow_tables::operations::Target;
 use hotrow_tables::{Data, KeyRange, Operation, TableRef};
+use std::collections::VecDeque;
+use std::marker::PhantomData;
 
 /// The most operations that wait. More are not recorded before these have run.
 const WAITING_MAX: usize = 512;
@@ -43,7 +46,7 @@ enum Effect {
     WritesUnique,
 }
 
-/// What an operation may do while an earlier one waits.
+/// The leave that an operation has while an earlier one waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Leave {
     Nothing,
@@ -89,7 +92,7 @@ impl Waiting {
         Self { table, effect, touched: None, step: Box::new(step) }
     }
 
-    /// What an operation that was called later may do before this one has run.
+    /// The leave that an operation has that was called later, before this one has run.
     fn leaves(&self, later: &Self) -> Leave {
         let both = (self.effect, later.effect);
         if self.table.is_none() || self.table != later.table || both == (Effect::None, Effect::None) {
@@ -231,7 +234,7 @@ struct Each<K: Key, R: Value, I, A, O, Keys, T> {
     input: Promised<I>,
     /// The value that the last row has passed on, and the keys of rows that are still to come.
     passed: Option<A>,
-    rest: Option<std::collections::VecDeque<K>>,
+    rest: Option<VecDeque<K>>,
     tell: Option<T>,
 }
 
@@ -283,20 +286,21 @@ where
 }
 
 /// A scan.
-struct Visit<S, K, T> {
-    scan: Option<S>,
-    range: Promised<KeyRange<K>>,
-    tell: Option<T>,
+struct Visit<A, S: Scan<A>, T> {
+    range: Promised<KeyRange<S::Key>>,
+    /// The scan, and the function that says its result, until it has run.
+    scan: Option<(S, T)>,
+    result: PhantomData<A>,
 }
 
-impl<A: Data, S: Scan<A>, T: FnOnce(A)> Step for Visit<(S, std::marker::PhantomData<A>), S::Key, T> {
+impl<A: Data, S: Scan<A>, T: FnOnce(A)> Step for Visit<A, S, T> {
     fn touched(&self) -> Option<Touched> {
         Some(Touched::Any)
     }
 
     fn run(&mut self, tx: &mut Transaction<'_>, _: Leave, _: &mut Vec<Vec<u8>>) -> Result<bool, Abort> {
         let Some(range) = self.range.get() else { return Ok(false) };
-        if let (Some((scan, _)), Some(tell)) = (self.scan.take(), self.tell.take()) {
+        if let Some((scan, tell)) = self.scan.take() {
             tell(scan.run(&mut AllRanges(tx), range)?);
         }
         Ok(true)
@@ -335,7 +339,7 @@ impl Context for Remote<'_, '_> {
         O: Operation<K, R, I, Output: Data> + Send,
     {
         let (output, tell) = Promised::awaited();
-        let (number, table) = (hotrow_tables::inside::table_number(table), table_of(self.tx, table)?);
+        let (number, table) = (table_number(table), table_of(self.tx, table)?);
         let effect = Effect::of(O::ONLY_READS, &table);
         let step = Apply { table, operation: Some(operation), held: None, target, input, tell: Some(tell) };
         self.record(Some(number), effect, step)?;
@@ -355,7 +359,7 @@ impl Context for Remote<'_, '_> {
         Keys: Data + IntoIterator<Item = K>,
     {
         let (output, tell) = Promised::awaited();
-        let (number, table) = (hotrow_tables::inside::table_number(table), table_of(self.tx, table)?);
+        let (number, table) = (table_number(table), table_of(self.tx, table)?);
         let effect = Effect::of(O::ONLY_READS, &table);
         let (passed, rest) = (Some(initial), None);
         let step = Each { table, operation, keys, input, passed, rest, tell: Some(tell) };
@@ -370,8 +374,8 @@ impl Context for Remote<'_, '_> {
     ) -> Result<Promised<A>, Abort> {
         let (output, tell) = Promised::awaited();
         let number = self.tx.shared.table_behind(scan.part()).unwrap_or(scan.part());
-        let scan = Some((scan, std::marker::PhantomData));
-        self.record(Some(number), Effect::None, Visit { scan, range, tell: Some(tell) })?;
+        let visit = Visit { range, scan: Some((scan, tell)), result: PhantomData };
+        self.record(Some(number), Effect::None, visit)?;
         Ok(output)
     }
 
@@ -401,7 +405,7 @@ impl Context for Remote<'_, '_> {
 
     fn require(&mut self, holds: Promised<bool>) -> Result<(), Abort> {
         if self.stopped.is_none() && holds.get() == Some(false) {
-            // What the procedure does next by itself, it does only if this holds.
+            // The procedure goes on by itself only if this holds.
             return Err(self.tx.roll_back());
         }
         self.record(None, Effect::None, Require(holds))

@@ -100,14 +100,19 @@ fn change(cluster: &Cluster) {
     cluster.transact(|tx| tx.update(&limit, &0, |limit| *limit += 1)).unwrap();
 }
 
-#[test]
-fn a_copy_that_goes_on_has_the_state_of_its_beginning() {
+/// A cluster, and a copy of it that was ended.
+fn ended_half_way() -> (Arc<FaultyStore<MemoryStore>>, Cluster, Arc<Faulty>) {
     let store = faulty();
-    let cluster = full_cluster(&store);
-    let back = Arc::new(Faulty::new(1));
+    let (cluster, back) = (full_cluster(&store), Arc::new(Faulty::new(1)));
     store.end_after(Some(9));
     to_storage(&cluster, &back).unwrap_err();
     store.end_after(None);
+    (store, cluster, back)
+}
+
+#[test]
+fn a_copy_that_goes_on_has_the_state_of_its_beginning() {
+    let (_, cluster, back) = ended_half_way();
     change(&cluster);
     let moved = to_storage(&cluster, &back).unwrap().unwrap();
     assert!(moved.rows_before > 0);
@@ -116,12 +121,7 @@ fn a_copy_that_goes_on_has_the_state_of_its_beginning() {
 
 #[test]
 fn a_copy_whose_state_is_not_kept_or_whose_cluster_is_another_begins_anew() {
-    let store = faulty();
-    let cluster = full_cluster(&store);
-    let back = Arc::new(Faulty::new(1));
-    store.end_after(Some(9));
-    to_storage(&cluster, &back).unwrap_err();
-    store.end_after(None);
+    let (store, cluster, back) = ended_half_way();
     let other = full_cluster(&faulty());
     assert_eq!(to_storage(&other, &back).unwrap(), None);
     change(&cluster);
