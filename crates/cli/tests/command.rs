@@ -56,6 +56,12 @@ fn bad_input_gets_one_line_and_status_2() {
             &["bench", "array", "--durability", "group"],
             "--durability is for workloads with durable tables, and array has none",
         ),
+        #[cfg(feature = "remote")]
+        (
+            // Said before the store is asked, which is not there.
+            &["bench", "tickets", "--protocol", "drp", "--store", "etcd://127.0.0.1:1/x"],
+            "--protocol is for tables of this process, not for those in a distributed store",
+        ),
         (
             &["bench", "tickets", "--durability", "group", "--log-dir", "/nowhere/at/all"],
             "/nowhere/at/all is no directory",

@@ -126,7 +126,22 @@ pub fn prepare_and_run(
     if spec.log.mode != LogMode::None && !info.is_durable {
         return Err(OptionError::NothingDurable { workload: info.name }.into());
     }
+    if spec.store.is_some() {
+        check_in_store(spec)?;
+    }
     spec.workload.run(spec, host, observer)
+}
+
+/// Checks, before anything is loaded, that a run in a distributed store has no option that only runs in this process have.
+fn check_in_store(spec: &RunSpec) -> Result<(), OptionError> {
+    let only = |option| Err(OptionError::OnlyHere { option });
+    match spec {
+        RunSpec { protocol, .. } if protocol != Occ::VARIANTS[0].name => only("protocol"),
+        RunSpec { think, .. } if !think.is_zero() => only("think-us"),
+        RunSpec { log, .. } if log.mode != LogMode::None => only("durability"),
+        RunSpec { on, .. } if on.is_virtual() => only("cores"),
+        _ => Ok(()),
+    }
 }
 
 /// [`prepare_and_run`] for the type of the options that `spec` has.
@@ -195,17 +210,9 @@ impl BaselineRun<'_> {
     ///
     /// # Errors
     ///
-    /// As [`prepare_and_run`]; [`OptionError::OnlyHere`] if the run is to have another protocol than the store's, a delay or a log.
+    /// As [`prepare_and_run`].
     pub fn run_in_store<W: Workload<Occ>>(self, workload: W) -> Result<RunOutcome, BenchError> {
-        let Self(run) = self;
-        let only = |option| Err(OptionError::OnlyHere { option }.into());
-        match run.spec {
-            RunSpec { protocol, .. } if protocol != Occ::VARIANTS[0].name => only("protocol"),
-            RunSpec { think, .. } if !think.is_zero() => only("think-us"),
-            RunSpec { log, .. } if log.mode != LogMode::None => only("durability"),
-            RunSpec { on, .. } if on.is_virtual() => only("cores"),
-            _ => run.measure(&Database::on(&Engine::new()), Occ::VARIANTS[0].name, workload),
-        }
+        self.0.measure(&Database::on(&Engine::new()), Occ::VARIANTS[0].name, workload)
     }
 
     /// Makes the data with `load`, runs the transactions, checks the data.
