@@ -94,8 +94,8 @@ pub use compiled::functions;
 pub use database::DurableDatabase;
 pub use error::{CheckpointError, OpenError};
 pub use hotrow_log::{
-    DumpError, Failure, Logger, Mode, OpenReport, Options as LogOptions, Progress, Report as LogReport,
-    TornTail, VerifyReport, dump, storage, verify,
+    AroundWaits, DumpError, Failure, Logger, Mode, OpenReport, Options as LogOptions, Progress,
+    Report as LogReport, TornTail, VerifyReport, dump, storage, verify,
 };
 pub use opening::DurableBuilder;
 pub use ticket::Ticket;

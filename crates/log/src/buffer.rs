@@ -149,6 +149,13 @@ impl Buffer {
 
     #[cold]
     fn admit_slowly(&mut self) -> Result<(), Failure> {
+        match self.shared.options.around_waits.clone() {
+            None => self.wait_for_room(),
+            Some(around) => around.run(|| self.wait_for_room()),
+        }
+    }
+
+    fn wait_for_room(&mut self) -> Result<(), Failure> {
         let shared = &*self.shared;
         shared.check_process()?;
         let has_room = || self.state.bytes.load(Ordering::Relaxed) <= shared.options.buffer_bytes_max;

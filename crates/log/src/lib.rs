@@ -90,7 +90,7 @@ pub use inspect::{VerifyReport, dump, verify};
 pub use log::{Log, Report};
 pub use logger::{Epochs, Logger};
 pub use recovery::{OpenReport, Opened, Progress, RecoveredRow, TornTail};
-pub use waiting::WhenDurable;
+pub use waiting::{AroundWaits, WhenDurable};
 
 use std::time::Duration;
 
@@ -140,6 +140,8 @@ pub struct Options {
     /// Longest time that [`Buffer::admit`] waits for a checkpoint to begin when the log has no space left. While one is being
     /// written it waits for that one's end, however long it takes. Default: 1 s.
     pub space_wait: Duration,
+    /// The surroundings of each wait of a thread for the log. Default: none.
+    pub around_waits: Option<AroundWaits>,
 }
 
 impl Default for Options {
@@ -150,6 +152,7 @@ impl Default for Options {
             space_bytes_max: u64::MAX,
             buffer_bytes_max: 4 << 20,
             space_wait: Duration::from_secs(1),
+            around_waits: None,
         }
     }
 }

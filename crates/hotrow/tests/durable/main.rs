@@ -7,6 +7,7 @@
 //! HOTROW_CRASHES=1000 cargo test --release -p hotrow --test durable killed -- --nocapture
 //! ```
 
+mod around;
 mod checkpoints;
 mod dropping;
 mod failures;
