@@ -361,6 +361,17 @@ fn figures_are_judged_on_a_page_and_go_on_after_an_interruption() {
     fs::write(&reports, format!("{}\n", written.join("\n").replace(&this, &other))).unwrap();
     assert_eq!(call(), first);
     assert_eq!(lines().len(), 12, "each point was measured once more");
+    // From the reports of another revision, without a run.
+    fs::write(&reports, format!("{}\n", written.join("\n").replace(&this, &other))).unwrap();
+    for (name, text) in [("machines.json", "{}"), ("subjects.json", "[]"), ("measured.jsonl", "")] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let words = printed(&["figures", "--from-archive", "--out", out]);
+    assert!(words.contains("README.md"), "{words}");
+    let results = fs::read_to_string(directory.path().join("README.md")).unwrap();
+    assert!(results.contains("Revision older.") && page().contains("<p>Revision older, on "), "{results}");
+    assert!(results.contains("| sto | 11 | 1 | 21 | 3 |"), "{results}");
+    assert_eq!(lines().len(), 6, "nothing was measured");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::points::Results;
 use super::registry::{Claim, Figure, Kind, Metric};
+use crate::text;
 
 /// The share of the paper's number that ours must reach. One for all claims.
 const SHARE: f64 = 0.65;
@@ -54,6 +55,24 @@ impl Judged<'_> {
         }
     }
 
+    /// The paper's number in words.
+    pub(super) fn paper(&self) -> String {
+        match self.claim.kind {
+            Kind::Order => String::from("above 1"),
+            _ => text::quantity(self.claim.paper),
+        }
+    }
+
+    /// Our number in words.
+    pub(super) fn ours(&self) -> String {
+        self.ours.map_or_else(|| String::from("–"), text::quantity)
+    }
+
+    /// The reason why ours differs, if it does and the reason is known.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.claim.reason.as_deref().filter(|_| self.ours.is_some() && !self.holds())
+    }
+
     /// The verdict in words.
     pub(super) fn verdict(&self) -> &'static str {
         match (self.ours, self.holds()) {
@@ -101,7 +120,7 @@ mod tests {
     #[test]
     fn one_rule_judges_all_claims() {
         let judged = |kind, paper, ours: f64| {
-            let claim = Claim { says: String::new(), paper, ours: String::new(), kind };
+            let claim = Claim { says: String::new(), paper, ours: String::new(), kind, reason: None };
             Judged { claim: &claim, ours: Some(ours) }.verdict()
         };
         assert_eq!(judged(Kind::AtLeast, 2.0, 1.3), "holds");
@@ -110,7 +129,8 @@ mod tests {
         assert_eq!(judged(Kind::AtMost, 0.65, 1.01), "does not hold");
         assert_eq!(judged(Kind::About, 2.0, 3.2), "does not hold");
         assert_eq!(judged(Kind::Order, 1.0, 1.01), "holds");
-        let claim = Claim { says: String::new(), paper: 1.0, ours: String::new(), kind: Kind::Order };
+        let claim =
+            Claim { says: String::new(), paper: 1.0, ours: String::new(), kind: Kind::Order, reason: None };
         assert_eq!(Judged { claim: &claim, ours: None }.verdict(), "not measured");
     }
 }

@@ -4,9 +4,14 @@
 //! the paper claims, as a quotient of measured values ([`claims`]). A figure needs runs ([`points`]); each is a call of this command in
 //! a process of its own, whose report goes into a file at once, so that a run that was killed goes on where it was. The page
 //! ([`page`]) is made from the reports.
+//!
+//! The page of all results, `docs/results/README.md` ([`overview`]), is made from an archive of reports and from what was measured
+//! beside them ([`measured`]), without a run.
 
 mod chart;
 mod claims;
+mod measured;
+mod overview;
 mod page;
 mod points;
 mod registry;
@@ -20,9 +25,12 @@ use crate::whole_file::WholeFile;
 use claims::{Judged, RULE};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_workloads::Host as _;
-use points::Results;
+use measured::Measured;
+use page::Origin;
+use points::{Archive, Results};
 use registry::{Figure, figures};
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The arguments of `hotrow figures`.
 #[derive(Debug, Args)]
@@ -36,6 +44,9 @@ pub(crate) struct FiguresPlan {
     /// List the figures and their claims, and run nothing
     #[arg(long)]
     list: bool,
+    /// Run nothing: make the pages from the reports in --out, of whatever revision, and from measured.jsonl there
+    #[arg(long, conflicts_with_all = ["only", "quick", "list"])]
+    from_archive: bool,
     /// The directory for the page and the reports; what an interrupted call has measured there is kept
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
@@ -48,7 +59,8 @@ pub(crate) fn command() -> Command {
         .after_help(format!(
             "{RULE} Beside its simulated runs a figure has runs on this machine's threads, as far as it has cores. With --quick it \
              takes about a quarter of an hour on two cores. If it is interrupted, the same call goes on; reports of another \
-             revision are not used.\n\nExample:\n  hotrow figures --only plor.6,drp --quick --out figures"
+             revision are not used.\n\nExamples:\n  hotrow figures --only plor.6,drp --quick --out figures\n  \
+             hotrow figures --from-archive --out docs/results"
         ))
 }
 
@@ -67,6 +79,47 @@ pub(crate) fn plan(matches: &ArgMatches) -> Result<FiguresPlan, Refusal> {
     Ok(plan)
 }
 
+/// The call that makes the reports.
+fn call(plan: &FiguresPlan) -> String {
+    let mut call = String::from("hotrow figures");
+    if !plan.only.is_empty() {
+        let _ = write!(call, " --only {}", plan.only.join(","));
+    }
+    if plan.quick {
+        call += " --quick";
+    }
+    call + " --out DIR"
+}
+
+/// The pages that are made from an archive: that of the figures, and that of all results.
+fn pages_of_archive(directory: &Path) -> Result<(String, String), CommandError> {
+    let Archive { results, revisions, machine } = Results::of_archive(directory)?;
+    let measured = Measured::read(directory)?;
+    let judged: Vec<(&Figure, Vec<Judged<'_>>)> =
+        figures().iter().map(|figure| (figure, claims::judge(figure, &results))).collect();
+    let revision = match &revisions[..] {
+        [(revision, _)] => revision.clone(),
+        several => {
+            let words = several.iter().map(|(revision, count)| format!("{revision} ({count} runs)"));
+            words.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let origin =
+        Origin { revision, machine, call: String::from("hotrow figures --out DIR"), is_quick: false };
+    let html = page::html(&judged, &results, &origin, &Fidelity::kept().in_words());
+    let overview = overview::markdown(&measured, &judged, &results, &origin);
+    Ok((html, overview))
+}
+
+/// Makes the pages from an archive.
+fn write_pages_of_archive(directory: &Path) -> Result<(), CommandError> {
+    let (html, overview) = pages_of_archive(directory)?;
+    for (name, page) in [("index.html", html), ("README.md", overview)] {
+        WholeFile::open(&directory.join(name))?.write(|file| file.write_all(page.as_bytes()))?;
+    }
+    Ok(print(&format!("the pages are {0}/README.md and {0}/index.html\n", directory.display()))?)
+}
+
 /// Reruns the figures.
 pub(crate) fn run(plan: &FiguresPlan, host: &ThisHost) -> Result<(), CommandError> {
     let is_wanted =
@@ -75,13 +128,23 @@ pub(crate) fn run(plan: &FiguresPlan, host: &ThisHost) -> Result<(), CommandErro
     if plan.list {
         return Ok(print(&list(&chosen))?);
     }
+    if plan.from_archive {
+        return write_pages_of_archive(&plan.out);
+    }
     let mut results = Results::open(&plan.out, host.revision())?;
     // Opened before the runs, which would be useless if the page cannot be written.
     let page = WholeFile::open(&plan.out.join("index.html"))?;
     let failed = results.run(&chosen, plan.quick)?;
     let judged: Vec<(&Figure, Vec<Judged<'_>>)> =
         chosen.iter().map(|figure| (*figure, claims::judge(figure, &results))).collect();
-    let html = page::html(&judged, &results, plan, host, &Fidelity::kept().in_words());
+    let machine = host.machine();
+    let origin = Origin {
+        revision: host.revision().to_owned(),
+        machine: format!("{}, {} cores, {}", machine.cpu, machine.cores, machine.os),
+        call: call(plan),
+        is_quick: plan.quick,
+    };
+    let html = page::html(&judged, &results, &origin, &Fidelity::kept().in_words());
     page.write(|file| file.write_all(html.as_bytes()))?;
     let rows = judged.iter().filter(|(figure, _)| figure.is_rerun()).map(|(figure, judged)| {
         let holds = judged.iter().filter(|judged| judged.holds()).count();
@@ -115,4 +178,23 @@ fn list(figures: &[&Figure]) -> String {
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_page_of_results_is_the_one_that_the_archive_makes() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let (_, made) = pages_of_archive(&directory).unwrap();
+        let kept = fs::read_to_string(directory.join("README.md")).unwrap();
+        // Not `assert_eq`, which would print both pages.
+        let difference = made.lines().zip(kept.lines()).find(|(made, kept)| made != kept);
+        assert!(
+            made == kept,
+            "run `hotrow figures --from-archive --out docs/results`; the first difference: {difference:?}"
+        );
+    }
 }

@@ -1,24 +1,30 @@
 //! The page: one HTML file without links to others.
 
-use super::FiguresPlan;
 use super::chart::{self, Line, escape};
 use super::claims::{Judged, RULE};
 use super::points::{Results, real_values};
-use super::registry::{Figure, Kind, Runs};
-use crate::host::ThisHost;
-use crate::text;
-use hotrow_workloads::Host as _;
+use super::registry::{Figure, Runs};
 use std::fmt::Write as _;
+
+/// Where the reports of a page come from, in words.
+pub(super) struct Origin {
+    /// The revision, or several.
+    pub(super) revision: String,
+    /// The machine of the runs that are not simulated.
+    pub(super) machine: String,
+    /// The call that has made the reports.
+    pub(super) call: String,
+    /// True if only the claims' points were measured.
+    pub(super) is_quick: bool,
+}
 
 /// The page of figures and their verdicts.
 pub(super) fn html(
     judged: &[(&Figure, Vec<Judged<'_>>)],
     results: &Results,
-    plan: &FiguresPlan,
-    host: &ThisHost,
+    origin: &Origin,
     fidelity: &str,
 ) -> String {
-    let machine = host.machine();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>Hotrow: the papers' figures</title>\n<style>\n{}</style>\n<h1>The papers' figures, rerun</h1>\n",
@@ -26,59 +32,66 @@ pub(super) fn html(
     );
     let _ = write!(
         page,
-        "<p>Revision {}, on {} ({} cores, {}), by <code>{}</code>.</p>\n<p>{RULE}</p>\n<p class=\"soft\">Simulated runs: {}</p>\n",
-        escape(host.revision()),
-        escape(&machine.cpu),
-        machine.cores,
-        escape(&machine.os),
-        escape(&call(plan)),
+        "<p>Revision {}, on {}, by <code>{}</code>.</p>\n<p>{RULE}</p>\n<p class=\"soft\">Simulated runs: {}</p>\n",
+        escape(&origin.revision),
+        escape(&origin.machine),
+        escape(&origin.call),
         escape(fidelity)
     );
-    page += &summary(judged);
+    page += &summary(judged, results);
     for (figure, judged) in judged {
-        page += &section(figure, judged, results, plan.quick);
+        page += &section(figure, judged, results, origin.is_quick);
     }
     page + "</html>\n"
 }
 
-/// The call that makes the page.
-fn call(plan: &FiguresPlan) -> String {
-    let mut call = String::from("hotrow figures");
-    if !plan.only.is_empty() {
-        let _ = write!(call, " --only {}", plan.only.join(","));
+/// The numbers of a paper, or of all: figures, those that can be rerun, claims, those that were measured, those that hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) figures: usize,
+    pub(super) rerun: usize,
+    pub(super) claims: usize,
+    pub(super) measured: usize,
+    pub(super) hold: usize,
+}
+
+/// Counts the figures and claims of each paper, in the papers' order, and of all.
+pub(super) fn counts<'a>(
+    judged: &[(&'a Figure, Vec<Judged<'_>>)],
+    results: &Results,
+) -> (Vec<(&'a str, Counts)>, Counts) {
+    let mut papers: Vec<(&str, Counts)> = Vec::new();
+    let mut all = Counts::default();
+    for (figure, judged) in judged {
+        let paper = figure.paper();
+        if papers.last().is_none_or(|(last, _)| *last != paper) {
+            papers.push((paper, Counts::default()));
+        }
+        let (_, of_paper) = papers.last_mut().expect("it was just added");
+        for counts in [of_paper, &mut all] {
+            counts.figures += 1;
+            counts.rerun += usize::from(results.has_any_of(figure));
+            counts.claims += judged.len();
+            counts.measured += judged.iter().filter(|judged| judged.ours.is_some()).count();
+            counts.hold += judged.iter().filter(|judged| judged.holds()).count();
+        }
     }
-    if plan.quick {
-        call += " --quick";
-    }
-    call + " --out DIR"
+    (papers, all)
 }
 
 /// A table of the papers, with the numbers of claims that hold.
-fn summary(judged: &[(&Figure, Vec<Judged<'_>>)]) -> String {
-    let mut papers: Vec<(&str, [usize; 4])> = Vec::new();
-    for (figure, judged) in judged {
-        let paper = figure.id.split('.').next().unwrap_or_default();
-        if papers.last().is_none_or(|(last, _)| *last != paper) {
-            papers.push((paper, [0; 4]));
-        }
-        let (_, counts) = papers.last_mut().expect("it was just added");
-        let holds = judged.iter().filter(|judged| judged.holds()).count();
-        let rerun = usize::from(figure.is_rerun());
-        for (count, more) in counts.iter_mut().zip([1, rerun, judged.len(), holds]) {
-            *count += more;
-        }
-    }
-    let mut all = [0; 4];
-    let mut rows = String::new();
-    for (paper, counts) in &papers {
-        let [figures, rerun, claims, holds] = counts;
-        let _ = write!(rows, "<tr><td>{paper}<td>{figures}<td>{rerun}<td>{claims}<td>{holds}");
-        all.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-    }
-    let [figures, rerun, claims, holds] = all;
+fn summary(judged: &[(&Figure, Vec<Judged<'_>>)], results: &Results) -> String {
+    let (papers, all) = counts(judged, results);
+    let cells = |counts: &Counts| {
+        let Counts { figures, rerun, claims, measured, hold } = counts;
+        format!("<td>{figures}<td>{rerun}<td>{claims}<td>{measured}<td>{hold}")
+    };
+    let rows: String =
+        papers.iter().map(|(paper, counts)| format!("<tr><td>{paper}{}", cells(counts))).collect();
     format!(
-        "<table class=\"summary\"><tr><th>paper<th>figures<th>rerun<th>claims<th>hold{rows}\
-         <tr class=\"sum\"><td>all<td>{figures}<td>{rerun}<td>{claims}<td>{holds}</table>\n"
+        "<table class=\"summary\"><tr><th>paper<th>figures<th>rerun<th>claims<th>measured<th>hold{rows}\
+         <tr class=\"sum\"><td>all{}</table>\n",
+        cells(&all)
     )
 }
 
@@ -95,7 +108,7 @@ fn section(figure: &Figure, judged: &[Judged<'_>], results: &Results, quick: boo
         let _ = writeln!(html, "<p class=\"substitute\">{}</p>", escape(substitute));
     }
     let Some(runs) = figure.runs else { return html + "</section>\n" };
-    if figure.is_left_out() {
+    if figure.is_left_out() && !results.has_any_of(figure) {
         html += "<p class=\"substitute\">Not rerun: this build has no STAMP applications; one with <code>--features sim,stamp</code> has.</p>\n";
         return html + &claims(judged) + "</section>\n";
     }
@@ -155,18 +168,15 @@ fn claims(judged: &[Judged<'_>]) -> String {
     }
     let mut html = String::from("<table class=\"claims\"><tr><th>claim<th>paper<th>ours<th>verdict\n");
     for one in judged {
-        let ours = one.ours.map_or_else(|| String::from("–"), text::quantity);
-        let paper = match one.claim.kind {
-            Kind::Order => String::from("above 1"),
-            _ => text::quantity(one.claim.paper),
-        };
         let class = if one.holds() { "holds" } else { "fails" };
+        let reason = one.reason().map_or_else(String::new, |reason| format!("<br>{}", escape(reason)));
         let _ = writeln!(
             html,
-            "<tr><td>{}<br><code>{}</code><td>{}<td>{ours}<td class=\"{class}\">{}",
+            "<tr><td>{}<br><code>{}</code>{reason}<td>{}<td>{}<td class=\"{class}\">{}",
             escape(&one.claim.says),
             escape(&one.claim.ours),
-            paper,
+            one.paper(),
+            one.ours(),
             one.verdict()
         );
     }

@@ -2,7 +2,8 @@
 //!
 //! Each line of the file is one point: the call, the revision of the command that made it, and the report. A line is written when its
 //! run has ended, so that nothing is lost but the runs in progress if the command is killed; a line that was cut off is not used. Nor is
-//! one of another revision.
+//! one of another revision, but for pages that are made from an archive: these take the last report of each call, and say of which
+//! revisions the reports are.
 //!
 //! Simulated runs do not disturb each other, so as many are made at once as there are cores. Real runs are made alone, after them.
 
@@ -10,20 +11,23 @@ use super::registry::{Figure, Metric, Runs, Series};
 use crate::error::CommandError;
 use crate::run::this_program;
 use crate::stamp;
+use flate2::read::MultiGzDecoder;
 use hotrow::sync::clock::{self, Duration};
 use hotrow::sync::{Mutex, lock, thread};
-use hotrow_workloads::RunReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The file of the reports, in the directory of the page.
 const FILE: &str = "reports.jsonl";
+
+/// The same, compressed: what an archive keeps.
+const ARCHIVE: &str = "reports.jsonl.gz";
 
 /// One line of the file.
 #[derive(Serialize, Deserialize)]
@@ -43,6 +47,15 @@ pub(super) struct Results {
     reports: HashMap<String, Values>,
     /// True if the file's last line was cut off.
     is_cut_off: bool,
+}
+
+/// The reports of an archive, and where they come from.
+pub(super) struct Archive {
+    pub(super) results: Results,
+    /// The revisions of the reports, with the number of reports of each, in the order of the file.
+    pub(super) revisions: Vec<(String, usize)>,
+    /// The machine of the runs that are not simulated, in words.
+    pub(super) machine: String,
 }
 
 /// A point that is to be measured.
@@ -76,6 +89,50 @@ impl Results {
         }
         let is_cut_off = !text.is_empty() && !text.ends_with('\n');
         Ok(Self { directory: directory.to_owned(), revision: revision.to_owned(), reports, is_cut_off })
+    }
+
+    /// Reads the reports of an archive, whatever their revision. Of one call the last report counts.
+    pub(super) fn of_archive(directory: &Path) -> Result<Archive, CommandError> {
+        let text = read_archive(directory)?;
+        let mut reports = HashMap::new();
+        let mut revisions_of_calls: Vec<(String, String)> = Vec::new();
+        let mut machine = String::from("unknown");
+        for line in text.lines() {
+            let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
+            let Ok(values) = values(&line.report) else { continue };
+            if line.report["virtual"] != true
+                && let Some(words) = machine_in_words(&line.report["machine"])
+            {
+                machine = words;
+            }
+            if reports.insert(line.call.clone(), values).is_some() {
+                revisions_of_calls.retain(|(call, _)| *call != line.call);
+            }
+            revisions_of_calls.push((line.call, line.revision));
+        }
+        let mut revisions: Vec<(String, usize)> = Vec::new();
+        for (_, revision) in revisions_of_calls {
+            match revisions.iter_mut().find(|(known, _)| *known == revision) {
+                Some((_, count)) => *count += 1,
+                None => revisions.push((revision, 1)),
+            }
+        }
+        if revisions.is_empty() {
+            return Err(CommandError::File(format!("no report in {}", directory.display())));
+        }
+        let revision = revisions.iter().map(|(revision, _)| revision.as_str()).collect::<Vec<_>>().join(", ");
+        let results = Self { directory: directory.to_owned(), revision, reports, is_cut_off: false };
+        Ok(Archive { results, revisions, machine })
+    }
+
+    /// True if the point of any of a figure's lines was measured.
+    pub(super) fn has_any_of(&self, figure: &Figure) -> bool {
+        let is_real = figure.runs == Some(Runs::Bench);
+        figure.series.iter().any(|series| {
+            let is_known =
+                |at: &String| self.reports.contains_key(&figure.call(series, at, is_real).join(" "));
+            figure.values.iter().any(is_known)
+        })
     }
 
     /// A metric of a point; `None` if its run failed.
@@ -144,6 +201,30 @@ impl Results {
             None => Ok(failed),
         }
     }
+}
+
+/// The lines of an archive: those of the compressed file, and then those of the other one.
+fn read_archive(directory: &Path) -> Result<String, CommandError> {
+    let mut text = String::new();
+    for name in [ARCHIVE, FILE] {
+        let path = directory.join(name);
+        let read = File::open(&path).and_then(|mut file| match name {
+            ARCHIVE => MultiGzDecoder::new(file).read_to_string(&mut text),
+            _ => file.read_to_string(&mut text),
+        });
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(CommandError::File(format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+    Ok(text)
+}
+
+/// The machine of a report in words.
+fn machine_in_words(machine: &Value) -> Option<String> {
+    let [cpu, os] = [machine["cpu"].as_str()?, machine["os"].as_str()?];
+    Some(format!("{cpu}, {} cores, {os}", machine["cores"].as_u64()?))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
@@ -216,29 +297,29 @@ fn make(call: &[String]) -> Result<(Values, Value), String> {
         let errors = String::from_utf8_lossy(&ended.stderr);
         return Err(errors.lines().last().unwrap_or("it has said nothing").to_owned());
     }
-    let unreadable = |error: serde_json::Error| format!("its report cannot be read: {error}");
-    let report = serde_json::from_slice(&ended.stdout).map_err(unreadable)?;
+    let unreadable = |error: String| format!("its report cannot be read: {error}");
+    let report = serde_json::from_slice(&ended.stdout).map_err(|error| unreadable(error.to_string()))?;
     Ok((values(&report).map_err(unreadable)?, report))
 }
 
-/// Reads the values of a report.
-fn values(report: &Value) -> serde_json::Result<Values> {
+/// Reads the values of a report, also of one that another revision has written.
+fn values(report: &Value) -> Result<Values, String> {
+    let number = |at: &str| report.pointer(at).and_then(Value::as_f64);
+    let counts = number("/aborts").zip(number("/commits"));
+    let aborts = counts.map(|(aborts, commits)| if aborts == 0.0 { 0.0 } else { aborts / commits });
     if report["workload"] == stamp::NAME {
-        let number = |name: &str| report[name].as_f64();
-        let aborts = number("aborts").zip(number("commits")).map(|(aborts, commits)| aborts / commits);
-        let speed = number("virtual_seconds").map(|seconds| 1.0 / seconds);
+        let speed = number("/virtual_seconds").map(|seconds| 1.0 / seconds);
         return Ok([None, None, None, None, aborts, speed, None]);
     }
-    let report = RunReport::from_json(&report.to_string())?;
-    let latency = report.latency_us.as_ref();
+    let throughput = number("/throughput_per_s").ok_or("it has no throughput")?;
     Ok([
-        Some(report.throughput_per_s),
-        latency.map(|latency| latency.p50),
-        latency.map(|latency| latency.p99),
-        latency.map(|latency| latency.p999),
-        Some(report.aborts_per_commit()),
+        Some(throughput),
+        number("/latency_us/p50"),
+        number("/latency_us/p99"),
+        number("/latency_us/p999"),
+        aborts,
         None,
-        report.working_set.map(|set| set.bytes),
+        number("/working_set/bytes"),
     ])
 }
 

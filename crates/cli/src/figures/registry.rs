@@ -166,6 +166,8 @@ pub(super) struct Claim {
     /// Our number: a value, or a quotient of two.
     pub(super) ours: String,
     pub(super) kind: Kind,
+    /// The reason why ours differs, if it is known. The pages print it where the claim does not hold.
+    pub(super) reason: Option<String>,
 }
 
 /// The way in which our number is compared with the paper's.
@@ -190,9 +192,14 @@ impl Kind {
 }
 
 impl Figure {
+    /// The paper's name: `drp` of `drp.3`.
+    pub(super) fn paper(&self) -> &str {
+        self.id.split('.').next().unwrap_or_default()
+    }
+
     /// True if a name on the command line is that of the figure, or of its paper, or of the figure of which it is a part.
     pub(super) fn is_called(&self, name: &str) -> bool {
-        self.id == name || self.id.split('.').next() == Some(name) || self.is_part_of(name)
+        self.id == name || self.paper() == name || self.is_part_of(name)
     }
 
     /// True if it is a part of a figure: `sto.5-genome` of `sto.5`.
@@ -304,6 +311,11 @@ mod tests {
                 }
                 assert!(claim.kind != Kind::Order || claim.paper == 1.0, "{id}: {}", claim.says);
                 assert!(claim.paper > 0.0, "{id}: {}", claim.says);
+                assert!(
+                    claim.reason.as_ref().is_none_or(|reason| reason.ends_with('.')),
+                    "{id}: {}",
+                    claim.says
+                );
             }
         }
         for (paper, numbers) in [("sto", 3..=7), ("plor", 6..=15), ("stealdb", 2..=6), ("dbx-tc", 10..=15)] {
