@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// Processor cycles that a simulation charges for a new node, whose memory it does not see. So calibrated that the ratio of this
-/// heap to one over a `TVector` on one core is that of real runs (docs/results/2026-11-24-datatypes.md).
+/// heap to one over a `TVector` on one core is that of real runs (docs/results/README.md, "Datatypes").
 const WORK_NODE: u32 = 80;
 
 /// One version of a heap. The least element comes first.

@@ -75,7 +75,7 @@
 //!
 //! **A hot row does not scale out.** One that is read and written is changed at most once for each read and commit; one that is added to, as often as
 //! threads wait for each answer. Over three etcd servers on a machine of two cores, with 32 threads, that was 200 and 17,000 changes a second
-//! (`docs/results/2026-11-30-remote.md`). A table in memory makes millions: a row that stays hot belongs on one machine.
+//! (`docs/results/README.md`). A table in memory makes millions: a row that stays hot belongs on one machine.
 
 #![forbid(unsafe_code)]
 
