@@ -6,13 +6,19 @@ use hotrow_workloads::{OptionError, WORKLOADS, WorkloadInfo, WorkloadOptions};
 #[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve", feature = "remote")))]
 mod absent;
 mod measured;
+mod nearest;
+mod refused;
 mod simulator;
 
 #[cfg(not(all(feature = "sim", feature = "stamp", feature = "serve", feature = "remote")))]
 pub(crate) use absent::without_feature;
+#[cfg(feature = "serve")]
+pub(crate) use measured::known_protocol;
 pub(crate) use measured::{
     THREADS_MAX, ThinkArguments, parse_measured, parse_threads, parse_warmup, protocols,
 };
+pub(crate) use nearest::unknown;
+pub(crate) use refused::{refused, shortened};
 #[cfg(feature = "sim")]
 pub(crate) use simulator::machine_called;
 #[cfg(not(feature = "sim"))]
@@ -48,6 +54,17 @@ pub(crate) fn own_options(workload: &WorkloadInfo) -> Command {
     Command::new(workload.name).args(own)
 }
 
+/// The options that `augment` adds to the command of every workload, as a section of the help of the command above.
+pub(crate) fn common_options(augment: impl Fn(Command) -> Command) -> String {
+    let options = augment(Command::new("options"))
+        .disable_help_flag(true)
+        .help_template("{options}")
+        .term_width(crate::text::WIDTH.into())
+        .render_help()
+        .to_string();
+    format!("Options of every workload, which come after its name:\n{}", options.trim_end())
+}
+
 /// The description of a workload. Set it after all options, because the shared ones bring an `about` of their own.
 pub(crate) fn about(workload: &WorkloadInfo) -> String {
     format!("{} ({})", workload.summary, workload.source)
@@ -64,20 +81,14 @@ pub(crate) enum Refusal {
 
 impl From<OptionError> for Refusal {
     fn from(error: OptionError) -> Self {
-        Self::Message(error.to_string())
+        Self::Message(match error {
+            OptionError::UnknownWorkload { name, known } => unknown("workload", &name, known),
+            OptionError::NotOneOf { name, value, known } => {
+                nearest::not_one_of(&format!("--{name}"), &value, &known)
+            }
+            error => error.to_string(),
+        })
     }
-}
-
-/// The first paragraph of clap's message, in one line.
-pub(crate) fn shortened(error: clap::Error) -> Refusal {
-    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    {
-        return Refusal::Answer(error);
-    }
-    let message = error.to_string();
-    let paragraph = message.split("\n\n").next().unwrap_or_default();
-    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    Refusal::Message(line.strip_prefix("error: ").unwrap_or(&line).to_owned())
 }
 
 /// The workload chosen below a subcommand with its options, and the remaining arguments.

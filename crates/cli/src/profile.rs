@@ -193,6 +193,14 @@ fn largest_cause(report: &ProfileReport) -> (&'static str, f64) {
     (cause, percent(ns, core_time(report)))
 }
 
+/// Adds a table and an empty line; nothing if the table has no rows.
+fn section(words: &mut String, names: usize, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let rows: Vec<_> = rows.into_iter().collect();
+    if !rows.is_empty() {
+        let _ = writeln!(words, "{}", text::table(names, header, rows));
+    }
+}
+
 /// The profile of a run as tables.
 pub(crate) fn words(heading: &str, report: &ProfileReport) -> String {
     let total = core_time(report);
@@ -220,8 +228,7 @@ pub(crate) fn words(heading: &str, report: &ProfileReport) -> String {
         let mean = text::quantity(wait.ns as f64 / wait.count.max(1) as f64);
         vec![wait.kind.to_owned(), wait.on.clone(), text::count(wait.count), mean, share(wait.ns)]
     });
-    let _ =
-        writeln!(words, "{}", text::table(2, &["waits for", "of", "waits", "ns each", "% of time"], rows));
+    section(&mut words, 2, &["waits for", "of", "waits", "ns each", "% of time"], rows);
 
     let rows = report.lines.iter().map(|line| {
         let mean = text::quantity(line.ns as f64 / line.transfers.max(1) as f64);
@@ -230,7 +237,7 @@ pub(crate) fn words(heading: &str, report: &ProfileReport) -> String {
         vec![line.on.clone(), lines, transfers, mean, share(line.ns), busiest]
     });
     let header = ["transfers of", "lines", "transfers", "ns each", "% of time", "busiest, % of run"];
-    let _ = writeln!(words, "{}", text::table(1, &header, rows));
+    section(&mut words, 1, &header, rows);
 
     let rows = report.resources.iter().map(|resource| {
         let per_commit = text::quantity(resource.busy_ns as f64 / report.commits.max(1) as f64);
@@ -240,7 +247,7 @@ pub(crate) fn words(heading: &str, report: &ProfileReport) -> String {
         vec![kind, on, text::count(resource.uses), per_commit, busy, admits]
     });
     let header = ["serial resource", "of", "uses", "ns per commit", "busy, % of run", "admits commits/s"];
-    let _ = writeln!(words, "{}", text::table(2, &header, rows));
+    section(&mut words, 2, &header, rows);
     let _ = writeln!(words, "limit: {}\n", limit(report));
     words
 }

@@ -1,10 +1,12 @@
 //! The command line as a whole: its definition from all subcommands, and the request that it parses into.
 
-use crate::arguments::{Refusal, shortened};
+use crate::arguments::{Refusal, refused, unknown};
 #[cfg(not(feature = "sim"))]
 use crate::arguments::{no_simulator, without_feature};
 use crate::host::ThisHost;
+use crate::text;
 use clap::Command;
+use std::env;
 
 /// A parsed command line.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub(crate) enum Request {
 pub(crate) fn command() -> Command {
     Command::new("hotrow")
         .about("Measures transactions on shared memory, under every protocol of Hotrow")
+        // Also where the output is no terminal.
+        .max_term_width(text::WIDTH.into())
         .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("HOTROW_REVISION"), ")"))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -86,7 +90,15 @@ fn figures() -> Command {
 
 /// Reads the command line.
 pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
-    let matches = command().try_get_matches().map_err(shortened)?;
+    let mut definition = command();
+    let arguments: Vec<_> = env::args_os().collect();
+    let matches = match definition.try_get_matches_from_mut(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            definition.build();
+            return Err(refused(error, &definition, &arguments));
+        }
+    };
     let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
     let is_stamp = matches.subcommand_name() == Some(crate::stamp::NAME);
     match name {
@@ -124,12 +136,14 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "chop" => Ok(Request::Chop(crate::chop::plan(matches)?)),
         "list" => Ok(Request::List(crate::list::plan(matches)?)),
         _ => {
-            let known: Vec<String> =
-                command().get_subcommands().map(|known| known.get_name().to_owned()).collect();
-            Err(Refusal::Message(format!("unknown command {name:?}; there are: {}", known.join(", "))))
+            let known = definition.get_subcommands().filter(|known| !known.is_hide_set());
+            Err(Refusal::Message(unknown("command", name, known.map(Command::get_name))))
         }
     }
 }
+
+#[cfg(all(test, feature = "sim", feature = "stamp", feature = "serve", feature = "remote"))]
+mod page;
 
 #[cfg(test)]
 mod tests {
@@ -138,5 +152,26 @@ mod tests {
     #[test]
     fn clap_accepts_the_command_definition() {
         command().debug_assert();
+    }
+
+    /// Calls `visit` with the help of a command and of all that are below it.
+    fn visit_help(command: &mut Command, visit: &mut impl FnMut(&str, String)) {
+        let name = command.get_bin_name().unwrap_or_default().to_owned();
+        visit(&name, command.render_long_help().to_string());
+        command.get_subcommands_mut().for_each(|below| visit_help(below, visit));
+    }
+
+    #[test]
+    fn help_is_no_wider_than_a_terminal() {
+        let mut command = command();
+        command.build();
+        let mut pages = 0;
+        visit_help(&mut command, &mut |name, help| {
+            pages += 1;
+            for line in help.lines() {
+                assert!(line.chars().count() <= text::WIDTH.into(), "{name}: {line}");
+            }
+        });
+        assert!(pages > 20);
     }
 }

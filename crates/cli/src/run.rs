@@ -44,9 +44,17 @@ pub(crate) fn compare(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandEr
         (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
     // Opened before the runs, which would be useless if the file cannot be opened.
     let target = plan.plot.as_ref().map(|plot| WholeFile::open(&plot.path)).transpose()?;
+    eprintln!("hotrow: {}", plan.forecast());
     let reports = run_all(plan, host, runs, |_| String::new())?;
     if plan.format == Format::Table {
-        print(&summary::comparison(plan, &reports))?;
+        if plan.details {
+            print(&format!(
+                "{}{}\n",
+                summary::comparison(plan, &reports),
+                summary::all_rounds(plan, &reports)
+            ))?;
+        }
+        print(&summary::ranking(plan, &reports))?;
     }
     if let (Some(request), Some(target)) = (&plan.plot, target) {
         let drawn = plot::draw(&picture(plan, request, &reports)).map_err(CommandError::File)?;

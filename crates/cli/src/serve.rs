@@ -27,7 +27,7 @@ pub(crate) fn missing() -> Refusal {
 #[cfg(feature = "serve")]
 mod with_server {
     use super::{Command, Refusal};
-    use crate::arguments::shortened;
+    use crate::arguments::{known_protocol, shortened};
     use crate::error::CommandError;
     use crate::text::print;
     use clap::{ArgMatches, Args, FromArgMatches as _};
@@ -98,6 +98,7 @@ mod with_server {
 
     pub(crate) fn plan(matches: &ArgMatches) -> Result<ServePlan, Refusal> {
         let arguments = ServeArguments::from_arg_matches(matches).map_err(shortened)?;
+        known_protocol(&arguments.protocol, &[])?;
         if matches.value_source("durability") == Some(clap::parser::ValueSource::CommandLine)
             && arguments.directory.is_none()
         {

@@ -4,12 +4,15 @@
 use crate::sim::VirtualRun;
 use crate::{live, text};
 use hotrow_workloads::{LatencySummary, RunReport};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 mod comparison;
 mod counters;
+mod ranking;
 
-pub(crate) use comparison::comparison;
+pub(crate) use comparison::{all_rounds, comparison};
+pub(crate) use ranking::ranking;
 
 /// One run in detail.
 pub(crate) fn run(report: &RunReport) -> String {
@@ -19,8 +22,11 @@ pub(crate) fn run(report: &RunReport) -> String {
     };
     line("throughput", format!("{} commits/s", text::quantity(report.throughput_per_s)));
     line("commits", text::count(report.commits));
-    let aborts = text::quantity(report.aborts_per_commit());
-    line("aborts", format!("{} ({aborts} per commit)", text::count(report.aborts)));
+    let per_commit = match report.commits {
+        0 => String::new(),
+        _ => format!(" ({} per commit)", text::quantity(report.aborts_per_commit())),
+    };
+    line("aborts", format!("{}{per_commit}", text::count(report.aborts)));
     if let Some(counters) = counters::in_words(report) {
         line("counters", counters);
     }
@@ -64,9 +70,14 @@ fn heading(report: &RunReport) -> String {
 }
 
 /// The options of a workload.
-pub(crate) fn options<'a>(options: impl IntoIterator<Item = (&'a String, &'a serde_json::Value)>) -> String {
+pub(crate) fn options<'a>(options: impl IntoIterator<Item = (&'a String, &'a Value)>) -> String {
     let words = options.into_iter().map(|(name, value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = match value {
+            // The value of an option that can be without a bound.
+            Value::Null => String::from("unlimited"),
+            Value::String(word) => word.clone(),
+            value => value.to_string(),
+        };
         format!("{} {value}", name.replace('_', " "))
     });
     words.collect::<Vec<_>>().join(", ")
@@ -117,7 +128,13 @@ fn hottest_rows(report: &RunReport) -> Vec<String> {
     rows.map(|row| {
         let sides = live::sides(&row.rivalries, row.conflicts);
         let separator = if sides.is_empty() { "" } else { ": " };
-        format!("{} conflicts over {} {}{separator}{sides}", text::count(row.conflicts), row.table, row.key)
+        let plural = if row.conflicts == 1 { "" } else { "s" };
+        format!(
+            "{} conflict{plural} over {} {}{separator}{sides}",
+            text::count(row.conflicts),
+            row.table,
+            row.key
+        )
     })
     .collect()
 }
@@ -135,10 +152,17 @@ fn checks(report: &RunReport) -> String {
     }
 }
 
+/// The least memory in keys and rows, in bytes, to which the memory of the process is set in relation. The process itself needs more than
+/// less does.
+const COMPARED_BYTES_MIN: u64 = 1_000_000;
+
 /// The memory in keys and rows, and the memory of the process relative to it.
 fn held(payload: u64, resident: u64) -> String {
-    let times = text::ratio(resident as f64, payload as f64);
-    format!("{} in keys and rows, {} resident ({times})", text::memory(payload), text::memory(resident))
+    let times = match payload {
+        COMPARED_BYTES_MIN.. => format!(" ({})", text::ratio(resident as f64, payload as f64)),
+        _ => String::new(),
+    };
+    format!("{} in keys and rows, {} resident{times}", text::memory(payload), text::memory(resident))
 }
 
 /// Runs on virtual cores, one line each; then sentences about them, and the error of the simulator.
@@ -282,5 +306,24 @@ pub(crate) mod tests {
         }
         assert!(!words.contains("never"), "a type that did not run is left out: {words}");
         assert!(run(&report(true)).contains("1 passed\n"));
+    }
+
+    #[test]
+    fn a_run_without_commits_or_data_has_no_figure_without_sense() {
+        let memory = Memory { payload_bytes_loaded: 28, payload_bytes_end: 452_000, ..report(true).memory };
+        let options = [("capacity".to_owned(), Value::Null)].into_iter().collect();
+        let nothing = RunReport { commits: 0, aborts: 5, latency_us: None, memory, options, ..report(true) };
+        let words = run(&nothing);
+        for expected in [
+            "aborts        5\n",
+            "28 bytes in keys and rows, 2.00 MB resident loaded\n",
+            "452 kB in keys and rows, 3.00 MB resident at the end\n",
+            "capacity unlimited",
+        ] {
+            assert!(words.contains(expected), "{expected:?} in {words}");
+        }
+        for wrong in ["null", "NaN", "inf", "0.000"] {
+            assert!(!words.contains(wrong), "{wrong:?} in {words}");
+        }
     }
 }

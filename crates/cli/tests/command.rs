@@ -10,7 +10,8 @@ fn printed(arguments: &[&str]) -> String {
     let output = hotrow(arguments);
     let errors = text(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
-    assert!(errors.lines().all(|line| line.contains("is left out")), "{arguments:?}: {errors}");
+    let is_note = |line: &str| line.contains("is left out") || line.starts_with("hotrow: takes about ");
+    assert!(errors.lines().all(is_note), "{arguments:?}: {errors}");
     text(&output.stdout)
 }
 
@@ -48,10 +49,7 @@ fn bad_input_gets_one_line_and_status_2() {
             &["compare", "nothing"],
             "unknown workload \"nothing\"; there are: tpcc, ycsb, articles, tables32, array, tickets, hashtable",
         ),
-        (
-            &["benhc", "tpcc"],
-            "unknown command \"benhc\"; there are: bench, compare, check, chop, log, copy, list",
-        ),
+        (&["measure", "tpcc"], "unknown command \"measure\"; there are: bench, compare, check, chop, log, "),
         (
             &["bench", "array", "--durability", "group"],
             "--durability is for workloads with durable tables, and array has none",
@@ -69,9 +67,11 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["log", "verify", "src"], "src has no log of a database"),
         (&["log", "dump", "/nowhere/at/all"], "/nowhere/at/all: No such file or directory"),
         (&["chop", "array"], "the transactions of array are no procedures, so they cannot be chopped"),
-        (&["chop", "tpcc", "--refine", "much"], "[possible values: default, snapshots, full]"),
-        (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
-        (&["bench", "tickets", "--protocol", "two-mutexes"], "; baselines: one-mutex"),
+        (&["chop", "tpcc", "--refine", "much"], "--refine much: expected default, snapshots or full"),
+        (
+            &["bench", "tickets", "--protocol", "two-mutexes"],
+            "unknown protocol \"two-mutexes\"; there are: occ",
+        ),
         (&["bench", "tpcc", "--protocol", "one-mutex"], "unknown protocol \"one-mutex\"; there are: occ"),
         (
             &["bench", "tickets", "--protocol", "one-mutex", "--think-us", "10"],
@@ -103,7 +103,7 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["compare", "array", "--plot-kind", "latency"], "--plot <FILE.svg>"),
         (
             &["compare", "array", "--plot", "p.svg", "--plot-kind", "pie"],
-            "possible values: throughput, latency",
+            "--plot-kind pie: expected throughput or latency",
         ),
         (
             &["compare", "array", "--threads", "1,2", "--plot", "p.svg", "--plot-at", "4"],
@@ -124,24 +124,32 @@ fn bad_input_gets_one_line_and_status_2() {
             ],
             "--plot-at chooses a distribution of latency, which --plot-kind latency draws",
         ),
-        (&["bench", "array", "--plot", "p.svg"], "unexpected argument '--plot'"),
+        (&["bench", "array", "--plot", "p.svg"], "unknown option --plot; "),
         (
             &["bench", "array", "--think-us", "10"],
             "--think-us delays the operations of procedures, and array has none",
         ),
         (&["compare", "stress", "--think-us", "10"], "and stress has none: it runs closures"),
-        (&["bench", "tpcc", "--think-us", "-1"], "-1 is not in 0..="),
+        (&["bench", "tpcc", "--think-us", "-1"], "--think-us -1: expected a number from 0 to 1000000"),
         (&["bench", "array", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
         (&["bench", "array", "--seconds", "-1"], "expected seconds from 0.001 to 86400"),
         (&["bench", "array", "--seconds", "NaN"], "expected seconds from 0.001 to 86400"),
         (&["bench", "array", "--seconds", "1e9"], "expected seconds from 0.001 to 86400"),
-        (&["bench", "array", "--repeat", "0"], "'0' for '--repeat <N>'"),
-        (&["bench", "array", "--warehouses", "1"], "unexpected argument '--warehouses'"),
-        (&["bench", "array", "--format", "xml"], "possible values: table, json"),
-        (&["check"], "not provided: <FILE>"),
-        (&["check", "file", "--require", "all"], "possible values: serializable, strict, opaque"),
+        (&["bench", "array", "--repeat", "0"], "--repeat 0: expected a number from 1 to 1000"),
+        (&["bench", "array", "--repeat", "few"], "--repeat few: expected a whole number"),
+        (&["bench", "array", "--seconds"], "--seconds needs a value: --seconds <S>"),
+        (&["bench", "array", "--warehouses", "1"], "unknown option --warehouses; "),
+        (&["bench", "array", "-x"], "unknown option -x; "),
+        (
+            &["bench", "--protocol", "occ", "tpcc"],
+            "--protocol comes too early; write: hotrow bench tpcc --protocol",
+        ),
+        (&["bench", "array", "--format", "xml"], "--format xml: expected table or json"),
+        (&["bench", "ycsb", "--preset", "z"], "--preset z: expected a, b, c or f"),
+        (&["check"], "missing <FILE>; hotrow check --help shows what there is"),
+        (&["check", "file", "--require", "all"], "--require all: expected serializable, strict or opaque"),
         (&["list", "everything"], "unknown workload \"everything\"; there are: tpcc, ycsb, "),
-        (&["list", "tpcc", "ycsb"], "unexpected argument 'ycsb'"),
+        (&["list", "tpcc", "ycsb"], "unexpected argument ycsb; hotrow list --help shows what there is"),
         (&["list", "tpcc", "--all"], "'[WORKLOAD]' cannot be used with '--all'"),
     ] {
         let output = hotrow(arguments);
@@ -151,6 +159,71 @@ fn bad_input_gets_one_line_and_status_2() {
         assert!(errors.contains(words), "{arguments:?}: {errors}");
         assert!(errors.starts_with("hotrow: ") && errors.lines().count() == 1, "{arguments:?}: {errors}");
     }
+}
+
+#[test]
+fn a_misspelt_name_gets_the_nearest_one() {
+    for (arguments, words) in [
+        (&["benhc", "tpcc"][..], "unknown command \"benhc\"; did you mean bench?"),
+        (&["log", "verfy", "data"], "unknown subcommand \"verfy\"; did you mean verify?"),
+        (&["bench", "tpc"], "unknown workload \"tpc\"; did you mean tpcc?"),
+        (&["compare", "tiket"], "unknown workload \"tiket\"; did you mean tickets?"),
+        (&["list", "ysb"], "unknown workload \"ysb\"; did you mean ycsb?"),
+        (&["bench", "tpcc", "--warehouse", "2"], "unknown option --warehouse; did you mean --warehouses?"),
+        (&["bench", "tpcc", "--warehouse=2"], "unknown option --warehouse; did you mean --warehouses?"),
+        (&["bench", "--thraeds", "2", "tpcc"], "unknown option --thraeds; did you mean --threads?"),
+        (&["check", "file", "--requre", "strict"], "unknown option --requre; did you mean --require?"),
+        (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; did you mean occ?"),
+        (&["bench", "tpcc", "--protocol", "occ,wait"], "unknown protocol \"wait\"; did you mean wait-die?"),
+        (
+            &["bench", "tickets", "--protocol", "one-mutx"],
+            "unknown protocol \"one-mutx\"; did you mean one-mutex?",
+        ),
+        (&["bench", "tpcc", "--mix", "new-ordr"], "--mix new-ordr: did you mean new-order?"),
+        (&["bench", "tpcc", "--durability", "grup"], "--durability grup: did you mean group?"),
+        (&["chop", "tpcc", "--refine", "ful"], "--refine ful: did you mean full?"),
+        (&["completions", "basch"], "SHELL basch: did you mean bash?"),
+        #[cfg(feature = "sim")]
+        (
+            &["sim", "tpcc", "--machine", "servr-128"],
+            "unknown machine \"servr-128\"; did you mean server-128?",
+        ),
+        #[cfg(feature = "serve")]
+        (&["serve", "--protocol", "plr"], "unknown protocol \"plr\"; did you mean plor?"),
+        #[cfg(feature = "stamp")]
+        (&["bench", "stamp", "vacatio"], "unknown application \"vacatio\"; did you mean vacation?"),
+        #[cfg(feature = "stamp")]
+        (&["bench", "stamp", "vacation", "--preset", "hgih"], "unknown preset \"hgih\"; did you mean high?"),
+        #[cfg(feature = "stamp")]
+        (
+            &["bench", "stamp", "vacation", "--set", "quries=3"],
+            "unknown option \"quries\"; did you mean queries?",
+        ),
+    ] {
+        let output = hotrow(arguments);
+        assert_eq!(text(&output.stderr), format!("hotrow: {words}\n"), "{arguments:?}");
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_lists_what_the_build_has_and_nothing_else() {
+    let (help, bench) = (printed(&["--help"]), printed(&["bench", "--help"]));
+    let has =
+        |help: &str, name: &str| help.lines().any(|line| line.trim_start().starts_with(&format!("{name} ")));
+    for name in ["sim", "explore", "fidelity", "figures"] {
+        assert_eq!(has(&help, name), cfg!(feature = "sim"), "{name} in {help}");
+    }
+    assert_eq!(has(&help, "serve"), cfg!(feature = "serve"), "{help}");
+    assert_eq!(has(&help, "copy"), cfg!(feature = "remote"), "{help}");
+    assert_eq!(has(&bench, "stamp"), cfg!(feature = "stamp"), "{bench}");
+    assert_eq!(has(&bench, "--store"), cfg!(feature = "remote"), "{bench}");
+    assert_eq!(printed(&["list"]).contains("Machines"), cfg!(feature = "sim"));
+    for option in ["--protocol <P[,P...]|all>", "--threads <N[,N...]>", "--seconds <S>", "--format <FORMAT>"]
+    {
+        assert!(bench.contains(option), "{option} in {bench}");
+    }
+    assert!(bench.contains("in seconds [default: 5]"), "{bench}");
 }
 
 #[cfg(not(feature = "stamp"))]
@@ -519,7 +592,11 @@ fn a_run_whose_process_is_killed_ends_the_comparison_with_status_1() {
     let output = comparison.wait_with_output().unwrap();
     assert_eq!(text(&output.stdout), "");
     let errors = text(&output.stderr);
-    assert!(errors.starts_with("hotrow: the process for the run of occ failed: signal: 9"), "{errors}");
+    let (forecast, error) = errors.split_once('\n').unwrap();
+    let expected = "takes about 1 h 40 min, and the time to load the data: 10 runs (2 protocols, 5 rounds), each with 1 s of \
+                    warm-up and 10 min of measurement";
+    assert_eq!(forecast, format!("hotrow: {expected}"));
+    assert!(error.starts_with("hotrow: the process for the run of occ failed: signal: 9"), "{errors}");
 }
 
 #[test]
@@ -533,8 +610,14 @@ fn tables_name_their_units_and_have_no_colour_codes() {
     assert!(bench.contains(" passed"), "{bench}");
     let compare = printed(&[&["compare"], &run[..], &["--protocol", "occ,tl2", "--repeat", "1"]].concat());
     assert!(compare.contains("ratios to occ") && compare.contains("1.00x"), "{compare}");
-    let rows = compare.lines().filter(|line| line.contains(" passed"));
-    assert!(rows.clone().count() == 2 && rows.clone().all(|row| row.contains(" MB ")), "{compare}");
+    let rows = |words: &str| {
+        words.lines().filter(|line| line.contains(" passed")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&compare).len(), 2, "{compare}");
+    let details = [&["compare"], &run[..], &["--protocol", "occ,tl2", "--repeat", "2", "--details"]].concat();
+    let details = printed(&details);
+    let rows = rows(details.split_once("\nall rounds\n").unwrap().0);
+    assert!(rows.len() == 2 && rows.iter().all(|row| row.contains(" MB ")), "{details}");
     assert!(!bench.contains('\u{1b}') && !compare.contains('\u{1b}'));
 }
 
@@ -558,7 +641,8 @@ fn compare_runs_each_protocol_at_each_number_of_threads_in_each_round() {
 fn compare_shows_each_number_of_threads_and_each_type_of_transaction() {
     let run = ["compare", "tpcc", "--scale", "small", "--mix", "new-order+payment", "--protocol", "occ,tl2"];
     let rest = ["--threads", "1,3", "--seconds", "0.2", "--warmup", "0", "--repeat", "1"];
-    let words = printed(&[&run[..], &rest].concat());
+    let words = printed(&[&run[..], &rest, &["--details"]].concat());
+    let (words, _) = words.split_once("\nall rounds\n").unwrap_or_else(|| panic!("{words}"));
     assert!(words.contains("ratios to occ with as many threads; latency in µs; attempts: "), "{words}");
     // All transactions first, then each type that ran.
     let (all, kinds) = words.split_once("\nnew_order\n").unwrap_or_else(|| panic!("{words}"));
@@ -579,6 +663,51 @@ fn compare_shows_each_number_of_threads_and_each_type_of_transaction() {
     }
     assert!(all.contains("attempts") && all.contains("checks"), "{all}");
     assert!(!words.contains("delivery"), "a type that did not run is left out: {words}");
+}
+
+#[test]
+fn a_comparison_ends_with_one_sentence() {
+    let run =
+        ["compare", "array", "--size", "100", "--protocol", "occ,tl2", "--threads", "1", "--repeat", "2"];
+    let words = printed(&[&run[..], &["--seconds", "0.2", "--warmup", "0"]].concat());
+    let sentence = words.lines().last().unwrap();
+    assert!(sentence.starts_with("First is ") && sentence.ends_with('.'), "{words}");
+    assert!(sentence.contains(", the second (rounds ") && sentence.contains("overlap"), "{words}");
+    assert!(words.lines().take(6).all(|line| line.chars().count() <= 80), "{words}");
+    assert!(!words.contains("p99"), "latencies are details: {words}");
+}
+
+#[test]
+fn tables_have_no_figure_without_sense() {
+    let short = ["--seconds", "0.001", "--warmup", "0", "--threads", "2"];
+    for arguments in [
+        &["bench", "tickets"][..],
+        &["bench", "tickets", "--capacity", "1", "--protocol", "steal"],
+        &["bench", "tickets", "--protocol", "one-mutex"],
+        &["bench", "array", "--size", "10"],
+        &["compare", "tickets", "--protocol", "one-mutex,occ", "--repeat", "1", "--details"],
+        // Mostly without a commit.
+        &[
+            "compare",
+            "tpcc",
+            "--scale",
+            "small",
+            "--protocol",
+            "occ,steal",
+            "--repeat",
+            "1",
+            "--think-us",
+            "9000",
+            "--details",
+        ],
+    ] {
+        let words = printed(&[arguments, &short[..]].concat());
+        for word in words.split(|c: char| c.is_whitespace() || "(),".contains(c)) {
+            let is_ratio = word.strip_suffix('x').is_some_and(|number| number.parse::<f64>().is_ok());
+            assert!(!["null", "NaN", "inf", "-inf"].contains(&word), "{word} in {words}");
+            assert!(!is_ratio || word.len() <= "99.99x".len(), "{word} in {words}");
+        }
+    }
 }
 
 #[test]

@@ -47,15 +47,15 @@ fn bad_input_gets_one_line_and_status_2() {
     let malformed = malformed.to_str().unwrap();
     for (arguments, words) in [
         (&["sim", "nothing"][..], "unknown workload \"nothing\""),
-        (&["sim", "array", "--machine", "abacus"], "there is no machine \"abacus\"; there are drp, "),
+        (&["sim", "array", "--machine", "abacus"], "unknown machine \"abacus\"; there are: drp, "),
         (&["sim", "array", "--machine", "./nowhere.toml"], "cannot read the machine model ./nowhere.toml"),
         (&["sim", "array", "--machine", malformed], "malformed.toml is not a machine model: "),
         (
             &["sim", "array", "--machine", "sto", "--cores", "25"],
             "machine sto has 24 hardware threads, not 25",
         ),
-        (&["sim", "array", "--cores", "0"], "0 is not in 1..=1024"),
-        (&["sim", "array", "--cores", "1,,2"], "'--cores <N[,N...]>'"),
+        (&["sim", "array", "--cores", "0"], "--cores 0: expected a number from 1 to 1024"),
+        (&["sim", "array", "--cores", "1,,2"], "--cores \"\": expected a whole number"),
         (
             &["sim", "array", "--cores", "2", "--protocol", "none"],
             "protocol none admits at most 1 thread, not 2",
@@ -65,13 +65,13 @@ fn bad_input_gets_one_line_and_status_2() {
             &["sim", "array", "--plot", "p.svg", "--plot-kind", "latency", "--plot-at", "3"],
             "--plot-at 3: no run has 3 cores",
         ),
-        (&["sim", "array", "--virtual-ms", "0"], "0 is not in 1..="),
+        (&["sim", "array", "--virtual-ms", "0"], "--virtual-ms 0: expected a number from 1 to 1000000"),
         (&["sim", "array", "--transfer-factor", "0"], "expected a number from 0.01 to 100"),
         (&["sim", "array", "--transfer-factor", "1,NaN"], "expected a number from 0.01 to 100"),
-        (&["explore", "--schedules", "0"], "0 is not in 1..="),
+        (&["explore", "--schedules", "0"], "--schedules 0: expected a number from 1 to 1000000000"),
         (&["explore", "--protocol", "none"], "protocol none admits at most 1 thread, not 4"),
-        (&["fidelity", "--machine", "abacus"], "there is no machine \"abacus\""),
-        (&["fidelity", "--workload", "stress"], "possible values: array, tpcc, ycsb, tables32, all"),
+        (&["fidelity", "--machine", "abacus"], "unknown machine \"abacus\"; there are: drp, "),
+        (&["fidelity", "--workload", "stress"], "--workload stress: expected array, tpcc, ycsb, tables32 or all"),
         (&["fidelity", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
     ] {
         let output = hotrow(arguments);

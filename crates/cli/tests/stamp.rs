@@ -81,7 +81,7 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["intruder", "--preset", "abacus"], "unknown preset \"abacus\"; there are: "),
         (
             &["intruder", "--protocol", "plor"],
-            "do not run under protocol \"plor\"; there are: occ, tl2, drp, wait-die",
+            "unknown protocol of the STAMP applications \"plor\"; there are: occ, tl2, drp, wait-die",
         ),
         (&["intruder", "--variant", "deferred"], "variant deferred needs a protocol that defers: drp"),
         (&["all", "--threads", "0"], "expected a number from 1 to"),

@@ -28,7 +28,7 @@ pub use log::{LogMode, LogSpec};
 pub use measure::simulated::VirtualSettings;
 pub use measure::{Counts, KindCounts, Measurement, Settings, measure};
 pub use observer::{Host, LiveView, Observer, Unobserved};
-pub use options::{OptionError, OptionInfo, OptionValues, READERS, invalid, name_of};
+pub use options::{OptionError, OptionInfo, OptionValues, READERS, alternatives, invalid, name_of};
 pub use report::{CounterReport, HotRow, KindReport, Machine, Memory, RivalryReport, RunReport, WorkingSet};
 pub use run::{BaselineRun, On, RunOutcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

@@ -84,6 +84,16 @@ pub enum OptionError {
         /// Name of the workload.
         workload: &'static str,
     },
+    /// The option takes one of a few words, and this is none of them.
+    #[error("--{name} {value}: expected {}", alternatives(known))]
+    NotOneOf {
+        /// Name of the option.
+        name: &'static str,
+        /// Value asked for.
+        value: String,
+        /// Admitted words.
+        known: Vec<String>,
+    },
     /// The option does not admit this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {
@@ -94,6 +104,14 @@ pub enum OptionError {
         /// Admitted values.
         reason: String,
     },
+}
+
+/// Returns words with "or" before the last one.
+pub fn alternatives(words: &[String]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        words => words.concat(),
+    }
 }
 
 /// Values of a workload's options: the given ones, and defaults for the others.
@@ -180,14 +198,14 @@ impl<'a> OptionValues<'a> {
     ///
     /// # Errors
     ///
-    /// [`OptionError::Invalid`] with the words as the reason.
+    /// [`OptionError::NotOneOf`], which has the words.
     pub fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, OptionError> {
         let (name, value) = self.text(name);
         match words.iter().find(|(word, _)| *word == value) {
             Some((_, meaning)) => Ok(*meaning),
             None => {
-                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                Err(invalid(name, value, format!("expected {}", words.join(" or "))))
+                let known = words.iter().map(|(word, _)| (*word).to_owned()).collect();
+                Err(OptionError::NotOneOf { name, value: value.to_owned(), known })
             }
         }
     }

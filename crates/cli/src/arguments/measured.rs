@@ -1,8 +1,8 @@
 //! The arguments that commands which measure share: protocols, threads, times and delays.
 
-use super::Refusal;
+use super::{Refusal, unknown};
 use clap::Args;
-use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol, find};
+use hotrow::protocols::{PROTOCOLS, ProtocolInfo, find};
 use hotrow_workloads::{BaselineInfo, OptionError, WorkloadOptions};
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub(crate) fn protocols(
         let name = name.trim();
         let protocol = match baselines.iter().find(|baseline| baseline.name == name) {
             Some(baseline) => in_place_of_protocol(baseline),
-            None => find(name).map_err(|unknown| Refusal::Message(unknown_name(&unknown, baselines)))?,
+            None => known_protocol(name, baselines)?,
         };
         let workers_max = protocol.workers_max as usize;
         let threads = threads.unwrap_or(cores.min(workers_max));
@@ -82,10 +82,14 @@ pub(crate) fn protocols(
     Ok((named.collect::<Result<_, _>>()?, Vec::new()))
 }
 
-/// The message that neither a protocol nor a baseline of the workload has the name.
-fn unknown_name(unknown: &UnknownProtocol, baselines: &[BaselineInfo]) -> String {
-    let names: Vec<_> = baselines.iter().map(|baseline| baseline.name).collect();
-    if names.is_empty() { unknown.to_string() } else { format!("{unknown}; baselines: {}", names.join(", ")) }
+/// The protocol of a name that is no baseline's. The refusal names the nearest of protocols and baselines.
+pub(crate) fn known_protocol(
+    name: &str,
+    baselines: &[BaselineInfo],
+) -> Result<&'static ProtocolInfo, Refusal> {
+    let protocols = PROTOCOLS.iter().map(|protocol| protocol.name);
+    let known = protocols.chain(baselines.iter().map(|baseline| baseline.name));
+    find(name).map_err(|_| Refusal::Message(unknown("protocol", name, known)))
 }
 
 /// The most threads that a run may have.
@@ -139,7 +143,8 @@ mod tests {
         assert!(
             matches!(threads("occ,none", Some(2)), Err(Refusal::Message(words)) if words.contains("none"))
         );
-        assert!(matches!(threads("ocm", None), Err(Refusal::Message(words)) if words.contains("occ")));
+        let misspelt = threads("ocm", None);
+        assert!(matches!(misspelt, Err(Refusal::Message(words)) if words.ends_with("did you mean occ?")));
     }
 
     #[test]
@@ -152,8 +157,8 @@ mod tests {
         assert_eq!(names("occ,by-hand").unwrap(), ["occ", "by-hand"]);
         let all = names("all").unwrap();
         assert!(all.contains(&"occ") && all.last() == Some(&"by-hand"), "{all:?}");
-        let Err(Refusal::Message(words)) = names("by-foot") else { panic!("it is not known") };
-        assert!(words.ends_with("; baselines: by-hand"), "{words}");
+        let Err(Refusal::Message(words)) = names("by-bicycle") else { panic!("it is not known") };
+        assert!(words.ends_with(", by-hand"), "{words}");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::Refusal;
 #[cfg(feature = "sim")]
-use hotrow_sim::Machine;
+use super::unknown;
+#[cfg(feature = "sim")]
+use hotrow_sim::{Machine, MachineError};
 #[cfg(feature = "sim")]
 use std::path::Path;
 
@@ -11,7 +13,10 @@ use std::path::Path;
 pub(crate) fn machine_called(name: &str) -> Result<Machine, Refusal> {
     let machine =
         if name.contains(['/', '.']) { Machine::from_file(Path::new(name)) } else { Machine::named(name) };
-    machine.map_err(|error| Refusal::Message(error.to_string()))
+    machine.map_err(|error| match error {
+        MachineError::Unknown { name } => Refusal::Message(unknown("machine", &name, Machine::names())),
+        error => Refusal::Message(error.to_string()),
+    })
 }
 
 /// The error in a build without the simulator.

@@ -1,7 +1,7 @@
 //! The subcommands `bench` and `compare`, below which each workload of the registry is a subcommand.
 
-use super::plan::RunArguments;
-use crate::arguments::{COUNTERS_HELP, about, own_options};
+use super::plan::{DetailsArguments, RunArguments};
+use crate::arguments::{COUNTERS_HELP, about, common_options, own_options};
 use crate::plot::{PlotArguments, PlotKind};
 use clap::{Args as _, Command};
 use hotrow_workloads::{WORKLOADS, WorkloadInfo};
@@ -33,7 +33,8 @@ const COMPARE: Runner = Runner {
     name: "compare",
     about: "Runs a workload under several protocols in turn and reports ratios to the first",
     details: "Each round runs every protocol once at each number of threads. The command compares medians over the \
-              rounds, at the same number of threads. Each run has a process of its own, so that it is not charged \
+              rounds, at the same number of threads, and ends with a sentence that says which protocol is first, by how \
+              much, and how much the rounds vary. Before the runs it says on standard error how long they take. Each run has a process of its own, so that it is not charged \
               with memory that an earlier one has left behind. With --format json it prints one object per run and \
               line, without ratios.",
     protocol: "all",
@@ -56,7 +57,11 @@ fn runner(runner: &Runner) -> Command {
     let first = WORKLOADS.first().map_or("", |workload| workload.name);
     Command::new(runner.name)
         .about(runner.about)
-        .after_help(help_end(runner, &format!("{first} {}", runner.example)))
+        .after_help(format!(
+            "{}\n\n{}",
+            common_options(|command| shared_options(runner, command)),
+            help_end(runner, &format!("{first} {}", runner.example))
+        ))
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
         .subcommand_required(true)
@@ -69,15 +74,20 @@ fn runner(runner: &Runner) -> Command {
 
 fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
     let WorkloadInfo { name, example, .. } = *workload;
-    let shared = RunArguments::augment_args(own_options(workload));
+    shared_options(runner, own_options(workload))
+        .about(about(workload))
+        .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
+}
+
+/// Adds the options that all workloads share.
+fn shared_options(runner: &Runner, command: Command) -> Command {
+    let shared = RunArguments::augment_args(command);
     let all = match runner.plot {
-        Some(kind) => PlotArguments::augment(shared, kind),
+        Some(kind) => PlotArguments::augment(DetailsArguments::augment_args(shared), kind),
         None => shared,
     };
-    all.about(about(workload))
-        .mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
+    all.mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
         .mut_arg("repeat", |arg| arg.required(false).default_value(runner.repeat))
-        .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
 }
 
 fn help_end(runner: &Runner, example: &str) -> String {

@@ -24,8 +24,8 @@ pub(super) fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<
         record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
         both_sides: plan.both_sides,
     };
-    let (workload, round) = (plan.workload.info().name, part.round + 1);
-    let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
+    let (workload, place) = (plan.workload.info().name, plan.place(part));
+    let label = format!("{workload} {}, {threads} threads, run {place} of {}", info.name, plan.runs());
     let progress = Progress::new(label);
     let progress = if plan.live { progress.live() } else { progress };
     // Opened before the run, which would be useless if the file cannot be opened.

@@ -51,6 +51,10 @@ pub(crate) struct BenchPlan {
     pub(crate) part: Option<Part>,
     /// The plot to draw.
     pub(crate) plot: Option<PlotRequest>,
+    /// True if each round runs every protocol once; otherwise each protocol has all its rounds one after the other.
+    pub(crate) takes_turns: bool,
+    /// True if a comparison shows all that it has measured.
+    pub(crate) details: bool,
     warmup: Duration,
     measured: Duration,
     seed: u64,
@@ -69,6 +73,37 @@ impl BenchPlan {
         let runs =
             if self.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", self.repeat) };
         format!("{runs} each, {} s long, seed {}", self.measured.as_secs_f64(), self.seed)
+    }
+
+    /// The number of all runs.
+    pub(crate) fn runs(&self) -> usize {
+        self.protocols.len() * self.repeat as usize
+    }
+
+    /// The place of a run among all, counted from 1.
+    pub(crate) fn place(&self, part: Part) -> usize {
+        let round = part.round as usize;
+        1 + match self.takes_turns {
+            true => round * self.protocols.len() + part.protocol,
+            false => part.protocol * self.repeat as usize + round,
+        }
+    }
+
+    /// Says how long the runs take.
+    pub(crate) fn forecast(&self) -> String {
+        let counted =
+            |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let total = (self.warmup + self.measured).saturating_mul(self.runs() as u32);
+        format!(
+            "takes about {}, and the time to load the data: {} ({}, {}), each with {} of warm-up and {} of \
+             measurement",
+            text::duration(total),
+            counted(self.runs(), "run"),
+            counted(self.protocols.len(), if self.several_threads { "configuration" } else { "protocol" }),
+            counted(self.repeat as usize, "round"),
+            text::duration(self.warmup),
+            text::duration(self.measured),
+        )
     }
 
     /// The settings of a run in a round. Each round has a seed of its own.
@@ -176,6 +211,14 @@ pub(super) struct RunArguments {
     part: Option<Part>,
 }
 
+/// The option of a comparison to show more.
+#[derive(Debug, Args)]
+pub(super) struct DetailsArguments {
+    /// Also print latencies, aborts, memory and each round, and a table for each type of transaction
+    #[arg(long)]
+    details: bool,
+}
+
 /// Parses the name of a mode of the log.
 fn log_mode() -> impl TypedValueParser<Value = LogMode> {
     let of = |name: String| LogMode::ALL.into_iter().find(|mode| mode.name() == name);
@@ -183,15 +226,17 @@ fn log_mode() -> impl TypedValueParser<Value = LogMode> {
         .map(move |name| of(name).expect("clap accepts no other name"))
 }
 
-/// The plan of `bench` or, if it `draws`, of `compare`.
-pub(crate) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result<BenchPlan, Refusal> {
+/// The plan of `bench` or, if it `compares`, of `compare`.
+pub(crate) fn plan(matches: &ArgMatches, host: &ThisHost, compares: bool) -> Result<BenchPlan, Refusal> {
     let (workload, matches) = workload(matches)?;
     let name = workload.info().name;
     let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
     let think = arguments.think.of(&workload)?;
     let baselines = workload.info().baselines;
     let (protocols, left_out) = all_protocols(&arguments.protocol, &arguments.threads, baselines)?;
-    let plot = draws.then(|| PlotArguments::from_arg_matches(matches)).transpose().map_err(shortened)?;
+    let details =
+        compares.then(|| DetailsArguments::from_arg_matches(matches)).transpose().map_err(shortened)?;
+    let plot = compares.then(|| PlotArguments::from_arg_matches(matches)).transpose().map_err(shortened)?;
     let numbers: Vec<usize> = protocols.iter().map(|(_, threads)| *threads).collect();
     let plot = plot.and_then(|plot| plot.request("threads", &numbers).transpose()).transpose()?;
     let needed = workload.resident_bytes_estimate();
@@ -238,6 +283,8 @@ pub(crate) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
         record,
         part,
         plot,
+        takes_turns: compares,
+        details: details.is_some_and(|arguments| arguments.details),
         warmup,
         measured: seconds,
         seed,

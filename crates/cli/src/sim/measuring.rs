@@ -2,8 +2,8 @@
 
 use super::virtual_run::VirtualRun;
 use crate::arguments::{
-    COUNTERS_HELP, Format, Refusal, ThinkArguments, about, machine_called, own_options, protocols, shortened,
-    workload,
+    COUNTERS_HELP, Format, Refusal, ThinkArguments, about, common_options, machine_called, own_options,
+    protocols, shortened, workload,
 };
 use crate::error::{CommandError, verdict};
 use crate::fidelity::Fidelity;
@@ -93,14 +93,20 @@ fn parse_factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| String::from("expected a number from 0.01 to 100"))
 }
 
+/// Adds the options that all workloads share.
+fn shared_options(command: Command) -> Command {
+    PlotArguments::augment(SimArguments::augment_args(command), PlotKind::Throughput)
+}
+
 pub(crate) fn command() -> Command {
     let example = "--protocol occ,tl2 --cores 1,2,4,8,16,32 --machine drp";
     Command::new("sim")
         .about("Runs a workload on virtual cores in virtual time and reports as bench does")
         .after_help(format!(
-            "The same seed and options give the same output, byte for byte. docs/simulator.md explains what the \
+            "{}\n\nThe same seed and options give the same output, byte for byte. docs/simulator.md explains what the \
              figures mean, and their limits. {COUNTERS_HELP}\n\nExamples:\n  hotrow sim tpcc {example}\n  hotrow sim tpcc \
-             --mix new-order --protocol drp --cores 32 --machine drp --profile"
+             --mix new-order --protocol drp --cores 32 --machine drp --profile",
+            common_options(shared_options)
         ))
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
@@ -109,8 +115,7 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .allow_external_subcommands(true)
         .subcommands(WORKLOADS.iter().map(|workload| {
-            let shared = SimArguments::augment_args(own_options(workload));
-            PlotArguments::augment(shared, PlotKind::Throughput).about(about(workload)).after_help(format!(
+            shared_options(own_options(workload)).about(about(workload)).after_help(format!(
                 "Example:\n  hotrow sim {0} {1} {example}\n  hotrow sim {0} {1} {example} --plot latency.svg \
                  --plot-kind latency --plot-at 16",
                 workload.name, workload.example

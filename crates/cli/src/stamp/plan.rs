@@ -1,9 +1,11 @@
 //! The arguments of `hotrow bench stamp`, and the runs that they ask for.
 
-use crate::arguments::{Format, Refusal, parse_threads, shortened};
+use crate::arguments::{Format, Refusal, parse_threads, shortened, unknown};
+use crate::text::listing;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_stamp::OptionError;
-use hotrow_stamp::registry::{APPLICATIONS, ApplicationInfo, ApplicationOptions};
+use hotrow_stamp::registry::{APPLICATIONS, ApplicationInfo, ApplicationOptions, names};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The name of the workload.
@@ -143,7 +145,7 @@ pub(crate) fn command() -> Command {
             "An application runs to completion and verifies its result; the exit status is 1 if a verification fails. Times \
              are without the generation of the input and the verification; commits, aborts and items are with them. Items \
              are those of the largest transaction.\n\n{}\nExample:\n  \
-             hotrow bench stamp vacation --preset high --threads 1,2 --repeat 5 --set queries=8",
+             hotrow bench stamp vacation --preset high --threads 1,2 --set queries=8",
             options_help()
         ))
 }
@@ -152,23 +154,31 @@ pub(crate) fn command() -> Command {
 pub(super) fn options_help() -> String {
     let mut help = String::new();
     for application in APPLICATIONS {
-        help += &format!("{}: {}\n", application.name, application.summary);
-        for option in application.options {
-            help += &format!(
-                "  --set {}={}  {} [{}]\n",
-                option.name, option.default, option.summary, option.bounds
-            );
-        }
-        for preset in application.presets {
-            help += &format!("  --preset {}  {}\n", preset.name, preset.summary);
-        }
+        let own = application.options.iter().map(|option| {
+            [
+                format!("--set {}={}", option.name, option.default),
+                format!("{} [{}]", option.summary, option.bounds),
+            ]
+        });
+        let presets = application
+            .presets
+            .iter()
+            .map(|preset| [format!("--preset {}", preset.name), preset.summary.to_owned()]);
+        help += &format!("{}: {}\n{}", application.name, application.summary, listing(own.chain(presets)));
     }
     help
 }
 
 impl From<OptionError> for Refusal {
     fn from(error: OptionError) -> Self {
-        Self::Message(error.to_string())
+        Self::Message(match error {
+            OptionError::UnknownApplication { name } => {
+                unknown("application", &name, names().into_iter().chain(["all"]))
+            }
+            OptionError::UnknownPreset { name, known } => unknown("preset", &name, known),
+            OptionError::Unknown { name, known } => unknown("option", &name, known),
+            error => error.to_string(),
+        })
     }
 }
 
@@ -212,10 +222,14 @@ fn all_applications(
         application.presets.iter().any(|preset| preset.name == name)
     };
     if let Some((key, _)) = given.iter().find(|(key, _)| !APPLICATIONS.iter().any(|known| has(known, key))) {
-        return Err(Refusal::Message(format!("no application has an option {key:?}")));
+        let known: BTreeSet<_> =
+            APPLICATIONS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
+        return Err(Refusal::Message(unknown("option", key, known)));
     }
     if let Some(name) = preset.filter(|name| !APPLICATIONS.iter().any(|known| has_preset(known, name))) {
-        return Err(Refusal::Message(format!("no application has a preset {name:?}")));
+        let known: BTreeSet<_> =
+            APPLICATIONS.iter().flat_map(|known| known.presets).map(|preset| preset.name).collect();
+        return Err(Refusal::Message(unknown("preset", name, known)));
     }
     let options = APPLICATIONS.iter().map(|application| {
         let own: Vec<_> = given.iter().copied().filter(|(key, _)| has(application, key)).collect();
@@ -230,13 +244,9 @@ pub(super) fn protocols(names: &str) -> Result<Vec<&'static str>, Refusal> {
         return Ok(PROTOCOLS.to_vec());
     }
     let find = |name: &str| PROTOCOLS.into_iter().find(|known| *known == name.trim());
-    let unknown = |name: &str| {
-        Refusal::Message(format!(
-            "the STAMP applications do not run under protocol {name:?}; there are: {}",
-            PROTOCOLS.join(", ")
-        ))
-    };
-    names.split(',').map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+    let refused =
+        |name: &str| Refusal::Message(unknown("protocol of the STAMP applications", name.trim(), PROTOCOLS));
+    names.split(',').map(|name| find(name).ok_or_else(|| refused(name))).collect()
 }
 
 /// The named variants, or all that a protocol admits.
@@ -248,10 +258,8 @@ pub(super) fn variants(names: &str, protocol: &str) -> Result<Vec<Variant>, Refu
     let mut chosen = Vec::new();
     for name in names.split(',').map(str::trim).filter(|name| *name != SEQUENTIAL) {
         let Some(variant) = Variant::ALL.into_iter().find(|known| known.name() == name) else {
-            let known = Variant::ALL.map(Variant::name).join(", ");
-            return Err(Refusal::Message(format!(
-                "unknown variant {name:?}; there are: {SEQUENTIAL}, {known}"
-            )));
+            let known = [SEQUENTIAL].into_iter().chain(Variant::ALL.map(Variant::name));
+            return Err(Refusal::Message(unknown("variant", name, known)));
         };
         if !admits(&variant) {
             return Err(Refusal::Message(format!("variant {name} needs a protocol that defers: drp")));
@@ -290,9 +298,10 @@ mod tests {
         assert_eq!(all.len(), APPLICATIONS.len());
         assert!(all.iter().any(|options| format!("{options:?}").contains("flows: 7")));
         assert_eq!(
-            words(all_applications(None, &[("beads", "1")])),
-            "no application has an option \"beads\""
+            words(all_applications(None, &[("relatons", "1")])),
+            "unknown option \"relatons\"; did you mean relations?"
         );
-        assert_eq!(words(all_applications(Some("abacus"), &[])), "no application has a preset \"abacus\"");
+        let unknown = words(all_applications(Some("abacus"), &[]));
+        assert!(unknown.starts_with("unknown preset \"abacus\"; there are: "), "{unknown}");
     }
 }

@@ -97,8 +97,32 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     words
 }
 
+/// A table with a row for each round of each run of the plan.
+pub(crate) fn all_rounds(plan: &BenchPlan, reports: &Reports) -> String {
+    let rows = (0..plan.protocols.len()).flat_map(|run| {
+        let (protocol, threads) = plan.protocols[run];
+        rounds(reports, run).into_iter().enumerate().map(move |(round, report)| {
+            let latency = |pick: fn(&LatencySummary) -> f64| {
+                text::quantity(report.latency_us.as_ref().map_or(f64::NAN, pick))
+            };
+            vec![
+                protocol.name.to_owned(),
+                threads.to_string(),
+                (round + 1).to_string(),
+                text::quantity(report.throughput_per_s),
+                latency(|latency| latency.p50),
+                latency(|latency| latency.p99),
+                latency(|latency| latency.p999),
+                text::quantity(report.aborts_per_commit()),
+            ]
+        })
+    });
+    let header = ["protocol", "threads", "round", "commits/s", "p50", "p99", "p99.9", "aborts/commit"];
+    format!("\nall rounds\n\n{}", text::table(1, &header, rows.collect::<Vec<_>>()))
+}
+
 /// A table with a row for each run of the plan, and an empty line before each further number of threads.
-fn table(plan: &BenchPlan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> String {
+pub(super) fn table(plan: &BenchPlan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> String {
     let mut rows = Vec::new();
     for (run, (protocol, threads)) in plan.protocols.iter().enumerate() {
         if plan.several_threads
@@ -127,20 +151,20 @@ fn kinds(reports: &Reports) -> Vec<&str> {
 }
 
 /// The measures of one run of the plan: medians over the rounds, and the least and most throughput.
-struct Measures {
-    throughput: f64,
-    least: f64,
-    most: f64,
-    p50: f64,
-    p90: f64,
-    p99: f64,
-    p999: f64,
-    max: f64,
-    aborts_per_commit: f64,
+pub(super) struct Measures {
+    pub(super) throughput: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) p50: f64,
+    pub(super) p90: f64,
+    pub(super) p99: f64,
+    pub(super) p999: f64,
+    pub(super) max: f64,
+    pub(super) aborts_per_commit: f64,
 }
 
 impl Measures {
-    fn of_all(runs: &[&RunReport]) -> Self {
+    pub(super) fn of_all(runs: &[&RunReport]) -> Self {
         let rounds = runs.iter().map(|run| (run.throughput_per_s, run.latency_us, run.aborts_per_commit()));
         Self::of(rounds.collect())
     }
@@ -174,7 +198,7 @@ impl Measures {
     }
 
     /// The cells of throughput and its ratio.
-    fn throughput(&self, first: &Self) -> Vec<String> {
+    pub(super) fn throughput(&self, first: &Self) -> Vec<String> {
         vec![text::quantity(self.throughput), text::ratio(self.throughput, first.throughput)]
     }
 

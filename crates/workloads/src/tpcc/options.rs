@@ -203,7 +203,7 @@ impl WorkloadDefinition for TpccOptions {
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
         Ok(Self {
             warehouses: values.number("warehouses", 1..=u32::from(u16::MAX))?,
-            mix: values.parsed("mix")?,
+            mix: values.one_of("mix", &Mix::ALL.map(|mix| (mix.name(), mix)))?,
             scale: values.one_of("scale", &SCALES)?,
             stock_level: values.one_of("stock-level", &ISOLATIONS)?,
             tame_share: values.number("tame-share", 0.0..=1.0)?,
