@@ -18,7 +18,7 @@ pub(crate) fn facade(input: &DeriveInput) -> Result<Path> {
     for attribute in named(&input.attrs, "hotrow") {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("crate") {
-                return Err(meta.error("unknown option: `#[hotrow(crate = \"path\")]` is the only one"));
+                return Err(meta.error("unknown option: the only one is `#[hotrow(crate = \"path\")]`"));
             }
             let path: LitStr = meta.value()?.parse()?;
             if facade.replace(path.parse::<Path>()?).is_some() {
@@ -53,10 +53,11 @@ pub(crate) fn place(input: &DeriveInput) -> Result<Place> {
                 is_stored = true;
                 return Ok(());
             } else {
-                return Err(meta.error("unknown option: `inline` and `boxed` are the only ones"));
+                return Err(meta.error("unknown option: write `#[value(inline)]` or `#[value(boxed)]`"));
             };
             if placement.replace(named).is_some() {
-                return Err(meta.error("a value is `inline` or `boxed`, said once"));
+                return Err(meta
+                    .error("more than one placement: write either `#[value(inline)]` or `#[value(boxed)]`"));
             }
             Ok(())
         })?;
@@ -76,14 +77,19 @@ pub(crate) fn group(field: &Field) -> Result<Option<LitStr>> {
     for attribute in named(&field.attrs, "value") {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("group") {
-                return Err(meta.error("unknown option: `group = \"name\"` is the only one of a field"));
+                return Err(
+                    meta.error("unknown option: the only one of a field is `#[value(group = \"name\")]`")
+                );
             }
             let name: LitStr = meta.value()?.parse()?;
             if name.value().is_empty() {
-                return Err(Error::new_spanned(name, "a column group has a name"));
+                return Err(Error::new_spanned(
+                    name,
+                    "empty name: a column group needs a name, such as `group = \"hot\"`",
+                ));
             }
             if group.replace(name).is_some() {
-                return Err(meta.error("a column is in one group, said once"));
+                return Err(meta.error("more than one group: a column is in one group only"));
             }
             Ok(())
         })?;
@@ -111,7 +117,11 @@ fn refuse(attributes: &[Attribute], name: &str) -> Result<()> {
     match named(attributes, name).next() {
         None => Ok(()),
         Some(attribute) => {
-            let except = if name == "value" { " (but for `group`, in an inline struct)" } else { "" };
+            let except = if name == "value" {
+                "\na field takes `#[value(group = \"name\")]` only, in a struct with `#[value(inline)]`"
+            } else {
+                ""
+            };
             Err(Error::new_spanned(attribute, format!("`#[{name}(...)]` belongs on the type{except}")))
         }
     }

@@ -22,15 +22,18 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     if !input.generics.params.is_empty() {
         return Err(Error::new_spanned(
             &input.generics,
-            "a generic type cannot derive `Key`, because the size of its image depends on its arguments: use \
-             a type for each argument",
+            "a generic type cannot derive `Key`, because the size of its image depends on its arguments\n\
+             use a type of its own for each argument",
         ));
     }
     let keys = quote!(#facade::key);
     let Part { bits, pack, encode, heap_bytes, checks } = match &input.data {
         Data::Struct(data) => of_struct(&data.fields, &facade),
         Data::Enum(data) if data.variants.is_empty() => {
-            return Err(Error::new_spanned(name, "an enum without variants has no keys"));
+            return Err(Error::new_spanned(
+                name,
+                "an enum without variants cannot derive `Key`, because it has no values",
+            ));
         }
         Data::Enum(data) => of_enum(input, data, &facade)?,
         Data::Union(data) => {
@@ -169,8 +172,8 @@ fn discriminant_checks(input: &DeriveInput, data: &DataEnum) -> Result<TokenStre
     if let Some(variant) = data.variants.iter().find(|variant| !variant.fields.is_empty()) {
         return Err(Error::new_spanned(
             variant,
-            "an enum whose variants have fields cannot derive `Key` if it gives discriminants: leave these out, and \
-             declare the variants in the order that keys are to have",
+            "an enum whose variants have fields cannot derive `Key` if it gives discriminants\n\
+             remove them, and declare the variants in the order that keys are to have",
         ));
     }
     let name = &input.ident;
@@ -178,8 +181,8 @@ fn discriminant_checks(input: &DeriveInput, data: &DataEnum) -> Result<TokenStre
     let checks = idents.windows(2).map(|pair| {
         let (first, second) = (pair[0], pair[1]);
         let message = format!(
-            "the variants of `{name}` are not declared in the order of their discriminants, which is the order of \
-             keys: declare `{second}` before `{first}`"
+            "the variants of `{name}` are not declared in the order of their discriminants, which is that of keys\n\
+             declare `{second}` before `{first}`"
         );
         quote_spanned! { second.span() =>
             ::core::assert!((#name::#first as i128) < (#name::#second as i128), #message);

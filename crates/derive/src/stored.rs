@@ -32,7 +32,7 @@ impl Place {
     /// The options that it knows.
     fn known(self) -> &'static str {
         match self {
-            Self::Type => "`#[stored(as = \"TYPE\")]` is the only option of a type",
+            Self::Type => "a type has the option `as = \"TYPE\"`",
             Self::NamedField => {
                 "a field has the options `default`, `default = EXPRESSION`, `alias = \"NAME\"` and `with = \"CODEC\"`"
             }
@@ -68,7 +68,7 @@ fn options(attributes: &[Attribute], place: Place) -> Result<Options> {
             } else if meta.path.is_ident("alias") && matches!(place, Place::NamedField | Place::Variant) {
                 options.aliases.push(meta.value()?.parse()?);
             } else {
-                return Err(meta.error(format!("unknown option here: {}", place.known())));
+                return Err(meta.error(format!("unknown option: {}", place.known())));
             }
             Ok(())
         })?;
@@ -113,7 +113,7 @@ impl Parts {
                 if names.iter().any(|(known, _)| *known == name) {
                     return Err(Error::new(
                         span,
-                        format!("`{name}` is the name or alias of another field, too"),
+                        format!("`{name}` is already the name or an alias of another field"),
                     ));
                 }
                 names.push((name, span));
@@ -164,7 +164,10 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         parameter.bounds.push(parse_quote!(#stored::Stored));
     }
     if let Some(lifetime) = generics.lifetimes().next() {
-        return Err(Error::new_spanned(lifetime, "a stored type owns all that it has: it has no lifetimes"));
+        return Err(Error::new_spanned(
+            lifetime,
+            "a stored type has no lifetimes, because it owns all that it has: use `String` for `&str`, say",
+        ));
     }
     let (parameters, arguments, conditions) = generics.split_for_impl();
     let name = &input.ident;
@@ -250,7 +253,10 @@ fn of_struct(
 
 fn of_enum(input: &DeriveInput, data: &syn::DataEnum, stored: &TokenStream) -> Result<TokenStream> {
     if data.variants.is_empty() {
-        return Err(Error::new_spanned(&input.ident, "an enum without variants has no values to be stored"));
+        return Err(Error::new_spanned(
+            &input.ident,
+            "an enum without variants cannot derive `Stored`, because it has no values",
+        ));
     }
     let (mut variants, mut puts, mut gets) = (Vec::new(), Vec::new(), Vec::new());
     let mut names: Vec<String> = Vec::new();
@@ -265,7 +271,7 @@ fn of_enum(input: &DeriveInput, data: &syn::DataEnum, stored: &TokenStream) -> R
             if names.contains(&known) {
                 return Err(Error::new(
                     span,
-                    format!("`{known}` is the name or alias of another variant, too"),
+                    format!("`{known}` is already the name or an alias of another variant"),
                 ));
             }
             names.push(known);

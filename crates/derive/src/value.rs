@@ -98,8 +98,8 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
     if !input.generics.params.is_empty() {
         return Err(Error::new_spanned(
             &input.generics,
-            "a generic type cannot be inline, because whether it has padding depends on its arguments: \
-             use `#[value(boxed)]`, or a type for each argument",
+            "a generic type cannot be inline, because its arguments decide if it has padding\n\
+             use `#[value(boxed)]`, or a type of its own for each argument",
         ));
     }
     let name = &input.ident;
@@ -109,7 +109,7 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
         Data::Union(data) => {
             return Err(Error::new_spanned(
                 data.union_token,
-                "a union cannot be inline: it may hold padding",
+                "a union cannot be inline, because it may hold padding: use `#[value(boxed)]`",
             ));
         }
     };
@@ -117,7 +117,9 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
     let fields = fields(input, facade);
     let of_groups = groups.is_some().then(|| quote!(, Self));
     let stored = stored(facade, false);
-    let too_aligned = format!("the alignment of `{name}` is above 8, the most that an inline value may have");
+    let too_aligned = format!(
+        "`{name}` has an alignment above 8 bytes, the largest of an inline value\nlower it, or use `#[value(boxed)]`"
+    );
     Ok(quote! {
         #[automatically_derived]
         impl #facade::Value for #name {
@@ -222,8 +224,9 @@ fn struct_checks(input: &DeriveInput, fields: &Fields, facade: &Path) -> TokenSt
     // The compiler reports a failed bound at the field's type.
     let plain = types.iter().map(|ty| quote_spanned! { ty.span() => __field_is_plain::<#ty>(); });
     let padded = format!(
-        "`{name}` has padding, which an inline value must not have: fill it with a field such as \
-         `reserved: [u8; N]` (under `repr(C)`, also order the fields by size), or use `#[value(boxed)]`"
+        "`{name}` has padding, which an inline value must not have\n\
+         fill it with a field such as `reserved: [u8; N]`; under `repr(C)`, also order the fields by size\n\
+         or use `#[value(boxed)]`"
     );
     quote! {
         const fn __field_is_plain<F: #facade::cell::Plain>() {}
@@ -238,17 +241,17 @@ fn enum_checks(input: &DeriveInput) -> Result<TokenStream> {
     if let Some(variant) = data.variants.iter().find(|variant| !variant.fields.is_empty()) {
         return Err(Error::new_spanned(
             variant,
-            "an enum whose variants have fields cannot be inline, because it may hold padding: use \
-             `#[value(boxed)]`",
+            "an enum whose variants have fields cannot be inline, because it may hold padding\n\
+             use `#[value(boxed)]`",
         ));
     }
     let Some(integer) = attributes::integer_repr(input)? else {
         return Err(Error::new_spanned(
             name,
-            "an inline enum says how large it is: add `#[repr(u8)]` or another integer",
+            "an inline enum needs a fixed size: add `#[repr(u8)]`, or `repr` with another integer type",
         ));
     };
-    let of_another_size = format!("`{name}` is not as large as the `{integer}` it is represented by");
+    let of_another_size = format!("`{name}` has another size than `{integer}`, which its `repr` names");
     Ok(quote! {
         ::core::assert!(
             ::core::mem::size_of::<#name>() == ::core::mem::size_of::<#integer>(),

@@ -113,10 +113,10 @@ pub use writer::Writer;
 /// An implementation by hand must read what it writes, all of it and no more, and [`schema`](Self::schema) must say
 /// what that is. One that contains its own type calls [`Writer::nested`] and [`Reader::nested`] around its parts.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not stored",
+    message = "`{Self}` cannot be stored",
     label = "has no stored form",
     note = "for a type of your own, add `#[derive(hotrow::Stored)]`",
-    note = "for a field of a foreign type, say how it is stored: `#[stored(with = \"hotrow::stored::AsText\")]`, or another `Codec`"
+    note = "for a field of a type of another crate, name a codec: `#[stored(with = \"hotrow::stored::AsText\")]`, or another `Codec`"
 )]
 pub trait Stored: Sized + 'static {
     /// The number of named fields that [`put_field`](Self::put_field) can write apart; 0 for what is no struct.

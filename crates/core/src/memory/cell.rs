@@ -38,7 +38,8 @@ use std::ops::Range;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not plain data, so it cannot be a part of an inline value",
     label = "not plain data",
-    note = "plain are numbers, `bool`, `char`, arrays and `Text<N>`, and types with `#[derive(Clone, Copy, hotrow::Value)]` and `#[value(inline)]`; a value that holds anything else is boxed: leave `#[value(inline)]` out"
+    note = "plain data are numbers, `bool`, `char`, arrays of these, `Text<N>`, and types with `#[derive(Clone, Copy, hotrow::Value)]` and `#[value(inline)]`",
+    note = "a value that holds anything else is boxed: remove `#[value(inline)]`"
 )]
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 

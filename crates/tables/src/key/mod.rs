@@ -72,7 +72,8 @@ use std::hash::{BuildHasher, Hash};
     message = "`{Self}` is not a key",
     label = "not a key",
     note = "for a type of your own, add `#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, hotrow::Key)]`",
-    note = "keys are integers, `bool`, `char`, `String`, `Vec<u8>`, arrays of up to 64 bytes, `Text<N>`, and options and tuples of up to four keys; for `&str` use `String`"
+    note = "keys are integers, `bool`, `char`, `String`, `Vec<u8>`, arrays of up to 64 bytes, `Text<N>`, and options and tuples of up to four keys",
+    note = "for `&str` use `String`; floating-point numbers have no total order, so use an integer or the bits of the number"
 )]
 pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     /// The kind of the key's images: `u64`, `[u64; N]`, a pair of such, or [`Bytes`].

@@ -11,7 +11,7 @@ pub const LONG: usize = usize::MAX;
     message = "`{Self}` cannot be a part of a key",
     label = "not a part of a key",
     note = "parts of keys are integers, `bool`, `char`, strings, vectors and arrays of bytes, options and tuples of parts, and types that derive `Key`",
-    note = "floating-point numbers are none, because they have no total order: use an integer, or the bits of the number"
+    note = "floating-point numbers have no total order: use an integer, or the bits of the number"
 )]
 pub trait KeyPart {
     /// The number of bits in the image, or [`LONG`].
