@@ -37,7 +37,9 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The database was opened without a directory.
-    #[error("the database was opened without a directory, so that there is nothing to keep")]
+    #[error(
+        "the database was opened without a directory, so that there is nothing to write: open it by `open_at`"
+    )]
     NoLog,
     /// The rows could not be read: within a transaction, say, or because the protocol admits no other worker.
     #[error("the rows cannot be read: {0}")]
@@ -51,7 +53,9 @@ pub enum CheckpointError {
         reason: String,
     },
     /// The program's code that clones rows or writes them as bytes panicked.
-    #[error("users' code panicked")]
+    #[error(
+        "the program's code that clones rows or writes them as bytes panicked, so that nothing was written"
+    )]
     Panicked,
     /// The log could not write it.
     #[error(transparent)]

@@ -62,7 +62,7 @@ pub enum Failure {
     #[error("the log belongs to the process that has opened it, and this one is a fork of it")]
     Forked,
     /// The log was closed.
-    #[error("the log is closed")]
+    #[error("the log is closed, because its database was: open the database again")]
     Closed,
 }
 
@@ -107,7 +107,7 @@ pub enum OpenError {
         reason: String,
     },
     /// A file has a version of the format that this program does not know.
-    #[error("{file} has version {found} of the format (at byte 8), and only version {known} is known", known = crate::layout::VERSION)]
+    #[error("{file} has version {found} of the format (at byte 8), and this program reads version {known} only: open it with the program that wrote it", known = crate::layout::VERSION)]
     Version {
         /// Name of the file.
         file: String,
@@ -174,7 +174,7 @@ pub enum CheckpointError {
         error: io::Error,
     },
     /// Another checkpoint is being written.
-    #[error("another checkpoint is being written")]
+    #[error("another checkpoint is being written: wait until it has ended")]
     Busy,
     /// The epoch is not larger than that of the newest checkpoint, or not larger than what recovery had found.
     #[error("a checkpoint of epoch {epoch} is older than epoch {oldest}, which the log has already")]

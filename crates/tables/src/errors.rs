@@ -89,6 +89,8 @@ pub enum LoadError {
     /// The row breaks a constraint.
     ConstraintViolated(#[from] ConstraintViolated),
     /// The table was recovered with the rows that it had: others are inserted by transactions.
-    #[error("table {0} was recovered, and only a new one is loaded")]
+    #[error(
+        "table {0} has recovered rows, and only a new table can be loaded: insert further rows by transactions"
+    )]
     Recovered(String),
 }

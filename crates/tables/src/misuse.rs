@@ -20,7 +20,9 @@ pub enum TableMisuse {
         name: String,
     },
     /// No table or index has the name.
-    #[error("there is no table or index named {name}")]
+    #[error(
+        "there is no table or index named {name}: make it by `create` or `create_or_open` first, or correct the name"
+    )]
     NoSuchName {
         /// The name.
         name: String,

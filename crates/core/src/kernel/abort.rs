@@ -267,25 +267,32 @@ impl fmt::Display for Conflict {
 #[non_exhaustive]
 pub enum Misuse {
     /// A transaction was started, or a session used, inside another one on the same thread.
-    #[error("a transaction was started inside another one: hand `tx` on instead")]
+    #[error(
+        "a transaction was started inside another one of the same thread: pass `tx` of the outer one on instead"
+    )]
     Nested,
     /// An object was used in a transaction of another engine.
-    #[error("{object} belongs to another database or engine than the transaction")]
+    #[error(
+        "{object} belongs to another database or engine than the transaction: use objects of the same one"
+    )]
     ForeignObject {
         /// The object's name.
         object: String,
     },
     /// An object was used that has been dropped from its database.
-    #[error("{object} has been dropped")]
+    #[error("{object} has been dropped: make it again, and use what that returns")]
     Dropped {
         /// The object's name.
         object: String,
     },
     /// A history of the engine has been recorded, or is being recorded, already.
-    #[error("the engine's history is recorded already")]
+    #[error("the history of this engine is recorded already: use a new engine for another recording")]
     AlreadyRecorded,
     /// The protocol admits no more workers.
-    #[error("protocol {protocol} admits at most {workers_max} workers at a time")]
+    #[error(
+        "protocol {protocol} admits at most {workers_max} worker{} at a time: use fewer threads, or another protocol",
+        if *workers_max == 1 { "" } else { "s" }
+    )]
     TooManyWorkers {
         /// The protocol's name.
         protocol: String,
@@ -293,7 +300,9 @@ pub enum Misuse {
         workers_max: u32,
     },
     /// A transaction that was declared read-only was about to write.
-    #[error("a transaction that was said to be read-only was about to write {object}")]
+    #[error(
+        "a transaction declared as read-only was about to write {object}: leave the declaration out, or do not write"
+    )]
     ReadOnly {
         /// The object's name.
         object: String,
@@ -309,15 +318,17 @@ pub enum Misuse {
         length: usize,
     },
     /// A deferred value of another attempt was used.
-    #[error("a deferred value was used outside the attempt that made it")]
+    #[error("a deferred value was used outside the attempt that made it: make it anew in each attempt")]
     ForeignDeferred,
     /// An input of a deferred operation had no value when the operation was to run: it belongs to another attempt, or
     /// its [`Input`](crate::Input) claimed wrongly to be known.
-    #[error("an input of a deferred operation has no value when the operation is to run")]
+    #[error(
+        "an input of a deferred operation has no value when the operation runs: take inputs from the same attempt only"
+    )]
     UnknownInput,
     /// The body has made an error with which to end, and has returned a result all the same.
     #[error(
-        "the body has kept to itself an error that was to roll it back: pass it up with `?`, or catch it behind a savepoint"
+        "the body has returned a result although one of its operations had failed: pass the error up with `?`, or catch it behind a savepoint"
     )]
     CaughtError,
     /// The protocol that was asked for has no variant of this name, or none has it.
@@ -335,14 +346,18 @@ pub enum Misuse {
     #[error("{0}")]
     Datatype(DatatypeMisuse),
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.
-    #[error("the session has no such mark any more")]
+    #[error(
+        "the session has no such mark: it is another session's, or was given up by a rollback to an earlier one"
+    )]
     UnknownMark,
     /// The body has called [`retry`](crate::Transaction::retry) where there is no other attempt: in a session, on a snapshot, in a
     /// transaction that is stepped by hand, in a later piece of a chopped procedure.
-    #[error("a transaction that has one attempt only cannot wait for a change")]
+    #[error(
+        "a transaction with a single attempt cannot wait for a change: call `retry` in a closure that the engine runs again"
+    )]
     CannotWait,
     /// The system gave no thread for a session.
-    #[error("no thread for a session: {reason}")]
+    #[error("the system starts no thread for a session: {reason}")]
     NoThread {
         /// The system's reason.
         reason: String,

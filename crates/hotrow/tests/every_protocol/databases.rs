@@ -52,7 +52,10 @@ fn a_table_is_made_once_and_found_again_with_its_types() {
         TableMisuse::NameTaken { name: name() }.into()
     );
     let unknown = db.table::<u64, String>("peoples").open().unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no table or index named peoples");
+    assert_eq!(
+        unknown.to_string(),
+        "there is no table or index named peoples: make it by `create` or `create_or_open` first, or correct the name"
+    );
     let other = db.table::<u64, u64>("people").open().unwrap_err();
     assert!(
         matches!(other.downcast_ref(), Some(TableMisuse::OtherTypes { name, .. }) if name == "people"),

@@ -69,8 +69,9 @@ impl Directory {
         handle.lock().map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => {
                 let path = path.display();
-                let message =
-                    format!("{path} is in use: a database of this process or of another has it open");
+                let message = format!(
+                    "{path} is in use: close the database that this process or another has open there"
+                );
                 io::Error::new(io::ErrorKind::WouldBlock, message)
             }
             _ => named(&path, &error),
