@@ -1,6 +1,6 @@
 //! `hotrow chop`: cuts a workload's procedures into pieces, and prints or draws the chopping graph.
 
-use crate::arguments::{Format, Refusal, about, own_options, shortened, workload};
+use crate::arguments::{Format, Refusal, about, common_options, own_options, shortened, workload};
 use crate::error::CommandError;
 use crate::text;
 use crate::whole_file::WholeFile;
@@ -32,7 +32,7 @@ struct ChopArguments {
     /// read leave the graph, too), or "full" (and what the workload declares: published changes, rows that belong to others)
     #[arg(long, value_enum, default_value_t = Refine::Full, hide_possible_values = true)]
     refine: Refine,
-    /// Draws the chopping graph to this file, as SVG
+    /// Draw the chopping graph to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Output format: "table", or "json" for one object
@@ -55,11 +55,12 @@ pub(crate) fn command() -> Command {
     });
     Command::new("chop")
         .about("Cuts a workload's procedures into pieces that are atomic by themselves (transaction chopping)")
-        .after_help(
-            "Pieces that conflict with others are marked with a star. A procedure has one of them at most. Behind them come the pieces \
-             by ranks, as ic3 executes them.\n\n\
+        .after_help(format!(
+            "{}\n\nPieces that conflict with others are marked with a star. A procedure has one of them at most. Behind them come the \
+             pieces by ranks, as ic3 executes them.\n\n\
              Example:\n  hotrow chop tpcc --refine default --svg graph.svg",
-        )
+            common_options(ChopArguments::augment_args)
+        ))
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
         .subcommand_required(true)

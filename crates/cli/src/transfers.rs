@@ -48,9 +48,10 @@ fn order(first: &str, second: &str, cores: usize, ratios: &[(f64, f64)]) -> Stri
     let all = |winner: &str, loser: &str, ratios: Vec<f64>| {
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ratios.iter().copied().fold(0.0, f64::max);
-        format!(
-            "{winner} is faster than {loser} {where_} under all transfer factors ({least:.2} to {most:.2} times)"
-        )
+        // Without commits of the other one there is no ratio.
+        let times =
+            if most.is_finite() { format!(" ({least:.2} to {most:.2} times)") } else { String::new() };
+        format!("{winner} is faster than {loser} {where_} under all transfer factors{times}")
     };
     match (ahead.is_empty(), behind.is_empty(), neither.is_empty()) {
         (false, true, true) => all(first, second, ratios.iter().map(|(_, ratio)| *ratio).collect()),
@@ -112,6 +113,8 @@ mod tests {
         assert_eq!(sentence, words);
         let equal = "occ and tl2 are equal at 2 cores under all transfer factors";
         assert_eq!(order("occ", "tl2", 2, &[(1.0, 1.0), (2.0, f64::NAN)]), equal);
+        let alone = "occ is faster than tl2 at 2 cores under all transfer factors";
+        assert_eq!(order("occ", "tl2", 2, &[(1.0, f64::INFINITY), (2.0, 2.0)]), alone);
     }
 
     #[test]

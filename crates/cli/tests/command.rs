@@ -188,6 +188,8 @@ fn a_misspelt_name_gets_the_nearest_one() {
             &["sim", "tpcc", "--machine", "servr-128"],
             "unknown machine \"servr-128\"; did you mean server-128?",
         ),
+        #[cfg(feature = "sim")]
+        (&["figures", "--only", "plor.66"], "unknown figure \"plor.66\"; did you mean plor.6?"),
         #[cfg(feature = "serve")]
         (&["serve", "--protocol", "plr"], "unknown protocol \"plr\"; did you mean plor?"),
         #[cfg(feature = "stamp")]

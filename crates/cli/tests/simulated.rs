@@ -71,7 +71,10 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["explore", "--schedules", "0"], "--schedules 0: expected a number from 1 to 1000000000"),
         (&["explore", "--protocol", "none"], "protocol none admits at most 1 thread, not 4"),
         (&["fidelity", "--machine", "abacus"], "unknown machine \"abacus\"; there are: drp, "),
-        (&["fidelity", "--workload", "stress"], "--workload stress: expected array, tpcc, ycsb, tables32 or all"),
+        (
+            &["fidelity", "--workload", "stress"],
+            "--workload stress: expected array, tpcc, ycsb, tables32 or all",
+        ),
         (&["fidelity", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
     ] {
         let output = hotrow(arguments);

@@ -16,7 +16,7 @@ mod page;
 mod points;
 mod registry;
 
-use crate::arguments::{Refusal, shortened};
+use crate::arguments::{Refusal, shortened, unknown};
 use crate::error::CommandError;
 use crate::fidelity::Fidelity;
 use crate::host::ThisHost;
@@ -69,11 +69,8 @@ pub(crate) fn plan(matches: &ArgMatches) -> Result<FiguresPlan, Refusal> {
     let plan = FiguresPlan::from_arg_matches(matches).map_err(shortened)?;
     for name in &plan.only {
         if !figures().iter().any(|figure| figure.is_called(name)) {
-            let known: Vec<_> = figures().iter().map(|figure| figure.id.as_str()).collect();
-            return Err(Refusal::Message(format!(
-                "unknown figure {name:?}; there are: {}",
-                known.join(", ")
-            )));
+            let known = figures().iter().map(|figure| figure.id.as_str());
+            return Err(Refusal::Message(unknown("figure", name, known)));
         }
     }
     Ok(plan)

@@ -31,7 +31,7 @@ const BENCH: Runner = Runner {
 
 const COMPARE: Runner = Runner {
     name: "compare",
-    about: "Runs a workload under several protocols in turn and reports ratios to the first",
+    about: "Runs a workload under several protocols in turn and says which is first",
     details: "Each round runs every protocol once at each number of threads. The command compares medians over the \
               rounds, at the same number of threads, and ends with a sentence that says which protocol is first, by how \
               much, and how much the rounds vary. Before the runs it says on standard error how long they take. Each run has a process of its own, so that it is not charged \

@@ -84,7 +84,10 @@ pub(super) fn table(plan: &StampPlan, application: &ApplicationOptions, runs: &[
             verdict(wrong.unwrap_or(&own[0])),
             threads.to_string(),
             text::quantity(median(|run| run.seconds)),
-            format!("{:.2}", median(|run| run.speed_up)),
+            match median(|run| run.speed_up) {
+                speed_up if speed_up.is_finite() => format!("{speed_up:.2}"),
+                _ => "-".to_owned(),
+            },
             count(|run| run.commits as f64),
             count(|run| run.aborts as f64),
             count(|run| run.items_max as f64),
