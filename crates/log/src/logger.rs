@@ -282,6 +282,7 @@ impl Logger {
         self.shared.appended.swap(false, Ordering::AcqRel);
         self.shared.hurry.swap(false, Ordering::AcqRel);
         let bound = self.epochs.advance();
+        // INVARIANT 38: A batch holds all records of its epochs; one that comes later makes the log fail.
         if bound < self.bound || bound == 0 {
             return Err(Failure::LateEpoch { epoch: bound, bound: self.bound });
         }
@@ -298,6 +299,7 @@ impl Logger {
             self.shared.counts.records.fetch_add(u64::from(self.records), Ordering::Relaxed);
         }
         self.bound = bound;
+        // INVARIANT 39: An epoch is acknowledged only when its frame is synced.
         self.epochs.acknowledge(bound);
         self.shared.publish(bound - 1);
         Ok(written)
@@ -346,6 +348,7 @@ impl Logger {
             let (bytes, behind) = rest.split_at(run.bytes);
             rest = behind;
             let epoch = run.epoch;
+            // INVARIANT 38: A batch holds all records of its epochs; one that comes later makes the log fail.
             if epoch < self.bound {
                 return Err(Failure::LateEpoch { epoch, bound: self.bound });
             }
@@ -450,7 +453,7 @@ impl Logger {
         self.shared.counts.syncs.fetch_add(2, Ordering::Relaxed);
         // No record so far, whatever its epochs will be.
         let segment = SegmentState { number: header.number, bytes: self.segment.bytes, length: 0, bound: 0 };
-        // Before any frame is written to it: the catalog lists all files with commits.
+        // INVARIANT 40: The catalog lists a file before the file has commits.
         self.enter(FilesChange { segment: Some(segment), ..FilesChange::default() })?;
         self.shared.delete_obsolete();
         self.shared.note_space();

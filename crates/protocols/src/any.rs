@@ -95,6 +95,7 @@ macro_rules! hosts {
 
         const _: () = {
             assert!(size_of::<AnyMark>() == 16);
+            // INVARIANT 23: A header needs no drop, and has room in the header of `Any`.
             $(assert!(!needs_drop::<<$name as Algorithm>::Header>(), "a header would not be dropped");)*
             $(assert!(match Kind::$name {
                 // It takes its address for that of the segment.

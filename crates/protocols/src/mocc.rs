@@ -316,6 +316,7 @@ impl<H: Host<Mocc>> Steps<H> for Mocc {
             }
         }
         Self::upgrade_predicates(attempt)?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         Self::validate(attempt)
     }

@@ -192,6 +192,7 @@ impl<H: Host<Occ>> Steps<H> for Occ {
         }
         let highest = lock_and_validate::<Self, H>(attempt)?;
         let local = H::local_mut(&mut attempt.local);
+        // INVARIANT 25: No two commits give a segment the same version.
         local.last = highest.max(local.last) + 1;
         Ok(())
     }
@@ -230,6 +231,7 @@ pub(crate) fn lock_and_validate<A: Versioned, H: Host<A>>(
 ) -> Result<u64, ConflictCause> {
     let overwritten = version::lock_writes::<A, H>(attempt)?;
     version::upgrade_predicates::<A, H>(attempt)?;
+    // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
     attempt.draw_stamp();
     let read = version::validate_beside_locks::<A, H>(attempt)?;
     Ok(overwritten.max(read))

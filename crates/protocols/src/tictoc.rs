@@ -318,6 +318,7 @@ impl<H: Host<TicToc>> Steps<H> for TicToc {
     fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         let earliest = self.lock_writes(attempt)?;
         Self::upgrade_predicates(attempt)?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         let is_stamped = attempt.draw_stamp();
         self.validate(attempt, earliest, is_stamped)
     }

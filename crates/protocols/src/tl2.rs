@@ -213,6 +213,7 @@ impl<H: Host<Tl2>> Steps<H> for Tl2 {
         }
         version::lock_writes::<Self, H>(attempt)?;
         version::upgrade_predicates::<Self, H>(attempt)?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         let stamped = attempt.draw_stamp();
         let (clock, alone) = self.advance(H::local(&attempt.local).bound);
         H::local_mut(&mut attempt.local).commit = clock;

@@ -251,6 +251,7 @@ impl WorkerStates {
     pub(crate) fn commit(&self, stamp: AttemptStamp) -> bool {
         let word = &self.of(stamp.worker()).word;
         let (from, to) = (stamp.id.0 | RUNNING, stamp.id.0 | COMMITTED);
+        // INVARIANT 26: An attempt is wounded or commits, never both.
         // Sequentially consistent, like `wound`: one of the two succeeds.
         word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }

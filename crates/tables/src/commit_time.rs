@@ -335,6 +335,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
     ) -> Result<(), Abort> {
+        // INVARIANT 17: No write follows from a read that is not kept.
         debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
         let row = self.changed_row(tx, record, id)?;
         tx.save(id);

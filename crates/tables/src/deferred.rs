@@ -41,9 +41,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 tx.deferral_mut().settle()?;
             }
             // SAFETY: found in the index under the attempt's pinned epoch.
-            // No attempt may line up for a record that another attempt has made and still holds: the maker has yet to
-            // line up itself, perhaps for segments of a lower rank. A present record has been released by its maker,
-            // or is being released.
+            // INVARIANT 37: Nobody lines up for a record that another attempt has made and still holds.
+            // Its maker has yet to line up itself, perhaps for segments of a lower rank. A present record has been released by its
+            // maker, or is being released.
             if is_own || unsafe { record.as_ref() }.state() == State::Present {
                 return Ok(Some(record));
             }

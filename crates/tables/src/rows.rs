@@ -195,6 +195,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
     ) -> Option<&'t R> {
+        // INVARIANT 9: An item's payload is used only as its flags and its tag say.
         debug_assert!(tx.tag(id) != tag::CHANGES, "settled before");
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.

@@ -113,6 +113,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.bury(record, newest, pin);
         }
         let is_removed = self.index.remove(record, pin, changed);
+        // INVARIANT 36: A dead record never comes back, and whoever takes it out of the index retires it.
         if is_removed && (!was_present || found.leave_index()) {
             // SAFETY: made with `Box`. A removal succeeds only once, as dead records never go back into the index,
             // and from now on no lookup finds the record, which is not in the graveyard.

@@ -125,6 +125,7 @@ impl<P: Protocol> Slots for P {
             access.end_scout();
         }
         if access.attempt.stop.is_none() {
+            // INVARIANT 29: No value is installed before all intentions of its transaction have run.
             if access.attempt.can_defer() && access.attempt.features.intentions.are_waiting() {
                 access.commit_deferred();
             }

@@ -135,6 +135,7 @@ impl<P: Protocol> Attempt<P> {
         self.features.commits.is_none()
             && self.items.writes().iter().all(|id| {
                 let item = self.items.get(*id);
+                // INVARIANT 20: A region installs only writes whose objects allow it, because it may be cut off and run again.
                 item.object().installs_in_regions(item)
             })
     }

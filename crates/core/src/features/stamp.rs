@@ -251,7 +251,7 @@ impl<P: Protocol> Attempt<P> {
             steps.before_commit(&commit);
         }
         self.begin_keeping();
-        // Nothing can fail from here on.
+        // INVARIANT 13: Nothing fails once a commit begins to append its record to the log.
         if self.features.logging.is_some()
             && let Some(stamp) = self.features.stamp
         {

@@ -293,12 +293,12 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those
-    /// of a thread that has died. The caller may be another thread than the one that made the attempt, so the pin is
-    /// leaked too, and so are what has stopped it and the inputs and results of deferred operations, which need not be `Send`. The attempt's
-    /// holder shows that for ever; the worker gets another one.
+    /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those of a thread that has
+    /// died. The pin, the cause that has stopped it, and the inputs and results of deferred operations are leaked, too. The attempt's holder
+    /// shows that for ever; the worker gets another one.
     #[cold]
     pub(crate) fn abandon(&mut self) {
+        // INVARIANT 11: A leaked attempt drops nothing that need not be `Send`: its worker may be on another thread.
         std::mem::forget(self.pin.take());
         self.holder = retained::replace(self.holder);
         self.course.thread = 0;
@@ -446,6 +446,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {
         let item = self.items.get(id);
+        // INVARIANT 9: An item's payload is used only as its flags and its tag say.
         assert!(item.is(Flags::PREDICATE), "asked of items with a predicate");
         // SAFETY: the item has a predicate of its object.
         let holds = unsafe { item.object().predicate_holds(item) };

@@ -79,7 +79,7 @@ impl Flags {
     const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
 }
 
-/// The flags of all rooms have bits of their own.
+// INVARIANT 8: Each flag of an item is a bit of its own; a protocol changes only `READ` and `LOCKED`.
 const _: () = {
     let flags = [
         Flags::READ,

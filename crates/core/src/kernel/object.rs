@@ -406,6 +406,7 @@ impl<P: Protocol> Item<P> {
     ///
     /// The write was saved of this item, which has no payload now.
     pub unsafe fn put_back(&mut self, saved: SavedWrite) {
+        // INVARIANT 9: An item's payload is used only as its flags and its tag say.
         debug_assert!(!self.has_payload(), "the later payload was taken out");
         let SavedWrite { payload, flags, tag, .. } = saved;
         self.unmark(Flags::CLEANUP);

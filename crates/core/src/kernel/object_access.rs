@@ -251,6 +251,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// The attempt's pinned epoch.
     #[inline]
     pub fn pin(&self) -> &Pin {
+        // INVARIANT 7: An access exists only while its attempt is pinned, so that what an item points to stays in memory.
         debug_assert!(self.attempt.is_open());
         // SAFETY: an access is of an attempt in progress, which is pinned: `begin` and `of_stolen_work` get one, and no operation can have
         // the access when that is closed.
@@ -322,6 +323,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn stop(&mut self, stop: Stop) -> Abort {
+        // INVARIANT 5: An attempt that has lost cannot commit, whatever its body does.
         self.engine = STOPPED;
         if self.attempt.stop.is_none() {
             self.attempt.stop = Some(stop);

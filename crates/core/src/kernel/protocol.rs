@@ -413,7 +413,7 @@ pub struct Prepared<'a, P: Protocol> {
 }
 
 impl<'a, P: Protocol> Prepared<'a, P> {
-    /// Makes the witness. [`Steps::prepare`] must have returned `Ok`, with no other call since.
+    // INVARIANT 1: Only `Prepared` installs; the core makes it right after `prepare` has returned `Ok`.
     #[inline(always)]
     pub(crate) fn new(attempt: &'a mut Attempt<P>) -> Self {
         Self { attempt }
@@ -496,6 +496,7 @@ impl<'a, P: Protocol> OneByOne<'a, P> {
     #[inline(always)]
     pub fn install(&mut self, id: ItemId) {
         let item = self.attempt.items.get_mut(id);
+        // INVARIANT 2: Each pending write is installed once.
         assert!(item.is(Flags::WRITE) && !item.is(Flags::INSTALLED), "each write is installed once");
         item.mark_as(Flags::INSTALLED);
         // SAFETY: prepared, so that the write is the attempt's alone; it has not been installed before, says its mark.

@@ -200,6 +200,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     pub(super) fn look_at<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         const {
+            // INVARIANT 21: Nobody looks into a value that may be torn.
             assert!(
                 T::Cell::NEVER_TORN,
                 "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
@@ -497,6 +498,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[cold]
     #[inline(never)]
     unsafe fn settle_changes_now(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
+        // INVARIANT 17: No write follows from a read that is not kept.
         debug_assert!(tx.keeps_reads(), "a write must not follow from a read that is not kept");
         // SAFETY: the caller's promise; the tag says what the payload is, then and now.
         unsafe {

@@ -405,6 +405,7 @@ unsafe impl<T: Plain, G: ColumnGroups<T>> Cell<T> for Inline<T, G> {
 
     #[inline]
     unsafe fn view<'a>(snapshot: &'a InlineSnapshot<T>, _pin: &'a Pin) -> &'a T {
+        // INVARIANT 21: Nobody looks into a value that may be torn.
         // SAFETY: the caller promises that the snapshot is not torn, so these are the bytes of a value.
         unsafe { snapshot.0.assume_init_ref() }
     }

@@ -130,6 +130,7 @@ impl StructureVersion {
     /// Releases the latch after a change and returns the new version. Only the latch's holder may call it.
     #[inline]
     pub fn unlock_changed(&self) -> u64 {
+        // INVARIANT 32: The version of a bucket or leaf changes whenever a key comes or goes there, and whenever its range shrinks.
         let next = (self.0.load(Ordering::Relaxed) & !LOCKED) + STEP;
         // Release: pairs with the acquire in `stable` and `try_lock_at`.
         self.0.store(next, Ordering::Release);
@@ -414,6 +415,7 @@ impl StructureSet {
         while at != NO_ENTRY {
             let entry = &mut self.entries[at as usize];
             let Entry { seen, next, .. } = *entry;
+            // INVARIANT 33: An observation follows a change of the attempt's own only if no other change came between.
             if entry.observed.version == before {
                 match change {
                     StructureChange::Bumped { after, .. } => entry.observed.version = after,

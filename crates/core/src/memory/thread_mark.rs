@@ -46,6 +46,7 @@ impl NestingGuard {
     pub(crate) fn enter() -> Option<Self> {
         THREAD.with(|thread| {
             let mut word = thread.get();
+            // INVARIANT 15: A thread is inside one transaction at a time.
             if word & INSIDE != 0 {
                 return None;
             }

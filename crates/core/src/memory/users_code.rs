@@ -56,6 +56,7 @@ impl Panics {
     }
 }
 
+// INVARIANT 10: No panic leaves an attempt that has committed, and none stops a rollback half-way.
 impl Drop for Panics {
     /// Drops the panic: the attempt has committed, and a panic would make the caller think that it has not.
     fn drop(&mut self) {

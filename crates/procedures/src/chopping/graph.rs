@@ -108,6 +108,7 @@ pub(super) fn analyse(shapes: &[Shape], declared: &Declared) -> Result<ChoppingG
     let procedures: Vec<ChoppedProcedure> = procedures.collect();
     for procedure in &procedures {
         let conflicting = procedure.pieces.iter().filter(|piece| piece.conflicting).count();
+        // INVARIANT 18: At most one piece of a chopped procedure conflicts with other transactions.
         assert!(conflicting <= 1, "at most one piece of {} conflicts (dbx-tc, Theorem 1)", procedure.name);
     }
     Ok(ChoppingGraph { procedures, edges })

@@ -124,6 +124,7 @@ impl Drp {
             if !H::local(&attempt.local).behind.is_empty()
                 || !H::local(&attempt.local).behind_readers.is_empty()
             {
+                // INVARIANT 28: An attempt joins a line only when all attempts before it have passed that rank, so that none is before itself.
                 self.wait_for_predecessors_below(attempt, commit, planned.rank);
             }
             let at = H::local(&attempt.local).tickets.len();
@@ -423,6 +424,7 @@ impl Drp {
             }
         }
         Self::check_predicates(attempt)?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         self.check_observations(attempt)
     }

@@ -144,6 +144,7 @@ impl Order {
         if !std::mem::replace(&mut H::local_mut(&mut attempt.local).order.has_begun, true) {
             self.progress.begin(worker, Some(0));
         }
+        // INVARIANT 19: The pieces of a transaction come in the order of ranks.
         debug_assert!(
             self.progress.of(worker).own_bound() <= u64::from(ranks.first),
             "pieces come in the order of ranks"
@@ -218,6 +219,7 @@ impl Order {
             epoch.store(DRAWING, Ordering::SeqCst);
         }
         H::local_mut(&mut attempt.local).order.has_drawn = attempt.stamp_epoch() == 0;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         if is_first {
             epoch.store(attempt.stamp_epoch() << 1, Ordering::SeqCst);

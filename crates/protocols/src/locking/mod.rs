@@ -286,6 +286,7 @@ impl<H: Host<TwoPhaseLocking>> Steps<H> for TwoPhaseLocking {
             let holds = attempt.predicate_holds(id);
             self.unharmed(attempt, holds)
         })?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         attempt.check_structures()?;
         if self.policy == Policy::WoundWait {

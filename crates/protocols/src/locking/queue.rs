@@ -319,6 +319,7 @@ fn meet(
     }
     match policy {
         Policy::NoWait => None,
+        // INVARIANT 27: A transaction waits for one side of its age only, or for one that is installing.
         Policy::WaitDie if holder.is_older_than(request.stamp) => None,
         Policy::WoundWait
             if request.stamp.is_older_than(holder)

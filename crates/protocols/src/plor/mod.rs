@@ -123,6 +123,7 @@ impl Plor {
     fn passes(&self, stamp: AttemptStamp, other: AttemptId, locker: &Locker) -> bool {
         match self.states.stamp_of(other) {
             None => true,
+            // INVARIANT 27: A transaction waits for one side of its age only, or for one that is installing.
             Some(other) if stamp.is_older_than(other) => {
                 self.states.wound(other.id, locker.address()) == Wound::Dead
             }
@@ -328,6 +329,7 @@ impl<H: Host<Plor>> Steps<H> for Plor {
     fn prepare(&self, attempt: &mut Attempt<H>) -> Result<(), ConflictCause> {
         self.make_all_exclusive(attempt)?;
         self.check_predicates(attempt)?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         self.validate(attempt)?;
         if Self::is_unknown(attempt) {

@@ -119,6 +119,7 @@ impl EngineLock {
     pub(crate) fn unlock(&self, holder: Holder) {
         // Release: pairs with the acquire in `try_lock` and `take`.
         let before = self.word.fetch_sub(holder.0, Ordering::Release);
+        // INVARIANT 24: A lock is released by its holder, once.
         debug_assert_eq!(Self::holder(before), holder, "released by its holder, once");
         if before & (QUEUED | TOLD) == QUEUED {
             self.wake_head();

@@ -110,6 +110,7 @@ impl McsLocking {
             false => self.queues.try_share(word, &self.states),
         };
         if !taken {
+            // INVARIANT 31: A thief waits for nobody.
             if attempt.nonblocking() {
                 return Err(ConflictCause::item(attempt.would_block(), id));
             }
@@ -394,6 +395,7 @@ impl<H: Host<McsLocking>> Steps<H> for McsLocking {
             self.share(attempt, id)?;
             Ok(attempt.predicate_holds(id))
         })?;
+        // INVARIANT 12: A commit draws its stamp under all its locks and before it validates, so that no successor has a smaller stamp.
         attempt.draw_stamp();
         attempt.check_structures()
     }

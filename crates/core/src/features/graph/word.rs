@@ -72,6 +72,7 @@ impl Word {
 
     /// Takes an operation of this batch that is in this state. Exactly one worker succeeds.
     pub(super) fn take(&self, from: State, batch: u64) -> bool {
+        // INVARIANT 30: Exactly one worker runs a stealable operation, once.
         // A load first, which disturbs nobody.
         self.0.load(Ordering::Relaxed) == from.in_batch(batch) && self.change(from, State::Taken, batch)
     }

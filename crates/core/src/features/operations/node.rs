@@ -137,6 +137,7 @@ impl<W, I: Input, O> Node<W, I, O> {
         // and add some, but it does not look at this node's, which is not known yet.
         let (inputs, mut work, results) =
             unsafe { ((*node).todo.0.take(), (*node).work.take(), results.as_ref()) };
+        // INVARIANT 30: Exactly one worker runs a stealable operation, once.
         debug_assert!(inputs.is_some() && work.is_some(), "an operation that may run has its work");
         let Some(value) = inputs.as_ref().and_then(|inputs| inputs.get(results)) else {
             return Err(tx.misuse(Misuse::UnknownInput));

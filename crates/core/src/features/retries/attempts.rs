@@ -148,7 +148,7 @@ impl<'s, P: Protocol> Retries<'s, P> {
         if self.footprint.is_some() {
             return true;
         }
-        // Nothing is held while it waits.
+        // INVARIANT 16: A transaction holds nothing while it backs off or waits at the gate.
         worker.attempt.features.footprint.clear();
         {
             let _waiting = profile::waiting("back-off", 0);

@@ -106,6 +106,7 @@ impl KeptWrites {
             // SAFETY: the caller's promise.
             unsafe { self.keep_in((id, item), own, keeping, (snapshots, pin)) };
         }
+        // INVARIANT 14: A value that a snapshot may need is kept before it is replaced.
         // Release: pairs with the acquire fence of a reader. If it loads a part of what is installed next, it finds the epoch and the entry.
         fence(Ordering::Release);
     }

@@ -50,15 +50,16 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         if self.attempt.stop.is_some() || !self.prepare() || !self.between_halves() {
             return false;
         }
-        // The second half: installs and releases. Nothing is rolled back from here on: installed writes must not be undone as well.
+        // INVARIANT 4: Once the second half has begun, nothing fails and nothing is rolled back: no write is both installed and undone.
         self.open = false;
         P::finishing(self);
         self.protocol.finish(Prepared::new(self.attempt));
         profile::release_all();
+        // INVARIANT 3: The second half of a commit installs every pending write.
         debug_assert!(self.attempt.is_installed(), "the second half installs every write");
         P::finished(self);
         label("after commit");
-        // Panics are contained from here on.
+        // INVARIANT 10: No panic leaves an attempt that has committed, and none stops a rollback half-way.
         self.attempt.cleanup(true, &mut Panics::default());
         self.protocol.after_cleanup(self.attempt);
         true
@@ -179,7 +180,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
-        // After the first half of a commit it is known.
+        // INVARIANT 6: A body's error, panic or failed condition is reported only if all that it has read is one consistent state.
         if !P::OPAQUE
             && !self.is_valid
             && !self.attempt.hears(Moments::ALONE)

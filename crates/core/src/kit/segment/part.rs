@@ -180,6 +180,7 @@ impl<W: Words, P: Protocol> Segment<Part<W>, P> {
         // SAFETY: as above; a part that was deleted has a pending value.
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
+            // INVARIANT 9: An item's payload is used only as its flags and its tag say.
             debug_assert!(pending && tx.tag(id) == tag::VALUE, "deleted before");
             *CellOf::<W>::pending_mut(tx.payload::<Pending<Part<W>>>(id)) = part;
         }

@@ -219,6 +219,7 @@ pub(crate) fn make_session(holder: &'static Holder, kind: HolderKind, idles_at: 
 
 /// Unregisters a holder that is not open.
 pub(crate) fn release(holder: &'static Holder) {
+    // INVARIANT 22: A holder is released only when no attempt of it is open.
     debug_assert_eq!(holder.word.load(Ordering::Relaxed) & OPEN, 0, "it has ended");
     let mut registry = lock(&REGISTRY);
     if let Some(at) = registry.entries.iter().position(|entry| std::ptr::eq(entry.holder, holder)) {

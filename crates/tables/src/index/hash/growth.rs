@@ -94,6 +94,7 @@ where
                 let hash = Hash64::of(unsafe { record.as_ref() }.key(), &self.hashing);
                 entries.push((Entry::new(record, hash.tag()), hash));
             });
+            // INVARIANT 35: No key's own code runs while a latch of the hash index or of the ordered index is held.
             if bucket.version.try_lock_at(version) {
                 break;
             }
@@ -103,6 +104,7 @@ where
             // Until the parent is retired no other thread may touch the children. The latch is needed because an
             // overflow bucket makes a child look ready.
             let fresh = child.version.lock();
+            // INVARIANT 34: A bucket and its children are never both unlatched and in use.
             debug_assert_eq!(fresh, Some(0));
             child.version.set_number(number);
         }

@@ -228,6 +228,7 @@ where
             }
             interleaving_point();
             let entry = Entry::new(record, hash.tag());
+            // INVARIANT 35: No key's own code runs while a latch of the hash index or of the ordered index is held.
             if !bucket.version.try_lock_at(before) {
                 continue;
             }

@@ -72,6 +72,7 @@ where
             interleaving_point();
             if existing.is_none() && !full && !refused {
                 let Some(slots) = leaf.slots_to_insert(shared, version) else { continue };
+                // INVARIANT 35: No key's own code runs while a latch of the hash index or of the ordered index is held.
                 // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
                 if leaf.node.version.try_lock_at(version) {
                     leaf.set_slots(slots);

@@ -57,6 +57,7 @@ where
                 }
                 continue;
             }
+            // INVARIANT 35: No key's own code runs while a latch of the hash index or of the ordered index is held.
             // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
             if !leaf.node.version.try_lock_at(version) {
                 continue;
