@@ -1,6 +1,7 @@
 //! The project's rules that no compiler enforces, checked on the sources of all crates.
 
 mod imports;
+mod quotes;
 mod rooms;
 
 use std::fs;
