@@ -7,7 +7,7 @@ use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU8};
 use hotrow_tables::{Database, inside};
 
-/// A function called before operations.
+/// A function called before operations. A context that wraps another one would do, too, but compile each procedure once more for each protocol.
 pub(crate) type OperationHook = dyn Fn() + Send + Sync;
 
 /// The state that procedures keep with a database. A database has none until it is told something of them.

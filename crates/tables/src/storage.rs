@@ -19,6 +19,12 @@
 //! The sources are sto §4.1 (inserted and absent elements, read-my-writes) and Silo's node set. Deviation from STO:
 //! its bucket versions change when an insert commits; here, as in Silo, they change when the record enters the index,
 //! so that an aborted insert can also fail an observer.
+//!
+//! # Files
+//!
+//! [`Shared`] has the index of the records and the [companions](crate::companions) of the rows, which do not know it. An operation is an `impl Shared`
+//! in a file above this one (`rows.rs`, `updating.rs`, `insertion.rs`, `scan.rs`, `queue.rs`, `split`, `deferred.rs`); handles, operations as
+//! values and contexts are above these.
 
 use crate::catalog::PartId;
 use crate::companions::{Buried, Companions, Name};

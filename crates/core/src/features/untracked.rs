@@ -1,4 +1,8 @@
-//! Reads on which a transaction does not depend.
+//! Reads on which a transaction does not depend: at read committed, and in an untracked part of a body.
+//!
+//! Such a read is a peek, or, under a protocol that logs reads, a glance that leaves no item. No bucket or leaf is observed, and no condition is
+//! kept. An operation that looks at two segments finds out by itself if what it has seen was true at one moment
+//! ([`keeps_reads`](ObjectAccess::keeps_reads)). The protocol takes no part in that.
 
 use crate::kernel::abort::Abort;
 use crate::kernel::attempt::ReadPath;

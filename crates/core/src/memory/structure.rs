@@ -5,6 +5,9 @@
 //! commit, as Silo does with its node set and STO with its bucket and leaf versions (sto §4.1, "Absent
 //! elements"): an insert or remove bumps the word, so no scan and no failed lookup is ever a phantom.
 //!
+//! This is coarser than necessary: in a hash index, an insertion aborts an observer of another absent key of the bucket, and growth aborts the
+//! observers of a bucket that moves. In an ordered index the object looks again at the part that was observed.
+//!
 //! # Parts of a node
 //!
 //! A change of the word says that some key has come or gone, not which one. So the object may keep, with an observation,

@@ -1,4 +1,14 @@
 //! Running users' code where it must not unwind: at the end of an attempt, when others have to be released and dropped.
+//!
+//! # Locks and users' code
+//!
+//! From the first lock that a commit takes to the last unlock there are checks and installs, which neither clone nor drop a value, because users'
+//! code may panic, block or call back. For the same reason none runs under a mutex of Hotrow's: keys are named before. The exceptions:
+//!
+//! - [`Commuting::holds`](crate::Commuting) and `apply`, whose panics are contained; [`Value::heap_bytes`](crate::Value), which must not panic;
+//! - closures that change a value at the commit: they run between the halves, once, on a copy, and a panic rolls the transaction back;
+//! - intentions and constraints under `drp`, while lines are held;
+//! - bodies, under protocols that lock at operations.
 
 use hotrow_sync::region;
 use hotrow_sync::thread;

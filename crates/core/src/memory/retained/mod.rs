@@ -1,7 +1,8 @@
 //! Retained memory: values that were replaced or removed and are not freed yet.
 //!
 //! Values are freed by epoch ([`Pin`](crate::Pin)), so all values retired since the oldest open transaction of the
-//! *process* began stay in memory. This module measures that memory, names the transaction that retains it, and limits
+//! *process* began stay in memory. (An epoch for each engine would not help the engine with the long transaction, and a thread that uses two
+//! engines would pay for two pins.) This module measures that memory, names the transaction that retains it, and limits
 //! it.
 //!
 //! # Counting
