@@ -1,61 +1,54 @@
 //! # Deferred operations
 //!
-//! A transaction that adds to a hot counter need not know its value at once. A *deferred* operation declares its work
-//! and returns a [`Deferred`] value, a handle for the result. Handles are inputs of other deferred operations;
-//! operators and comparisons on them give [expressions](Expression), which are inputs too. The body returns the
-//! handle of the transaction's result to [`transact_deferred`](Engine::transact_deferred), which returns the value.
-//!
-//! The paper's example (drp §2, §6.2) moves money and counts the transfers:
+//! A *deferred* operation declares its work and returns a [`Deferred`] value, a handle for the result. Handles, and
+//! [expressions](Expression) made of them, are inputs of other deferred operations. The body returns the handle of its result to
+//! [`transact_deferred`](Engine::transact_deferred), which returns the value. This program moves money and counts the transfers:
 //!
 //! ```
-//! use hotrow::{Counter, Database, Error, TArray, TCounter};
+//! use hotrow::{Database, Error, TArray, TCounter};
 //!
 //! let db = Database::builder().protocol("drp").open()?; // Under any other protocol the result is the same.
 //! let accounts = TArray::new(&db, 10, |_| 100i64);
 //! let transfers = TCounter::new(&db, 0);
-//!
 //! let transfer = |from: usize, to: usize, amount: i64| {
 //!     db.transact_deferred(|tx| {
 //!         let balance = accounts.defer_read(tx, from, |balance| *balance)?;
 //!         tx.require(balance.at_least(amount))?; // Rolls back unless it holds.
 //!         accounts.defer_set(tx, from, balance - amount)?;
 //!         transfers.defer_add(tx, 1)?;
-//!         // Any code will do. It gets its inputs when they are known; here there are none.
-//!         accounts.defer_update(tx, to, (), move |balance, ()| {
-//!             *balance += amount;
-//!             *balance
-//!         })
+//!         // Any closure. It gets its inputs when they are known; this one has none.
+//!         accounts.defer_update(tx, to, (), move |balance, ()| { *balance += amount; *balance })
 //!     })
 //! };
 //! assert_eq!(transfer(1, 2, 70)?, 170);
 //! assert!(matches!(transfer(1, 2, 70), Err(Error::Rollback(_))), "30 are left");
-//! assert_eq!(db.transact(|tx| Ok((accounts.get(tx, 1)?, transfers.get(tx)?)))?, (30, 1));
-//!
-//! assert_eq!(db.statistics().count(&Counter::TAME_COMMITS), 1); // Under `drp`; others defer nothing.
-//! # Ok::<(), hotrow::Error>(())
+//! assert_eq!(db.transact(|tx| transfers.get(tx))?, 1);
+//! # Ok::<(), Error>(())
 //! ```
 //!
-//! Under `drp` deferred operations run when the transaction commits. A transaction that has read nothing before
-//! then is *tame*: it acquires its place in line on every segment that it will touch, and can no longer lose it. It is
-//! still aborted, and runs again, in three rare cases: its worker had met nobody for a while and ran it at once (`drp+tame`
-//! never does that, and its next attempt does not); a row that was there when its operation was deferred has been
-//! deleted before its turn ([`Reason::ReadChanged`]), or an operation had to touch more than it had declared
-//! ([`Reason::Undeclared`]; the next attempt then defers nothing).
+//! Under `drp` and `deferred-2pl` deferred operations run when the transaction commits. Under every other protocol they run at once, so that
+//! one source serves all protocols.
 //!
-//! Under every other protocol a deferred operation runs at once. So one source serves all protocols, and only the
-//! speed differs.
+//! A transaction that reads nothing before its commit is *tame*: it takes a place in line on each segment that it will touch, and no
+//! other transaction can take that place away. It is aborted, and runs again, in three cases only
+//! ([`TAME_COMMITS`](Counter::TAME_COMMITS) counts the others):
 //!
-//! - **Operations that are not deferred** may be mixed in. They see what was deferred before on the same object, and
-//!   [`force`](Transaction::force) returns a deferred value at once. Both run everything that was deferred so far. A
-//!   transaction that reads in this way is *wild*: it may be aborted and run again, as under other protocols.
-//! - **A computation** ([`compute`](Transaction::compute), [`map`](Deferred::map)) gets values and returns one. It
-//!   owns what it captures, and must not begin a transaction ([`Misuse::Nested`]).
-//! - **A panic** in a deferred operation is [`Error::Panicked`] under every protocol. Like a
-//!   [condition](Transaction::require) that does not hold, it rolls the whole transaction back. Other transactions go
-//!   on.
+//! - Its worker had met no other transaction for a while and ran the operations at once. `drp+tame` never does that.
+//! - A row that was there when its operation was deferred is deleted before the operation's turn ([`Reason::ReadChanged`]).
+//! - An operation has to touch more than it declared ([`Reason::Undeclared`]). The next attempt defers nothing.
+//!
+//! # Rules
+//!
+//! - **Operations that are not deferred** may be mixed in, and see what was deferred before on the same object. [`force`](Transaction::force)
+//!   runs all deferred operations and returns a value at once. A transaction that reads in this way is *wild*: it may be aborted as
+//!   under any other protocol.
+//! - **A computation** ([`compute`](Transaction::compute), [`map`](Deferred::map)) owns what it captures. It must not begin a
+//!   transaction ([`Misuse::Nested`]).
+//! - **A panic** in a deferred operation, or a [condition](Transaction::require) that does not hold, rolls the whole transaction back
+//!   ([`Error::Panicked`], [`Error::Rollback`]).
 //! - **A handle** is valid in its own attempt only; elsewhere it is [`Misuse::ForeignDeferred`].
-//! - **Ranks** ([`TBox::set_rank`] and its siblings) define the order in which transactions acquire segments (*line
-//!   up*). Give the most contended objects the highest ranks: they are then held for the shortest time.
+//! - **Ranks** ([`TBox::set_rank`], [`TableBuilder::rank`]) are the order in which transactions acquire segments. Give the most contended
+//!   objects the highest ranks, so that they are held for the shortest time.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

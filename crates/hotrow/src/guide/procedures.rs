@@ -1,22 +1,14 @@
 //! # Procedures and contexts
 //!
-//! A closure is the short form of a transaction. A [`Procedure`] is the long form: it is written once against an
-//! abstract [`Context`], so that other interpreters than direct execution can run it. It names tables by references
-//! from a [`Database`], which do not depend on the protocol. Values inside it belong to the context
-//! ([`Context::Val`]). Where a key or a branch depends on a value, [`force`](Context::force) turns it into a plain
-//! one. The operations are methods of [`Operations`], and those that execute a procedure are methods of [`Procedures`]: two traits to be brought
-//! into scope, as the [prelude] does.
-//!
-//! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
-//! [`commute`](Operations::commute) is a change [at the commit](crate::Table::apply) there. *Tracing* runs the procedure, rolls it back, and
-//! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
-//! results it depends. Under a protocol that defers or shares operations, [`Procedures::execute`] uses a context made
-//! for that ([`Recording`](context::Recording)).
+//! A [`Procedure`] is a transaction written once against an abstract [`Context`], so that a database can interpret it in several ways. It names
+//! tables by references ([`Table::reference`]), which do not depend on the protocol. Its values belong to the context ([`Context::Val`]);
+//! [`force`](Context::force) makes a plain value where a key or a branch depends on one. [`Operations`] and [`Procedures`] are
+//! traits to bring into scope, as the [prelude] does.
 //!
 //! ```
 //! use hotrow::{Context, Database, Operations, Procedure, Procedures, TableRef};
 //!
-//! /// Moves money; says whether there was enough of it.
+//! /// Moves money; returns true if there was enough of it.
 //! struct Transfer {
 //!     accounts: TableRef<u32, i64>,
 //!     from: u32,
@@ -29,11 +21,8 @@
 //!     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
 //!         let (key, amount) = (cx.value(self.from), cx.value(self.amount));
 //!         let covered = cx.update(self.accounts, key, amount.clone(), |balance, amount| {
-//!             let covered = *balance >= amount;
-//!             if covered {
-//!                 *balance -= amount;
-//!             }
-//!             covered
+//!             *balance -= amount;
+//!             *balance >= 0
 //!         })?;
 //!         let covered = cx.map(covered, |covered| covered == Some(true));
 //!         cx.require(covered.clone())?; // Rolls back unless it holds.
@@ -56,8 +45,17 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Closures given to a context must depend only on their arguments and on plain captured data, and must have no side
-//! effects: a context may run them late or more than once.
+//! | context | runs operations | used by |
+//! |---|---|---|
+//! | [`Eager`](context::Eager) | at once, like a closure; [`commute`](Operations::commute) is a change [at the commit](Table::apply) | [`Procedures::execute`] |
+//! | [`Recording`](context::Recording) | at the commit, or with the help of waiting workers | `execute`, under `drp`, `deferred-2pl`, `steal`, `steal-basic` |
+//! | [`Tracing`](context::Tracing) | at once, rolls back, and returns them with tables, keys, kinds and dependencies | [`Procedures::trace`] |
+//!
+//! Under `chop`, `chop-htm` and `ic3` a database that was told its procedures ([`Procedures::chop`], see [`chopping`]) executes them in pieces. A
+//! procedure whose profile says that it only reads runs on a [strict snapshot](super::snapshots).
+//!
+//! Closures given to a context must depend only on their arguments and on plain captured data, and have no side effects: a context may run them
+//! late or more than once.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

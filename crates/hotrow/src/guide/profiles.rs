@@ -1,44 +1,41 @@
 //! # Transaction profiles
 //!
-//! A transaction needs no declaration. A [`Profile`], given to [`transact_as`](Engine::transact_as) or returned by
-//! [`Procedure::profile`], may declare the following; a declaration must be true:
+//! A [`Profile`], given to [`transact_as`](Engine::transact_as) or returned by [`Procedure::profile`], declares facts about a
+//! transaction. They must be true in all attempts:
 //!
-//! - The transaction *only reads*. `plor` then reads without registering as a reader, except a transaction that has
-//!   lost three times; the other protocols treat it as any other. A write in it is [`Misuse::ReadOnly`].
-//! - It only reads, and *[read committed](Isolation::ReadCommitted)* is enough: each call returns one committed fact (a row, the
-//!   absence of a key, the length of a queue), and two calls may see two states. This is for large reports that need not be exact.
-//!   Under every protocol, they then never abort because something that they have read changed, and they block others only during a
-//!   single read. A transaction that writes is always serializable: a write in this one is [`Misuse::ReadOnly`].
-//! - It reads on a *[snapshot](crate::guide::snapshots)*.
-//! - The approximate number of *records* that it touches: under `plor+deadline` small transactions go before large
-//!   ones for a while.
+//! | field | declares | effect |
+//! |---|---|---|
+//! | `read_only` | it writes nothing | `plor` reads without registering as a reader until three attempts are lost; `drp` waits in line behind writers where it would abort |
+//! | `isolation` | [`ReadCommitted`](Isolation::ReadCommitted): each call returns one committed fact, and two calls may see two states | no aborts because something read has changed; others are blocked during a single read at most |
+//! | | [`Snapshot`](Isolation::Snapshot), [`StrictSnapshot`](Isolation::StrictSnapshot) | it reads on a [snapshot](super::snapshots) |
+//! | `records` | the approximate number of records touched | under `plor+deadline` transactions with fewer records go first for a while |
+//! | `durability` | [`Buffered`](Durability::Buffered) | its caller does [not wait](super::durability#acknowledgement) for the device |
+//!
+//! A write in a transaction that declares `read_only`, or another isolation than serializable, is [`Misuse::ReadOnly`].
 //!
 //! ```
-//! use hotrow::{Abort, Any, Database, Error, Misuse, Profile, TArray, Transaction};
+//! use hotrow::{Database, Error, Misuse, Profile, TArray};
 //!
 //! let db = Database::builder().protocol("plor").open()?;
 //! let accounts = TArray::new(&db, 3, |_| 100);
-//! let total = |tx: &mut Transaction<'_, Any>| {
-//!     (0..3).try_fold(0, |sum, account| Ok::<_, Abort>(sum + accounts.get(tx, account)?))
-//! };
-//! assert_eq!(db.transact_as(Profile::READ_ONLY, total), Ok(300));
+//! let sum = db.transact_as(Profile::READ_ONLY, |tx| Ok(accounts.get(tx, 0)? + accounts.get(tx, 1)?));
+//! assert_eq!(sum, Ok(200));
 //!
 //! let refused = db.transact_as(Profile::READ_ONLY, |tx| accounts.set(tx, 0, 0));
 //! assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
-//! # Ok::<(), hotrow::Error>(())
+//! # Ok::<(), Error>(())
 //! ```
 //!
 //! # Single reads
 //!
-//! A read of an ordinary transaction counts: the transaction commits only if nothing has changed that it read. A read can be
-//! otherwise:
+//! A transaction commits only if nothing has changed that it read. A read can be otherwise:
 //!
-//! | wanted | how | what it gives up |
+//! | wanted | how | price |
 //! |---|---|---|
-//! | *for update*: nobody else may take the row from now on | an update that changes nothing: `table.update(tx, &key, \|row\| row.clone())` | a version more for each such read; under optimistic protocols others learn of it at the commit, as of any write |
-//! | *untracked*: a hint that may be out of date | [`tx.untracked(…)`](Transaction::untracked) around it | the transaction does not depend on it: no serializability for this read, which is for what the result does not depend on |
-//! | *on a snapshot*: many rows of one moment | a transaction of its own, on a [snapshot](crate::guide::snapshots) | it cannot write |
-//! | *a test*: only the outcome of a condition counts | [`subtract_if_enough`](Table::subtract_if_enough), conditions of objects ([hot rows](crate::guide::hot_rows)) | the value itself is not known |
+//! | *for update*: nobody else may take the row from now on | an update that changes nothing: `table.update(tx, &key, \|row\| row.clone())` | a new version for each such read; under optimistic protocols others learn of it at the commit |
+//! | *untracked*: a hint that may be out of date | [`tx.untracked(…)`](Transaction::untracked) around it | not serializable: the result must not depend on it |
+//! | *on a snapshot*: many rows of one moment | a transaction of its own, on a [snapshot](super::snapshots) | it cannot write |
+//! | *a test*: only the outcome of a condition counts | [`subtract_if_enough`](Table::subtract_if_enough), conditions of objects ([hot rows](super::hot_rows)) | the value is not known |
 //!
 //! ```
 //! use hotrow::{Database, Direction};
@@ -48,7 +45,7 @@
 //! let seats = db.table::<u32, u32>("free seats").create()?;
 //! seats.bulk_insert((0..100).map(|row| (row, row / 90)))?;
 //! let row = db.transact(|tx| {
-//!     // Nobody who takes a seat of another row is in the way of this search.
+//!     // A transaction that takes a seat of another row does not abort this search.
 //!     let mut hint = None;
 //!     tx.untracked(|tx| {
 //!         seats.scan(tx, .., Direction::Ascending, |row, free| match *free {
@@ -57,7 +54,7 @@
 //!         })
 //!     })?;
 //!     let Some(row) = hint else { return Ok(None) };
-//!     // What counts is read again: the seat may be gone.
+//!     // Read again: the seat may be gone.
 //!     if seats.get(tx, &row)?.unwrap_or(0) == 0 { return Ok(None); }
 //!     seats.update(tx, &row, |free| *free -= 1)?;
 //!     Ok(Some(row))

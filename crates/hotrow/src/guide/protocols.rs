@@ -1,116 +1,98 @@
 //! # Which protocol when
 //!
-//! A protocol decides what happens when transactions meet on a row. A [`Database`] has one for its whole life, and it is chosen by its
-//! name. The default is `occ`, and nothing has to name it. Objects, tables and transactions are the same under every protocol, and so are
-//! their results; only speed and waiting differ.
+//! Begin with the default, `occ`, which needs no name. Choose another protocol if many cores want the same rows, if the slowest
+//! transactions count more than the mean, if all transactions are known beforehand, or if bodies rely on what they read before they commit.
+//! Find out with `hotrow compare`, for the workload that is most like yours, on your machine and with your number of threads.
 //!
-//! Measured, with the commands and machines that docs/results names:
-//!
-//! - **One or two cores, or rows that are seldom hot**: `occ`. On two cores `tl2` and `tictoc` are within a few percent of
-//!   it. One hot row, an update of which is the whole transaction, with two threads: `occ` and `serial` reach 0.79 of what one
-//!   mutex around everything does, `wait-die` 0.74, `plor` 0.62, `drp` 0.58, `steal` 0.51. Locks do not pay off there.
-//! - **Many cores and hot rows, in transactions that can [defer](crate::guide::deferred) their operations**: `drp`. TPC-C's
-//!   New-Order on one warehouse, on 32 simulated cores: 1.9 times the throughput of `occ`, and a tail (p99) of 73
-//!   microseconds instead of 717. On one core it costs a tenth.
-//! - **Many cores, and most transactions go through one row, with much work beside it**: `steal`, 2.4 times plain two-phase
-//!   locking on 8 simulated cores.
-//! - **The slowest transaction counts more than the mean**: `plor` on many cores. On two cores `occ` is faster, also in the
-//!   tail; measure before you choose it.
-//! - **Bodies that rely on what they have read before they commit**: `tl2`, or `drp+opaque`.
-//! - **One thread**: `none`, and for two that do little else `serial`.
-//!
-//! | name | behaviour | choose it when |
+//! | name | choose it when | behaviour |
 //! |---|---|---|
-//! | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
-//! | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
-//! | `drp` | runs [deferred operations](crate::guide::deferred) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [three rare cases](crate::guide::deferred) only | rows are hot, and transactions can declare their operations before they know the values |
-//! | `deferred-2pl` | as `drp` without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
-//! | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
-//! | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
-//! | `no-wait` | locks everything that it reads or writes; a transaction that meets another's lock aborts | no transaction should ever wait, or to compare with |
-//! | `wait-die` | as `no-wait`, but the older transaction waits, the younger one aborts | others should not stop half-done work |
-//! | `wound-wait` | as `no-wait`, but the older transaction takes the lock, the younger one waits | of these three, when tail latency counts |
-//! | `steal` | locks everything that it reads or writes, and queues for held locks; a waiting transaction runs operations of the lock holder; a deadlock aborts the youngest | most transactions go through one row, and most of their other work conflicts with nobody |
-//! | `steal-basic` | as `steal`, with operations taken from one place for all | to compare with |
-//! | `2pl-mcs` | as `steal`, but no transaction runs operations of another | to compare with: plain two-phase locking |
-//! | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
-//! | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
-//! | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
+//! | `occ` | first | reads lock nothing; the commit locks its writes and validates its reads |
+//! | `chop` | all transactions are [procedures](super::procedures) known beforehand, and do much beside their hot rows | executes procedures in pieces, each a small transaction of `occ` |
+//! | `ic3` | the same, on many cores, and procedures want the same rows of several tables | pieces, one for each table, which others see at once and come after |
+//! | `plor` | many cores, hot rows, and tail latency counts | readers ignore write locks; at the commit the older transaction goes first, and none starves |
+//! | `drp` | many cores, hot rows, and operations that can be [deferred](super::deferred) | runs deferred operations after the commit point, in a pipeline ordered by rank |
+//! | `drp+opaque` | the same, and bodies rely on their reads | as `drp`; each attempt sees one consistent state |
+//! | `tictoc` | a read should not abort because others overwrite the row, and the order of real time does not matter | optimistic: a commit chooses a timestamp that fits its reads and writes |
+//! | `mocc` | a few rows are hot, and transactions are alike | as `occ`, but locks rows that often made attempts fail as soon as it reads them |
+//! | `wound-wait` | two-phase locking, and tail latency counts | the older transaction takes the lock, the younger one waits |
+//! | `wait-die` | two-phase locking, and half-done work should not be lost | the older transaction waits, the younger one aborts |
+//! | `no-wait` | no transaction should wait | two-phase locking; a transaction that meets a lock aborts |
+//! | `steal` | most transactions go through one row, and do much else that conflicts with nobody | two-phase locking; a waiter runs operations of the transaction ahead; a deadlock aborts the youngest |
+//! | `2pl-mcs` | plain two-phase locking with fair queues | as `steal`, without running others' operations |
+//! | `tl2` | bodies rely on what they read before they commit | as `occ`, with a global clock; each attempt sees one consistent state |
+//! | `serial` | one or two threads do all the work | one lock around the database; one transaction at a time |
+//! | `none` | one thread is enough | no concurrency control; one worker at a time |
 //!
-//! Words behind a name make a *variant* of the protocol. [`PROTOCOLS`](protocols::PROTOCOLS) lists the usual ones, most of which are
-//! there to compare with ([`ProtocolInfo::for_comparison`](protocols::ProtocolInfo)):
-//!
-//! | behind | words | |
-//! |---|---|---|
-//! | `plor` | `+dwa` | locks for writing are taken at the commit |
-//! | | `+optimistic` | the first attempts read and write as `occ` does |
-//! | | `+deadline`, `+deadline=N` | the nearer deadline goes first: N microseconds (10) for each record of the [`Profile`] |
-//! | | `+latched` | a latch around each step of a lock, to compare with |
-//! | `drp` | `+tame` | operations are always deferred |
-//! | | `+calm=N` | operations run at once after N transactions (16) that met nobody |
-//! | `drp`, `deferred-2pl` | `+opaque` | an attempt that reads before its commit sees one consistent state |
-//! | | `+early` | a transaction that was aborted because it had read lines up before its next attempt |
-//! | | `+exclusive` | readers exclude each other, to compare with |
-//! | `steal`, `steal-basic` | `+ahead` | a waiter that finds nothing to run runs operations of its own |
-//! | these and `2pl-mcs` | `+exclusive` | readers exclude each other, to compare with |
-//!
-//! A protocol is chosen when the database is opened:
-//!
-//! ```
-//! use hotrow::{Any, Database, Error, Misuse};
-//!
-//! let name = std::env::var("PROTOCOL").unwrap_or("wound-wait".into());
-//! let db: Database<Any> = Database::builder().protocol(name).open()?;
-//! let seats = db.table::<u32, u32>("seats").hash(1).create()?; // A Table<u32, u32, Any>.
-//! seats.bulk_insert([(7, 100)])?;
-//! assert_eq!(db.transact(|tx| seats.update(tx, &7, |free| { *free -= 1; *free }))?, 99);
-//!
-//! let unknown = Database::builder().protocol("2pl").open();
-//! assert!(matches!(unknown, Err(Error::Misuse(Misuse::NoSuchVariant { .. }))));
-//! # Ok::<(), hotrow::Error>(())
+//! ```sh
+//! hotrow compare tickets --protocol occ,plor,drp,wound-wait --threads 1,2,4,8
 //! ```
 //!
-//! A database that is opened without a name is one of [`Occ`], which is compiled as a type of its own, as fast as it can be. [`Any`] is any of
-//! the protocols, `occ` among them, and costs more for each operation: calls through a table of functions, and 32 bytes beside each
-//! value. Transactions as large as TPC-C's hardly notice; ten operations on an array of integers take a third more time, and up to twice the time if the
-//! array does not fit into the processor's caches.
+//! Objects, tables, transactions and their results are the same under every protocol. The results page, `docs/results/README.md` of the
+//! repository, has measured figures with their commands.
 //!
-//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
-//! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its
-//! age over retries, so that the oldest one gets through. A wait for a lock has no time limit, except the deadline of
-//! the [`RetryPolicy`], if it has one.
+//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal`, `plor` and `serial` a transaction holds locks while its body runs: keep
+//! bodies short. A wait for a lock has no time limit but the deadline of the [`RetryPolicy`]. Under all of these but `no-wait`
+//! and `serial` a transaction keeps its age over retries, so that the oldest gets through.
 //!
-//! Code that is generic over [`Protocol`] works with both types; most programs name one of them once, in a `type Db = Database<Any>`.
+//! # Names
+//!
+//! A database has one protocol for its whole life. An unknown name is [`Misuse::NoSuchVariant`], which lists the known ones.
 //!
 //! ```
 //! use hotrow::protocols::PROTOCOLS;
-//! use hotrow::{Database, Error, Protocol, TBox};
+//! use hotrow::{Any, Database, Error, Misuse, Protocol, TBox};
 //!
+//! /// Code that is generic over `Protocol` works with every database.
 //! fn count_to_ten<P: Protocol>(db: &Database<P>) -> Result<u64, Error> {
 //!     let number = TBox::new(db, 0u64);
-//!     for _ in 0..10 {
-//!         db.transact(|tx| number.update(tx, |number| *number += 1))?;
-//!     }
+//!     (0..10).try_for_each(|_| db.transact(|tx| number.update(tx, |number| *number += 1)))?;
 //!     db.transact(|tx| number.get(tx))
 //! }
 //!
 //! for protocol in PROTOCOLS.iter() {
-//!     assert_eq!(count_to_ten(&Database::builder().protocol(protocol.name).open()?), Ok(10));
+//!     let db: Database<Any> = Database::builder().protocol(protocol.name).open()?;
+//!     assert_eq!(count_to_ten(&db), Ok(10));
 //! }
 //! assert_eq!(count_to_ten(&Database::builder().protocol("plor+dwa+deadline=20").open()?), Ok(10));
-//! assert_eq!(count_to_ten(&Database::open()?), Ok(10));
+//! assert_eq!(count_to_ten(&Database::open()?), Ok(10)); // A Database<Occ>.
+//!
+//! let unknown = Database::builder().protocol("2pl").open();
+//! assert!(matches!(unknown, Err(Error::Misuse(Misuse::NoSuchVariant { .. }))));
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! # A database by name, of bytes
+//! A database without a name is one of [`Occ`], which is compiled as a type of its own. [`Any`] is any of the protocols, `occ` among them. It
+//! calls through a table of functions and keeps 32 bytes beside each value, so small transactions take longer. A program that uses it names
+//! it once: `type Db = Database<Any>`.
 //!
-//! A program whose tables have no types of their own (an interpreter, a binding, a test) uses the erased form, module `erased`
-//! (feature `erased`): bytes as keys and rows, and the protocol a name.
+//! # Variants
+//!
+//! Words behind a name make a variant. Most are there to compare with ([`ProtocolInfo::for_comparison`](protocols::ProtocolInfo));
+//! `hotrow list --all` shows the usual ones:
+//!
+//! | name | difference |
+//! |---|---|
+//! | `chop-htm`, `dbx`, `naive-htm` | `chop`, `occ`, `serial` with hardware transactions, where there are any; `+partitions`, `+global` behind the first two: coarser locks if these fail |
+//! | `plor+dwa` | takes write locks at the commit |
+//! | `plor+optimistic` | the first three attempts read and write as `occ` does |
+//! | `plor+deadline`, `plor+deadline=N` | the nearer deadline goes first: N microseconds (10) for each record of the [`Profile`] |
+//! | `plor+latched` | a latch around each step of a lock |
+//! | `drp+tame`, `drp+calm=N` | always defers; runs operations at once after N transactions (16) that met no other |
+//! | `drp+early` | a transaction that was aborted because it had read lines up before its next attempt |
+//! | `deferred-2pl` | `drp` without the pipeline: takes locks in the order of ranks and holds them to the end; also `+opaque`, `+early` |
+//! | `steal-basic` | `steal`, with operations taken from one place for all |
+//! | `steal+ahead`, `steal-basic+ahead` | a waiter that finds nothing to run runs operations of its own |
+//! | `+exclusive` behind `drp`, `deferred-2pl`, `steal`, `steal-basic`, `2pl-mcs` | readers exclude each other |
+//!
+//! # Bytes as keys and rows
+//!
+//! A program whose tables have no types of their own (an interpreter, a binding) uses the erased form, module `erased` (feature
+//! `erased`):
 //!
 //! ```
 //! use hotrow::erased::Database;
 //!
-//! let db = Database::open("plor+dwa")?; // An unknown name is an error that lists the known ones.
+//! let db = Database::open("plor+dwa")?;
 //! let notes = db.table("notes").create()?; // Ordered; `.hash(n)` otherwise.
 //! db.transact(|tx| tx.insert(&notes, "ada", "first"))?;
 //! let length = db.transact(|tx| tx.update(&notes, "ada", |row| { row.set(b"second"); row.len() }))?;
@@ -118,11 +100,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keys have the order of their bytes, so write numbers with `to_be_bytes`. Say `.word_keys()` if all keys have eight bytes:
-//! lookups are faster then. Rows of up to 24 bytes are read and changed without an allocation. Numbers under the indexes from 0
-//! on belong into an array: `db.create_array("counts", n)`, then `tx.update_word(&counts, 3, |word| *word += 1)`.
-//! `erased::Database::from(db.clone())` is the erased form of a typed database; transactions of both forms mix. Operations run
-//! at once under every protocol. It reaches 0.57 to 0.9 of the throughput of the typed form.
+//! Keys have the order of their bytes, so write numbers with `to_be_bytes`, and say `.word_keys()` if all keys have eight bytes. Rows of up
+//! to 24 bytes need no allocation. `db.create_array("counts", n)` makes an array of numbers. `erased::Database::from(db.clone())` is the erased form of
+//! a typed database; transactions of both forms mix. Operations run at once under every protocol.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

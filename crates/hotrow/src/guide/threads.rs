@@ -1,8 +1,8 @@
 //! # Threads, workers, sessions
 //!
-//! Any thread may call [`transact`](Engine::transact), and there may be more threads than cores. A [`Worker`] owns the resources of an attempt (item set, arena, the protocol's state) and runs one transaction at
-//! a time. `transact` keeps one worker for each thread that calls it, until the thread ends. A thread that runs
-//! many transactions can hold its own and save the look-up:
+//! Any thread may call [`transact`](Engine::transact), and there may be more threads than cores. A [`Worker`] owns the resources of an attempt and
+//! runs one transaction at a time. `transact` keeps one for each thread and database, until the thread ends (for the last eight
+//! databases that it used). A thread that runs many transactions saves the look-up by a worker of its own:
 //!
 //! ```
 //! use hotrow::{Database, Error, Misuse, TArray};
@@ -33,30 +33,24 @@
 //! assert!(matches!(single.worker(), Err(Misuse::TooManyWorkers { workers_max: 1, .. })));
 //! drop(only);
 //! assert!(single.worker().is_ok());
-//! # Ok::<(), hotrow::Error>(())
+//! # Ok::<(), Error>(())
 //! ```
 //!
-//! A wait for a lock is short and then gives the attempt up; under protocols
-//! whose transactions wait for each other, it parks the thread. Pauses yield or sleep, and a thread that waits for an
-//! older transaction parks. Objects and tables may be dropped at any time, even during a transaction. Their memory is
-//! freed through the epoch, when no thread can still read it. Replaced and deleted memory is freed in the same way,
-//! so a body that never ends keeps the process from freeing anything.
+//! Objects and tables may be dropped at any time, even during a transaction. Their memory, like that of replaced and deleted values, is freed when no
+//! thread can still read it, so a body that never ends keeps the process from freeing anything.
 //!
 //! # Sessions
 //!
-//! A closure holds its thread until the transaction has ended. A [`Session`] is a transaction that can be kept: its statements
-//! come one at a time, from any thread. Use it for users who look at a result before they go on, and for bindings; handlers of a server
-//! [do not need it](crate::guide::servers).
-//! Each statement runs once, on a thread of the session's own, while the caller waits. A statement that returns an error of
-//! its own is undone alone; after a lost conflict the whole session has ended, and you run its statements again in a new one.
-//! The result of a statement is certain only when the session has committed. [`savepoint`](Session::savepoint) and
-//! [`roll_back_to`](Session::roll_back_to) undo several statements.
+//! A [`Session`] is a transaction whose statements come one at a time, from any thread. Use it for users who look at a result before they go on, and
+//! for bindings. A [`LocalSession`] stays on the thread that began it, and costs no second thread.
 //!
-//! A session that idles for longer than its [limit](SessionOptions::idle_max) is rolled back, so that it holds rows and
-//! memory for a bounded time; its next call returns [`Error::Cancelled`]. A [`Canceller`] ends it from another thread.
-//! Under `none`, which admits one worker, an open session is the only transaction that there may be.
-//! `retained_memory().oldest()` shows the oldest open transaction, a session by its name. In a simulation there are no
-//! sessions.
+//! - Each statement runs once, on a thread of the session's own, while the caller waits.
+//! - A statement that returns an error of its own is undone alone. After a lost conflict the session has ended: run its statements again in
+//!   a new one. A result is certain only when the session has committed.
+//! - [`savepoint`](Session::savepoint) and [`roll_back_to`](Session::roll_back_to) undo several statements.
+//! - A session that idles for longer than its [limit](SessionOptions::idle_max) (30 s) is rolled back; its next call returns
+//!   [`Error::Cancelled`]. A [`Canceller`] ends it from another thread.
+//! - Under `none` an open session is the only transaction that there may be. In a simulation there are no sessions.
 //!
 //! ```
 //! use hotrow::{Database, Error, SessionOptions};
@@ -70,7 +64,7 @@
 //! let mut session = db.begin(options)?;
 //! session.run(|tx| accounts.update(tx, &1, |balance| *balance -= 30))?;
 //!
-//! // Another thread goes on with it. A statement that fails is undone alone.
+//! // Another thread goes on with it.
 //! let committed = std::thread::spawn(move || {
 //!     let refused = session.run(|tx| {
 //!         let left = accounts.update(tx, &1, |balance| { *balance -= 500; *balance })?;
@@ -81,7 +75,7 @@
 //!     session.commit()
 //! });
 //! committed.join().expect("it does not panic")?;
-//! # Ok::<(), hotrow::Error>(())
+//! # Ok::<(), Error>(())
 //! ```
 
 #[allow(unused_imports, reason = "the text links to these")]
