@@ -7,9 +7,19 @@
 //! lock, the region is aborted. It is tried again as often as [`Tries`](hotrow_core::region::Tries) says, and in the end with the lock, as
 //! under `serial`. Where there are no hardware transactions, it is `serial`.
 //!
+//! An attempt runs with the lock, from its beginning, if regions have failed; if the body returns an error, panics, or has effects at once
+//! (boosting); while commits are stamped, because the values that they replace must be kept; in sessions; and when it is stepped by hand. So
+//! errors and panics of bodies come from attempts with the lock.
+//!
 //! # Why it is serializable
 //!
-//! A region that commits has read the lock as free at that moment, so it is as if the transaction had held the lock then.
+//! A region that commits has read the lock as free at that moment, so it is as if the transaction had held the lock then. `serial` orders all
+//! others.
+//!
+//! # Deviations
+//!
+//! The paper has no cache here. A table that is made with one (`TableBuilder::cached`, dbx-tc §3.3) takes new records into a few lines, from which
+//! they are written back after the region.
 
 use crate::host::{Algorithm, Host};
 use crate::registry::only;

@@ -4,20 +4,44 @@
 //!
 //! Reads keep the version that they saw and lock nothing. Writes are buffered until commit. Then the commit
 //!
-//! 1. locks every segment to be written, in the order of first write. A lock that stays taken after bounded spinning
-//!    aborts the attempt, so there is no deadlock. Predicates are checked and become reads;
+//! 1. locks every segment to be written, in the order of first write, and those that were not read after all others
+//!    (`version::lock_writes`). A lock that stays taken after bounded spinning aborts the attempt, so there is no deadlock.
+//!    Predicates are checked and become reads;
 //! 2. checks that every version read is unchanged and not locked by others, and that every bucket and leaf is
 //!    unchanged;
 //! 3. installs the writes and unlocks them with a new version. It is larger than every version read or overwritten
 //!    and than the worker's last one, and has the worker's number in its low bits.
 //!
+//! # Invariants
+//!
+//! 1. *Stable reads.* The value of a read was installed under exactly the version that the read keeps.
+//! 2. *Unique versions.* No two commits give one segment the same version: a worker uses no number twice, and its own number is in the
+//!    version. (A worker that takes over another's number takes over its [`OccLocal`], too.) So an unchanged version means an unchanged
+//!    value, whatever happened in between.
+//! 3. *Locks at commit only*, except those of records that the attempt has inserted.
+//! 4. *Announce, then check.* An attempt announces a write by the word's lock, and an insertion by the latch of its bucket or leaf. It checks
+//!    after it has announced everything. Locks, latches and checks are sequentially consistent, so they have one total order.
+//! 5. *Version zero.* A segment that no transaction has made is unlocked at version zero. A record that an attempt inserts is locked
+//!    from the start; nobody reads it at version zero unless its inserter has aborted, which leaves it dead.
+//!
 //! # Why it is serializable
 //!
-//! All locks are held while the reads are checked. So the moment between phases 1 and 2 is the transaction's place
-//! in the serial order: its reads are unchanged at that moment, and its writes are visible to nobody before it and
-//! to everybody after it. Two transactions that each write what the other reads cannot both pass. Locks (and the
-//! latches of early inserts) are taken, and versions are checked, by sequentially consistent accesses. In their
-//! total order each transaction's locks come before its checks, so one of the two sees the other's lock.
+//! The serialization point c(T) of a transaction T is its first check (or, without reads, its last lock or latch) in the total order. All locks
+//! and latches of T come before c(T); its unlocks, and its removals of records, come after. Of two transactions T and U:
+//!
+//! - *U reads what T wrote*, or misses what T deleted. T unlocked after c(T); U saw that before c(U).
+//! - *U overwrites what T wrote.* U locked after T's unlock and before c(U).
+//! - *U overwrites what T read.* T's check found the word unlocked and unchanged, so it comes before U's lock; c(T) is that check or an earlier
+//!   one.
+//! - *U inserts where T observed absence.* The same, with U's latch in the place of the lock.
+//!
+//! So c(T) is before c(U) in each case. Two transactions that each write what the other reads (write skew) would need both orders. A predicate
+//! counts as a read of the state in which phase 1 evaluated it; the body knows only that it holds.
+//!
+//! It is not opaque. An attempt that will abort may have read x from before a commit and y from after it, or x twice in two states. A body's own
+//! error, or its panic, counts only if its reads are validated
+//! ([`validate_before_rollback`](hotrow_core::Steps::validate_before_rollback)). Two attempts may abort each other several times; backoff and the
+//! starvation gate end that.
 //!
 //! # Deviations
 //!
@@ -26,6 +50,11 @@
 //! - Silo sorts the write set to avoid deadlock. STO found bounded spinning without sorting faster (§5.6), and so
 //!   did we.
 //! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
+//! - STO unlocks after all installations. Here each write is unlocked at its own: all checks have passed, and a reader of new
+//!   and old segments fails its own check.
+//! - An inserted record changes the version of its bucket or leaf when it enters the index (as in Silo), not when its insertion commits (as in
+//!   STO's hash table).
+//! - An item may have both a read and a predicate (sto §3.2 excludes that): a counter can be tested and then read.
 
 use crate::host::{Algorithm, Host, hosts_itself};
 use crate::registry::only;

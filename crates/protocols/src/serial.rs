@@ -3,8 +3,9 @@
 //!
 //! # Algorithm
 //!
-//! An attempt takes the engine's lock in its first operation on an object and keeps it until its cleanup is over. So
-//! one transaction runs at a time. Under the lock reads leave no items, nothing is validated, and a commit only installs. Code of the body before the first operation runs beside other transactions.
+//! An attempt takes the engine's lock in its first operation on an object and keeps it until its cleanup is over. So one transaction runs at a
+//! time. Under the lock reads leave no items, nothing is validated, and a commit only installs. Code of the body before the first operation
+//! runs beside other transactions.
 //!
 //! A thread that finds the lock taken spins, then queues and parks, until the policy's deadline if there is one: see
 //! `lock`. A transaction waits for nothing but this lock, so there is no deadlock between threads. A thread that would wait
@@ -16,6 +17,11 @@
 //! Transactions follow each other in the order in which they take the lock. Each sees the state that the one before
 //! has left, indexes included: a dead record is taken out of its index before the lock is released. An attempt that
 //! rolls back has seen a true state, too, so its error needs no validation.
+//!
+//! Predicates are evaluated at commit all the same: a recorded history learns there which value they hold of.
+//!
+//! A body must not wait for another transaction: everybody waits. Code of keys (`Hash`, `Ord`, `Debug`) that steps a transaction of its own
+//! works under other protocols until the two meet on a row, and not here.
 //!
 //! # Leaked transactions
 //!

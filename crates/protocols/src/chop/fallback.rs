@@ -1,7 +1,7 @@
 //! Locks of the fallback from regions: one for all, or one for each partition (dbx-tc §3.3).
 //!
 //! Without them the fallback excludes by the locks of its segments exactly those that meet it. These locks exclude more: they show what
-//! the paper's choices cost (docs/protocols/dbx.md).
+//! the paper's choices cost. dbx-tc has a partition for each warehouse; here one has segments of all tables.
 //!
 //! # Algorithm
 //!

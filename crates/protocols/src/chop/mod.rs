@@ -15,7 +15,23 @@
 //! # Why it is serializable
 //!
 //! Pieces are serializable among each other as transactions of `occ` are, or by [`region`]'s argument, and whole procedures of pieces by
-//! the analysis.
+//! the analysis. A transaction's place is within its first piece, so the order is that of real time. Transactions that the analysis does not
+//! know overlap none that is between two pieces (`core/src/features/pieces.rs`, "Others").
+//!
+//! # After the first piece
+//!
+//! - If a closure panics, the panic passes on, and the first piece stays. So closures of later operations must not panic.
+//! - An insertion that finds its key taken inserts nothing, as under every protocol: the analysis takes insertions whose results are not used
+//!   for those of keys of their own.
+//! - If a worker's thread dies, others go on; snapshots, unknown transactions and subscribers to the keys that it has marked wait for ever.
+//!
+//! # Deviations
+//!
+//! - Searches and insertions happen before the region; validation and installation are the region. In the paper the piece is.
+//! - Operations on which the conflicting piece depends are executed in it, so that no update before it needs a local buffer (dbx-tc §4.3). All
+//!   that comes after it is one piece, because it conflicts with nobody.
+//! - Column groups are declared (dbx-tc §5, Figure 9, finds them by the kind of their columns).
+//! - [`region`] and [`fallback`] have those of commits, `hotrow_procedures::chopping` those of the analysis and of published changes.
 
 mod fallback;
 mod region;

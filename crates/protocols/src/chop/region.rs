@@ -17,6 +17,16 @@
 //! The fallback is the commit of `occ`, which may take locks of partitions besides (`fallback`). Where there are no hardware
 //! transactions, `dbx` is `occ`.
 //!
+//! Regions are not tried if the engine has a log or other steps between the halves of its commits, or if a write cannot be installed in one
+//! (`Object::installs_in_regions`): changes that commute, users' closures at the commit, and deletions of rows that were changed before. A
+//! transaction that writes nothing validates as under `occ`.
+//!
+//! # Deviations
+//!
+//! - DBX has a sequence number in each record and none of a worker; here versions are those of `occ`.
+//! - DBX runs its index operations in regions, too; here the indexes are those of all protocols.
+//! - DBX falls back to a lock for all, DBX-TC to one for each partition (dbx-tc §3.3); here the fallback takes the locks of its segments.
+//!
 //! # Why it is serializable
 //!
 //! Regions among each other happen one after the other. A region and a commit by locks exclude each other by the version words. The

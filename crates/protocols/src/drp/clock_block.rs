@@ -4,6 +4,30 @@
 //! of clock values, modulo 2¹⁶. It may stand for several blocks; the newest one that is not in the future is
 //! assumed. If that one is older than a bound's block, the segment was written before the bound, whichever block it
 //! was. Otherwise it may have been written later, or long ago. Then everything is checked, which is always correct.
+//!
+//! # Opacity
+//!
+//! The clock counts commits. A commit that is at its turn in all its lines advances it before it installs anything; the new value is the
+//! commit's. An attempt keeps a *bound*: the clock before all its reads so far were last found unchanged, or when it began. When it has looked at a
+//! segment and the clock is past the bound, it asks the segment's clock block if a commit after the bound may have written the segment. If so,
+//! it checks all that it has read again, with the clock as its new bound. The same holds of the intentions of a wild attempt at their turns: there,
+//! x may be newer than the y that the body has read. An absence is newer than the bound only if a later commit has deleted the missed key
+//! ([`Removals`](crate::removals::Removals)).
+//!
+//! *All that an attempt sees is the state after a beginning of the serial order.* Let b be the bound, and B the moment at which the clock was
+//! loaded. Let C be the commits with values up to b, and J these and all that come before any of them in the serial order.
+//!
+//! - If V comes before W because it is before W in a line, V's value is smaller: V leaves the line after it has advanced the clock, and W
+//!   advances it at its turn. The same holds if W has read what V wrote. If V has read, without a place, what W writes later, then V's check
+//!   came before W joined that line; and before that check V was at its turn everywhere, with its records in their indexes. (For that an opaque
+//!   attempt waits for its turns before it checks.) So those before V in a line have smaller values than W, too. Hence each V in J either has a
+//!   value up to b, or had joined all its lines, and made all its records, before a commit of C had advanced the clock, and so before B.
+//! - The attempt has looked at, or checked, all that it has seen after B. A segment with no writer in line and a last writer of C has its value
+//!   after J: another commit of J that writes it later had joined its line before B, so the attempt would have found it there, or its version.
+//! - A key that is present after J was in its index before B. If the attempt misses it, a commit that is not in C has deleted it. That one noted its
+//!   value, above b, before anybody could miss the key, so the attempt checks.
+//!
+//! For the same reason no attempt leaves a line early under `drp+opaque`, and one that aborts leaves the block of the clock at its turn.
 
 /// Number of clock values in a block, as a power of two. A larger block makes it rarer that a segment written long
 /// ago seems new. But it also makes a segment written just before the bound seem new for longer.

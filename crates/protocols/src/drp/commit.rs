@@ -412,7 +412,7 @@ impl Drp {
         self.wait_for_predecessors(attempt);
         if self.options.opaque {
             // So every attempt before it in a line has advanced the clock before any attempt comes after it by its
-            // checks: see "Opacity" in docs/protocols/drp.md.
+            // checks: see "Opacity" in `clock_block.rs`.
             self.take_all_turns(attempt);
         }
         if attempt.items.has_predicates() {

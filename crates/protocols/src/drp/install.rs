@@ -16,7 +16,7 @@ impl Drp {
         let mut prepared = prepared.one_by_one();
         if self.options.opaque {
             // All turns have come, so an attempt that comes later in a line has a later clock value: see "Opacity"
-            // in docs/protocols/drp.md. Sequentially consistent: see `keep_opaque`.
+            // in `clock_block.rs`. Sequentially consistent: see `keep_opaque`.
             let clock = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
             let attempt = prepared.attempt();
             H::local_mut(&mut attempt.local).clock_block = ClockBlock::of(clock);

@@ -54,6 +54,27 @@
 //! aborts leaves its lines in the same order and finishes like the others. Its recorded operations are *nullified*
 //! (§5.2), and nobody else is aborted with it.
 //!
+//! An attempt with early places joins them all in this way before its body runs, and waits in no other line (`early`). An attempt that runs its
+//! operations at once joins each line only if it can be alone there, in any order: who never waits in a line is in no circle of those who wait.
+//! Until it has finished its bound is 0. A read in the body that must wait for its turn is a commit that has begun, in stages of one segment
+//! each. It does not wait behind the maker of a row, which is in the row's line before it has joined others, perhaps behind the reader.
+//!
+//! # Tables
+//!
+//! A deferred operation on a row looks the row up at once, and lines up for its record. The key of a deferred insertion may depend on a
+//! deferred value, so the insertion lines up for the *group* that it names: a segment without a value (`tables/src/companions/groups.rs`). The
+//! group only orders insertions; records and the versions of nodes keep keys unique and phantoms out, so an insertion with another group is as
+//! correct. A queue's group has two segments, its head and its tail (`tables/src/queue.rs`). A row becomes visible before its line is left:
+//! when a taker has its turn at the row, all other rows of the row's maker are in place. Keys that only earlier operations tell line up in
+//! stages (drp §7.2; `core/src/features/deferred/late.rs`): the attempt stays tame, but those behind it join no line of those ranks meanwhile.
+//!
+//! # Conflicts of tame transactions
+//!
+//! A tame transaction is aborted only if it ran at once because it was calm (once at most); if a row that it has deferred an operation on is deleted
+//! meanwhile; if its insertion meets the row of a wild attempt, which that one will lose (`Reason::ReadLocked`; it stays tame); or if an
+//! intention touches a segment that was not announced (`Reason::Undeclared`): then it runs again without deferring. A wild attempt loses
+//! if anybody has joined, as a writer, the line of a segment that it has read, even one that aborts later.
+//!
 //! # Panics and rollbacks
 //!
 //! No value is installed before all intentions have run. So an intention may panic, or ask for a rollback
@@ -78,6 +99,9 @@
 //!   block](clock_block).
 //! - A segment that a transaction makes itself is in its index at once and held from the start. Others do not join
 //!   its line before the transaction has left it, because they reach the segment by reading that it is there.
+//! - A worker whose last transactions met nobody runs the next one's operations at once (`calm`), except under `drp+tame`.
+//! - The lock is the protocol's, so no object has another one. An object without deferred operations is the paper's legacy object (drp §3): a
+//!   read of it makes the attempt wild, and a write gets its place in line in the order of ranks, and holds it until the commit.
 
 mod calm;
 mod clock_block;

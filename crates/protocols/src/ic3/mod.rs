@@ -3,6 +3,28 @@
 //!
 //! A piece is a transaction of [`occ`](crate::occ), and one that may conflict with pieces of other transactions is put in order with them
 //! besides: [`order`] has the algorithm, and why it is serializable.
+//!
+//! # After a piece has committed
+//!
+//! - If a closure panics, the panic passes on, and the committed pieces stay. The transaction ends when those before it have, and those that
+//!   have seen it go on. So closures of later operations must not panic.
+//! - If a worker's thread dies, or waits in a closure, those that have seen the pieces, snapshots and unknown transactions wait, without a deadline.
+//! - Limits of the retry policy hold for the first piece only; the waits before it are as long as they have to be.
+//!
+//! # Deviations
+//!
+//! - There are no cascading aborts: nobody sees a piece before the last decision. A piece that loses a conflict is made again, and its
+//!   transaction goes on.
+//! - A dependency is found when a piece commits, not when it reads. Until then it runs as under `occ`, and is aborted if what it has read has
+//!   changed. IC3 waits at the first access, and locks rows.
+//! - Accessor lists are found by the hash of a row's rank; there is none beside each row, so rows are no larger ([`accessors`]).
+//! - A piece waits for all pieces of lower and equal ranks of the transactions before it, not only for those in conflict: that is what makes the
+//!   knowledge of direct predecessors enough. Pieces without any conflict, and operations on immutable tables, wait for nobody.
+//! - Keys that come and go, and ranges in which they were looked for, are entered with their *span*, the first 64 bits of the images of the
+//!   keys between which they lie (`Object::span`). A key that a piece inserts and deletes again is entered as one that is absent. In a hash
+//!   index the span is the whole table.
+//! - Commutative changes are writes to the order, except where nothing else touches the columns.
+//! - Durable databases execute procedures whole, as under `chop`.
 
 mod accessors;
 mod order;

@@ -17,14 +17,33 @@
 //! failed lookup and a scan observe versions, which are checked at that moment. (So an insertion may abort an older
 //! scan. The age of a transaction does not protect it from phantoms, but the starvation gate does.)
 //!
+//! In detail, p(T) is the moment at which T begins to check buckets and leaves. T holds all its locks then, and until it ends; locks of
+//! predicates are taken before, and only peeks (reads at read committed, and predicates in the body) release theirs early. If two transactions
+//! use one value, and one of them writes it, one has released its lock before the other took it, so their p are in that order. If U inserts
+//! where T has observed absence, T's check finds the version unchanged after p(T), and U latches the node after that and before p(U). Each p(T)
+//! lies between the beginning and the end of T, so the order is that of real time.
+//!
 //! In `wound-wait` an attempt can lose a lock while it runs. A transaction that takes the lock has wounded the
-//! attempt before, so the attempt cannot reach its commit point. A value that it reads afterwards counts only if the
+//! attempt before, so the attempt cannot reach its commit point: a wound and a commit are compare-and-swaps of the worker's status word,
+//! with the attempt's identity (`WorkerStates`). A value that it reads afterwards counts only if the
 //! attempt then finds itself unharmed (`WorkerStates::is_wounded`).
+//!
+//! # No starvation
+//!
+//! A transaction keeps its age over retries. Under `wound-wait` the oldest takes every lock that it wants, and waits only for transactions past
+//! their commit points. Under `wait-die` it waits for younger holders. Each holder that takes the lock from the queue before it is older than
+//! the last one, because a transaction younger than a holder dies; and few share the lock past the queue. So the oldest gets the lock in the
+//! end. It may still abort for an index change where it has observed absence, or a predicate; for these, and for all under `no-wait`, there is
+//! the starvation gate.
+//!
+//! The values that an attempt has seen are of one moment. Absence is checked at commit only, so it is not opaque.
 //!
 //! # Deviations from plor §2.1 and DBx1000
 //!
 //! - Locks are two words with the holders' bits; only a transaction that must wait goes through a list under a mutex.
 //! - See `queue` for deviations in wounds and in the queue of `wait-die`.
+//! - Ages come from the clock, and from the workers' numbers if two are equal, not from a counter, which all workers would write.
+//! - Absence has no lock.
 
 mod lock;
 mod queue;

@@ -1,4 +1,32 @@
 //! The steps of a commit (plor Figure 5).
+//!
+//! # Why it is serializable
+//!
+//! The serialization point p(T) of a transaction T is the moment at which it begins to check buckets and leaves, or would. At p(T) it is in
+//! exclusive mode wherever it writes, no reader in conflict with it is left, and it is still entered wherever it has read. It
+//! commits later, at c(T), and is not wounded before that. An attempt that reads by versions is placed at its first check; if it writes, it is in
+//! exclusive mode by then. Of two transactions T and U:
+//!
+//! - *U reads what T wrote.* T stores after c(T), and U reads before p(U).
+//! - *U overwrites what T wrote.* U has the right to write before p(U). It did not get it from T while T ran, because that takes a wound. So
+//!   T had released it, after c(T).
+//! - *U overwrites what T read.* U marks exclusive mode and then loads the readers, both before p(U). If it finds T, it wounds T, which then
+//!   does not commit, or waits until T has passed c(T). If it does not, T has left, after c(T); or T enters later, finds the mark, and
+//!   waits, so that it does not read the value from before U. (If T held the right to write, and so has not entered, this is the case above.) If
+//!   T reads by versions, its check finds the version read and no mark, or that of a dead attempt; so U's mark comes later.
+//! - *U inserts where T observed absence.* T's check finds the version unchanged after p(T), and U latches the node after that and before
+//!   p(U).
+//!
+//! So p(T) is before p(U) in each case, and lies between the beginning and the end of T: the order is that of real time.
+//!
+//! It is not opaque, but nearly: a reader that has entered learns of a wound at its next read, before it sees a newer state. Absences,
+//! predicates, and reads by versions may be of other moments.
+//!
+//! # No starvation
+//!
+//! Retries keep their age, and new transactions are younger. (Under `plor+deadline` the head start of small ones is bounded.) So each becomes
+//! the oldest at some time; then nobody wounds it, and it waits only for attempts that install. It may still abort for a changed absence, a
+//! predicate, or, in its first attempts, a version; for these there is the starvation gate.
 
 use super::locker::{Locker, Set};
 use super::{Plor, locker_of};

@@ -12,9 +12,9 @@
 //! Holders of the same kind share such a lock, and wait for those of the other kind. These locks are released last,
 //! after dead records have been taken out of the index.
 //!
-//! `lock` has the lock's word, `node` the published state of a waiter, `queue` the waiting, `cycle` the search for
-//! deadlocks and the choice of a victim, `found` the members of those found. `ranges` has the locks of ranges, `lock::range` their word, and `word` the
-//! trait through which the queues use either.
+//! `lock` has the lock's word, `node` the published state of a waiter, `queue` the waiting, `cycle` the search for deadlocks and the choice of
+//! a victim, `found` the members of those found. `ranges` has the locks of ranges, `lock::range` their word, and `word` the trait through which
+//! the queues use either.
 //!
 //! # Why it is serializable
 //!
@@ -25,6 +25,23 @@
 //!
 //! A wound only says that an attempt is the victim of a deadlock. The attempt heeds it where it waits. If it has got
 //! the lock meanwhile, it goes on with the locks that it holds.
+//!
+//! # Invariants
+//!
+//! 1. *Two phases*: no lock is released before the attempt has taken its last one, except those of peeks.
+//! 2. *While there is a queue, only its head and an upgrade take the lock; while there is an upgrade, only that one.* Both are parts
+//!    of the word, so each acquisition checks them in the same update. A reader's count that is undone was never a lock: nothing is read under
+//!    it. It may keep others off, and undoing it wakes them as a release does.
+//! 3. *A queue has one head* (`queue`), and *in each cycle somebody searches when it is complete* (`cycle`).
+//! 4. *The oldest transaction is never the victim*: in a cycle at least two hold something, and of two upgrades one is younger.
+//! 5. *While a range is locked to scan, no insertion or deletion of another attempt changes the node's version*, except as
+//!    `core/src/kernel/observations.rs` says ("Conflicts left to the check"), and after more than 2⁴² changes of one node.
+//!
+//! # No starvation
+//!
+//! Nobody overtakes in a queue, so each waiter gets the lock in the end unless it is a victim, which keeps its age. The oldest transaction may
+//! still abort for a change of structure that no lock prevents, a predicate, or because all of its nodes are in queues as abandoned. For
+//! these there is the starvation gate.
 //!
 //! # Deviations from stealdb
 //!

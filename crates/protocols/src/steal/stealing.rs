@@ -16,7 +16,46 @@
 //!
 //! # Readers
 //!
-//! A worker that waits for the readers of a lock has several workers ahead, and looks at each in turn.
+//! A worker that waits for the readers of a lock has several workers ahead, and looks at up to eight of them in turn.
+//!
+//! # Running ahead
+//!
+//! With `+ahead` a transaction that enqueues because a lock is not free publishes its operations to itself before it waits. While it is near
+//! the head of its queue and finds nothing to steal, it runs them from the last one on, as a thief would. It holds what it has locked
+//! meanwhile, so it may be part of a deadlock that would not exist otherwise. So a transaction that was aborted does not run ahead again.
+//!
+//! # Invariants
+//!
+//! 1. *A thief touches only what is unshared*: the segment under its lock, the operation's node, its own stolen work, and results known before
+//!    it took the operation. Items, arena and history of the owner are the owner's (`hotrow_core::graph`).
+//! 2. *The owner leaves nothing behind.* At the end of a batch it goes through the operations in ascending order, takes back those that are not
+//!    taken, and waits where one is taken. What a thief takes while it runs one (a follower, whose inputs are complete) is later, and is taken
+//!    before the one is marked as done; so the owner misses none.
+//! 3. *A thief's locks are visible as the owner's.* An exclusive lock names the owner. A shared one is noted in the owner's name before the
+//!    thief tries to take it, because the owner may be waiting already, and will not look again. So the last waiter of a cycle sees the whole
+//!    cycle.
+//! 4. *An operation that would block has had no effect*: it stops for a lock only before its first pending write.
+//! 5. *Two operations that meet on one key* although their keys were not known find the lock held by the owner: the attempt starts over and runs its
+//!    operations at once (`Reason::Undeclared`).
+//!
+//! # Why it is serializable
+//!
+//! It is two-phase locking: each operation takes its locks, in the owner's name, before it reads, and they are held until the commit is
+//! decided. The worker that ran an operation makes no difference, nor does the order of operations that do not depend on each other: nobody
+//! sees any of them before. When all operations are finished, all predicates hold and no bucket or leaf has changed, the attempt is sure to
+//! commit. That is its serialization point. Locks with waiters are released first, each after its value was installed. Whoever gets one comes
+//! later, and waits at every other segment until its value is there, too.
+//!
+//! # Deviations
+//!
+//! - Operations are recorded only when another transaction is in the way. stealdb (§3.1) has them made beforehand, by hand.
+//! - Insertions and deletions are not stolen: neighbouring keys of one transaction share leaves, which would move between workers.
+//! - A thief does not wait for a lock (Algorithm 2, lines 6 to 9, it steals more meanwhile): it gives the operation back.
+//! - A thief takes more than one operation at a time. The chain ends after sixteen hops, and the last waiter gives the rest to
+//!   the owner; so the owner need not look at the tail of the chain.
+//! - The word stays where it was (Algorithm 3, line 5, clears it): a waiter recognizes a word that it has seen, which saves a transfer of its cache
+//!   line with each hop.
+//! - Locks with waiters are released first (Algorithm 1, line 13, releases all together).
 
 use super::options::StealingMode;
 use crate::per_worker::PerWorker;
