@@ -28,19 +28,19 @@
 //!
 //! A [`Database`] has [tables](Table), and beside them objects: boxes, counters and [collections](guide::objects). A
 //! [transaction](Engine::transact) is a closure that uses any of them. Its changes appear at once and together, or not at
-//! all; it sees nothing of unfinished others; and if it loses a conflict, it runs again. The [guide] shows the rest.
+//! all; it sees nothing of unfinished others; and if it loses a conflict, it runs again.
 //!
-//! # Features
+//! # Contents
 //!
-//! | feature | gives | default |
-//! |---|---|---|
-//! | `uuid` | UUIDs (crate `uuid`, which may need a later version of Rust) as keys of tables | no |
-//! | `erased` | databases with bytes as keys and rows, the protocol chosen by name (`hotrow::erased`) | no |
-//! | `durable` | databases that live in a directory: log, checkpoints, recovery (`hotrow::durable`) | no |
-//! | `serde` | reports (statistics, hot keys, conflicts, retained memory, snapshots) can be serialized | no |
-//! | `metrics` | an engine's counts for the crate `metrics` (`hotrow::metrics`) | no |
-//! | `tracing` | events for the crate `tracing`: attempts lost, transactions that escalate and that give up | no |
-//! | `sim` | runs everything on the virtual cores of a simulation, at the cost of asking whether it does | no |
+//! - Begin with a task of the [guide]: a [shop](guide::shop), a [ledger](guide::ledger), a [queue](guide::queue), a [quota](guide::quota),
+//!   [reports](guide::reports) beside writers.
+//! - Then [survive a crash](guide::crash), [change the types of rows](guide::evolving), [serve SQL](guide::serving), use [more than one
+//!   machine](guide::machines).
+//! - Look up a [message](guide::mistakes), a [Cargo feature](guide::features), the counterpart of [what you use now](guide::moving).
+//! - The reference: [tables](guide::tables), [errors](guide::errors), [hot rows](guide::hot_rows), [protocols](guide::protocols),
+//!   [guarantees](guide::guarantees), and [all others](guide#reference).
+//!
+//! No feature is on by default. `durable` gives databases that live in a directory; [all features](guide::features).
 
 pub mod guide;
 

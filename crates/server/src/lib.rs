@@ -1,10 +1,24 @@
 //! A server for PostgreSQL's clients: psql, pgbench, and every driver, over Hotrow's tables.
 //!
+//! A server of a directory, with a procedure of its own: `CALL sell(7, 'ada@example.com')` is one message and one transaction, which the
+//! server runs again until it commits.
+//!
 //! ```no_run
 //! use hotrow_server::{Server, ServerOptions};
-//! use hotrow_sql::{Instance, InstanceOptions};
+//! use hotrow_sql::values::Type;
+//! use hotrow_sql::{Instance, InstanceOptions, Outcome, SqlError};
 //!
-//! let instance = Instance::open(InstanceOptions::default())?;
+//! let options = InstanceOptions { directory: Some("shop".into()), ..InstanceOptions::default() };
+//! let instance = Instance::open(options)?;
+//! instance.register("sell", [Type::Int4, Type::Text], |call, arguments| {
+//!     let sell = "INSERT INTO tickets (event, email) VALUES ($1, $2)";
+//!     let take = "UPDATE events SET free = free - 1 WHERE id = $1 AND free >= 1";
+//!     call.execute(sell, arguments)?;
+//!     match call.execute(take, &arguments[..1])? {
+//!         Outcome::Done { tag } if tag == "UPDATE 1" => Ok(()),
+//!         _ => Err(SqlError::new("P0001", "sold out").into()), // Undoes the ticket, too.
+//!     }
+//! });
 //! let server = Server::bind(instance, ServerOptions::default())?;
 //! println!("psql -h 127.0.0.1 -p {}", server.local_address().port());
 //! server.serve()?;

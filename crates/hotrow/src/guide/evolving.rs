@@ -86,10 +86,10 @@
 //!
 //! - [`TableMisuse::OtherSchema`], as above: the first place that differs, and both types.
 //! - [`TableMisuse::Malformed`]: a row that the closure refuses, that a constraint or a unique index refuses, or whose new key another row has.
-//! - A field whose type is not [`Stored`] does not compile: `` `Uuid` is not stored ``. The note says how to store a foreign type:
+//! - A field whose type is not [`Stored`](trait@Stored) does not compile: `` `Uuid` is not stored ``. The note says how to store a foreign type:
 //!   `#[stored(with = "hotrow::stored::AsText")]`.
 //!
-//! Once a newer version of the program has made the table, `create` refuses the older version. So take a [backup](durable::DurableDatabase::backup) before
+//! Once a newer version of the program has made the table, `create` refuses the older version. So take a backup (`DurableDatabase::backup`) before
 //! you roll a new version out.
 //!
 //! # Time

@@ -1,6 +1,9 @@
 //! # Moving to Hotrow
 //!
-//! ## From mutexes
+//! From [mutexes](#from-mutexes), from [software transactional memory](#from-software-transactional-memory), from
+//! [an embedded store](#from-an-embedded-store), from [PostgreSQL](#from-postgresql).
+//!
+//! # From mutexes
 //!
 //! | with mutexes | with Hotrow |
 //! |---|---|
@@ -8,19 +11,20 @@
 //! | `Vec<Mutex<T>>`, sharded | [`TArray<T>`](TArray), or a [`Table`] |
 //! | `Mutex<HashMap<K, V>>`, `RwLock<BTreeMap<K, V>>` | a [`Table`], hashed or ordered |
 //! | `AtomicI64` | [`TCounter`]; for ids a [`Sequence`] |
+//! | `Condvar` | [`retry`](Transaction::retry) |
 //! | locks taken in an agreed order | one [transaction](Engine::transact), in any order |
 //! | a poisoned mutex | a panic rolls back, and the others go on |
 //!
-//! A critical section becomes the body of a transaction. Two things change: the body may run more than once, so it
-//! has no effects outside (messages, files) before it has returned, and an error returned from it undoes it whole. What is
-//! one lock around one small change is faster as a mutex: see the figures in [which protocol when](crate::guide::protocols).
-//! Transactions pay off where several things change together, or where a lock would be held for long.
+//! A critical section becomes the body of a transaction. Two things change. The body may run more than once, so that it has no effects outside
+//! (messages, files) before it has returned. An error returned from it undoes it whole. One lock around one small change is
+//! faster as a mutex: the figures are in `docs/results/README.md`. Transactions pay off where several things change together, or where a lock would be held
+//! for long.
 //!
 //! ```
 //! use hotrow::{Database, TBox};
 //! # use std::sync::Mutex;
 //!
-//! // Before: who takes the locks in another order elsewhere makes a deadlock.
+//! // Before: code elsewhere that takes the locks in another order makes a deadlock.
 //! let (stock, sold) = (Mutex::new(10), Mutex::new(Vec::new()));
 //! {
 //!     let (mut stock, mut sold) = (stock.lock().unwrap(), sold.lock().unwrap());
@@ -41,20 +45,71 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! ## From software transactional memory
+//! # From software transactional memory
 //!
-//! `TVar` is [`TBox`]; `atomically` is [`transact`](Engine::transact); `or_else` is
-//! [`or_else`](Transaction::or_else). A collection in one variable conflicts as a whole: use [`TArray`] or a [`Table`] instead,
-//! whose elements conflict apart. A body that reads two values may, under most protocols, see two states in an attempt that
-//! is going to abort; under `tl2` it never does ([guarantees](crate::guide::guarantees)). [`retry`](Transaction::retry)
-//! is `retry`, and [waits](crate::guide::waiting) for a change.
+//! `TVar` is [`TBox`]; `atomically` is [`transact`](Engine::transact); `retry` is [`retry`](Transaction::retry), which [waits](super::waiting) for a
+//! change; `or_else` is [`or_else`](Transaction::or_else). A collection in one variable conflicts as a whole: use [`TArray`], a
+//! [collection](super::objects) or a [`Table`], whose elements conflict apart. A body that reads two values may, under most protocols, see two states in an
+//! attempt that is going to abort; under `tl2` it never does ([guarantees](super::guarantees)).
 //!
-//! ## From an embedded store
+//! # From an embedded store
 //!
-//! A tree or a column family is a [`Table`]; keys and rows are types instead of bytes, so that nothing is encoded and decoded.
-//! There are no separate read and write transactions, and writers do not wait in line for one write lock. A transaction
-//! that loses a conflict runs again by itself. The tables of a database that was opened at a directory are durable (feature
-//! `durable`), unless they say otherwise; others are gone when the process ends.
+//! | with redb, sled, RocksDB or SQLite | with Hotrow |
+//! |---|---|
+//! | a tree, a column family | a [`Table`]; keys and rows are types, so that nothing is encoded in memory |
+//! | a write transaction, one at a time | [`transact`](Engine::transact), on all threads at once |
+//! | a read transaction | a [snapshot](super::reports) |
+//! | a conflict or `busy` error | none: the body runs again |
+//! | a file | [`open_at`](super::crash) a directory, with the feature `durable` |
+//! | a data set larger than memory | not possible: tables live in memory, and the directory has their log |
+//!
+//! # From PostgreSQL
+//!
+//! Two ways lead here. Clients that speak SQL may stay as they are: see [serving](super::serving). A program in Rust may hold the tables itself:
+//!
+//! | in PostgreSQL | in Hotrow |
+//! |---|---|
+//! | table with a primary key | [`Table<K, R>`](Table), a type for the key and one for the row |
+//! | `CREATE INDEX`, `UNIQUE`, `CHECK` | [`secondary`](TableBuilder::secondary), [`unique`](TableBuilder::unique), [`check`](TableBuilder::check) |
+//! | foreign key | none: read the parent's row in the same transaction, as below |
+//! | `SERIAL`, `nextval` | [`Sequence`] |
+//! | `SERIALIZABLE`, and a loop for `40001` | [`transact`](Engine::transact), which has the loop |
+//! | `SELECT … FOR UPDATE` | [`update`](Table::update); a read that counts is validated anyway |
+//! | `SET c = c + 1` | [`add`](Table::add), at the commit |
+//! | `ON CONFLICT DO NOTHING`, `DO UPDATE` | [`insert_if_absent`](Table::insert_if_absent), [`upsert`](Table::upsert) |
+//! | `SAVEPOINT` | [`savepoint`](Transaction::savepoint) |
+//! | a read-only report | a [snapshot](super::reports) |
+//! | `SKIP LOCKED`, `LISTEN` | a [queue](super::queue), [`retry`](Transaction::retry) |
+//! | `statement_timeout` | [`RetryPolicy::deadline`](RetryPolicy), [`set_deadline`](Transaction::set_deadline) |
+//! | `ALTER TABLE` | a [change of the row's type](super::evolving) |
+//! | a join, a plan | code: a scan, and look-ups by key or index |
+//!
+//! ```
+//! use hotrow::{Database, Sequence};
+//!
+//! let db = Database::open()?;
+//! let customers = db.table::<u32, String>("customers").create()?;
+//! let orders = db.table::<u64, (u32, i64)>("orders").create()?;
+//! let numbers = Sequence::starting_at(&db, "order numbers", 1);
+//! customers.bulk_insert([(1, "ada".to_owned())])?;
+//!
+//! // INSERT INTO orders VALUES (nextval('numbers'), $1, $2), where customer $1 must exist.
+//! let order = |customer: u32, amount: i64| {
+//!     db.transact(|tx| {
+//!         let is_known = customers.get(tx, &customer)?.is_some();
+//!         tx.ensure(is_known, "no such customer")?; // Holds at the commit, because it was read.
+//!         let number = numbers.next(tx);
+//!         orders.insert(tx, number, (customer, amount))?;
+//!         Ok(number)
+//!     })
+//! };
+//! assert!(order(1, 30).is_ok());
+//! assert_eq!(order(2, 30).unwrap_err().to_string(), "rolled back: no such customer");
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! Rows come over by `COPY … TO STDOUT` there and `COPY … FROM STDIN` here, by psql, or by [`bulk_insert`](Table::bulk_insert) and
+//! [`load`](TableBuilder::load). All data must fit into memory.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -1,0 +1,108 @@
+//! # More than one machine: the same tables in a distributed store
+//!
+//! A database of this crate belongs to one process. Crate `hotrow-remote` keeps the same tables in etcd, so that several processes change them, and they are
+//! there while a machine is not. Its transactions are strictly serializable among all processes.
+//!
+//! This program has two clients of one store. The store is in memory here; a program says `EtcdStore` or `StoreAddress` in its place.
+//!
+//! ```
+//! use hotrow::{Stored, Value, column_of};
+//! use hotrow_remote::{Cluster, ClusterError, MemoryStore, RemoteTable};
+//! use std::sync::Arc;
+//!
+//! #[derive(Debug, Clone, Copy, PartialEq, Value, Stored)]
+//! #[value(inline)]
+//! struct Event {
+//!     price: u32,
+//!     #[value(group = "seats")] // A group of one integer: changes of it read nothing.
+//!     free: u32,
+//! }
+//!
+//! #[derive(Debug, thiserror::Error)]
+//! #[error("event {0} is sold out")]
+//! struct SoldOut(u32);
+//!
+//! /// A client, with a handle of its own of each table.
+//! struct Shop {
+//!     cluster: Cluster,
+//!     events: RemoteTable<u32, Event>,
+//!     tickets: RemoteTable<String, u32>,
+//! }
+//!
+//! impl Shop {
+//!     fn open(cluster: Cluster) -> Result<Self, ClusterError> {
+//!         let events = cluster.table("events").create_or_open()?;
+//!         let tickets = cluster.table("tickets").create_or_open()?;
+//!         Ok(Self { cluster, events, tickets })
+//!     }
+//!
+//!     /// Sells a ticket once for each key. Safe to repeat if the outcome is unknown.
+//!     fn buy(&self, key: &str, event: u32) -> Result<(), ClusterError> {
+//!         self.cluster.transact(|tx| {
+//!             if !tx.insert_if_absent(&self.tickets, key.to_owned(), event)? {
+//!                 return Ok(());
+//!             }
+//!             let took = tx.subtract_if_enough(&self.events, &event, column_of!(Event, free), 1)?;
+//!             if took { Ok(()) } else { Err(SoldOut(event).into()) }
+//!         })
+//!     }
+//! }
+//!
+//! // In etcd: `"etcd://10.0.0.1:2379,10.0.0.2:2379/shop".parse::<StoreAddress>()?.open()?`.
+//! let store = Arc::new(MemoryStore::new());
+//! let (one, two) = (Shop::open(Cluster::over(store.clone()))?, Shop::open(Cluster::over(store))?);
+//! one.cluster.transact(|tx| tx.insert(&one.events, 7, Event { price: 20, free: 10 }))?;
+//! let sold: usize = std::thread::scope(|scope| {
+//!     let sell = |shop: &'static str, client| {
+//!         let client: &Shop = client;
+//!         move || (0..8).filter(|n| client.buy(&format!("{shop}-{n}"), 7).is_ok()).count()
+//!     };
+//!     let clients = [scope.spawn(sell("one", &one)), scope.spawn(sell("two", &two))];
+//!     clients.into_iter().map(|client| client.join().unwrap()).sum()
+//! });
+//! assert_eq!(sold, 10);
+//! let refused = two.buy("late", 7).unwrap_err();
+//! assert_eq!(refused.to_string(), "rolled back: event 7 is sold out");
+//! assert!(refused.downcast_ref::<SoldOut>().is_some());
+//! # Ok::<(), ClusterError>(())
+//! ```
+//!
+//! # Moving there and back
+//!
+//! [Procedures](super::procedures) run over a `Cluster` as they are; closures get another `tx`, whose operations take the table as an argument. Rows
+//! move by the command, in a build with `--features remote`:
+//!
+//! ```sh
+//! hotrow copy accounts 'etcd://10.0.0.1:2379,10.0.0.2:2379/accounts?max-txn-ops=1024'
+//! hotrow copy 'etcd://10.0.0.1:2379/accounts' accounts-again
+//! ```
+//!
+//! The directory must be closed. A copy that was ended half-way goes on when the same command is started again.
+//!
+//! # Guarantees
+//!
+//! A transaction is atomic and strictly serializable among all processes; one that was acknowledged is where the store keeps it. `Cluster::snapshot` reads one version and conflicts
+//! with nobody.
+//!
+//! # Failures
+//!
+//! | error | meaning | do |
+//! |---|---|---|
+//! | `ClusterError::Transaction` | as [`Error`] in one process: `rolled back: …`, `conflict: …` | the same |
+//! | `ClusterError::Store`: `the store does not answer: …` | no effect | run it again: `is_retryable` is true |
+//! | `ClusterError::Unknown`: `it is not known if the transaction has committed: …` | the answer was lost, and could not be found out | run it again under a key, as `buy` has one |
+//!
+//! A transaction ends with an error after the `deadline` of `Settings`, which is 30 seconds unless the program says otherwise.
+//!
+//! # Speed
+//!
+//! - **A hot row does not scale out.** One machine changes it far more often than a store can: figures are in `docs/results/README.md`. Use a cluster for availability,
+//!   and keep what is hot on one machine.
+//! - Each read that is not prefetched costs an answer of the store, and so does a commit that writes. `prefetch` reads several rows together; a procedure sends
+//!   operations together that do not depend on each other.
+//! - `add` and `subtract_if_enough` on a group of one integer read nothing, and those that wait in one process are sent together.
+//!
+//! See also: the front page of crate `hotrow-remote` (`cargo doc --open -p hotrow-remote`), [crash safety](super::crash), [SQL](super::serving).
+
+#[allow(unused_imports, reason = "the text links to these")]
+use crate::*;
