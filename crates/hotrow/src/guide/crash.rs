@@ -6,7 +6,6 @@
 //! ```
 //! use hotrow::prelude::*;
 //! use hotrow::{Error, NotDurable};
-//! use std::error::Error as _;
 //! use std::path::Path;
 //! use std::sync::Arc;
 //!
@@ -60,7 +59,6 @@
 //! let orders = Orders::open(directory)?;
 //! let order = orders.db.transact(|tx| orders.orders.get(tx, &number))?;
 //! assert_eq!(order, Some(Order { item: "tea".into(), pieces: 2 }));
-//! # let _ = late.source();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

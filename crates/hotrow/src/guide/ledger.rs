@@ -92,8 +92,9 @@
 //!
 //! # Failures
 //!
-//! - `Overdrawn`, as above; a missing account is `rolled back: balances has no row with key 3`; a settlement account that
-//!   leaves the range of `i64` is an [`Overflow`].
+//! - `Overdrawn`, as above. A missing account: `rolled back: balances has no row with key 3`. A settlement account that is full ([`Overflow`]):
+//!   `rolled back: an addition to balances[0] leaves the range of the number`.
+//! - Conflicts run again. With a deadline in the [`RetryPolicy`]: `deadline passed: a value that was read has changed: balances[1], attempt 2`.
 //! - [`Error::NotDurable`]: the log has failed, for example because the device is full. Its text begins with `not durable: rolled back, …`, or with
 //!   `not durable: committed in memory, but perhaps not on the device: …`. In the second case the client does not know if it has paid. It sends the
 //!   payment again after a restart, under the same key.

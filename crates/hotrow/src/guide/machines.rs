@@ -81,8 +81,8 @@
 //!
 //! # Guarantees
 //!
-//! A transaction is atomic and strictly serializable among all processes; one that was acknowledged is where the store keeps it. `Cluster::snapshot` reads one version and conflicts
-//! with nobody.
+//! A transaction is atomic, and strictly serializable among all processes. An acknowledged one is as durable as the store. `Cluster::snapshot` reads one version and
+//! conflicts with nobody.
 //!
 //! # Failures
 //!

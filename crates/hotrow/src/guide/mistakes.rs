@@ -93,7 +93,7 @@
 //!
 //! # 6. The body catches an error
 //!
-//! What the failed part has written would stay, so the transaction ends.
+//! Writes of the failed part would stay, so that the transaction ends with an error.
 //!
 //! ```
 //! # let db = hotrow::Database::open()?;

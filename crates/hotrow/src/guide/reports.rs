@@ -83,10 +83,10 @@
 //! # Failures
 //!
 //! A transaction on a snapshot runs once and has no conflict. A write is the misuse above. A [`TQueue`]'s elements and a [`TBoostedMap`] have no
-//! snapshots: their operations end it with [`Misuse::Unsupported`].
+//! snapshots: `misuse: queue cannot be read on a snapshot`.
 //!
-//! The same report by [`transact`](Engine::transact) is correct, too. But each row that changes under it costs an attempt; after 24 of them, or a second, the engine
-//! [stops the others](super::errors) to let it through.
+//! The same report by [`transact`](Engine::transact) is correct, too. But a row that changes after it was read costs the whole attempt. After 24 lost attempts, or a
+//! second, the engine gives the report a [window](super::errors) in which no other attempt begins.
 //!
 //! # Speed
 //!

@@ -82,8 +82,9 @@
 //!
 //! # Failures
 //!
-//! - **A conflict** is no error: the engine runs the body again, until it commits. A [`RetryPolicy`] limits attempts or time; then the caller gets
-//!   [`Error::Conflict`] (`conflict: …`) or [`Error::Timeout`] (`deadline passed: …`), each with the key of the row. Answer 503 then.
+//! - **A conflict** is no error: the engine runs the body again, until it commits. If a [`RetryPolicy`] limits attempts or time, the caller may get
+//!   [`Error::Conflict`], for example `conflict: a predicate no longer held: events.parts[7.seats], attempt 3`, or [`Error::Timeout`], with
+//!   `deadline passed` in place of `conflict`. Answer 503 then.
 //! - **The body's own error** comes back inside [`Error::Rollback`]; [`Error::downcast_ref`] finds it.
 //!
 //! # Speed on a hot row
