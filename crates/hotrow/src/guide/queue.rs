@@ -57,7 +57,7 @@
 //!         let jobs = &jobs;
 //!         move || {
 //!             let mut sum = 0;
-//!             while let Ok(job) = jobs.take(worker, Duration::from_secs(2)) {
+//!             while let Ok(job) = jobs.take(worker, Duration::from_secs(30)) {
 //!                 jobs.finish(job).unwrap();
 //!                 sum += job;
 //!                 if job > 98 { break } // The last two, one for each worker.

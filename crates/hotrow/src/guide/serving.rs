@@ -61,8 +61,8 @@
 //!
 //! In this order:
 //!
-//! 1. Send a transaction as **one message**: one statement, several in one text (`BEGIN; …; COMMIT`), or a `CALL`. No round trip lies between its statements, so that nobody waits for a client.
-//! 2. Write changes of a hot row as `SET c = c + $1 WHERE key = $2`. If `EXPLAIN` says `Addition at commit`, such statements do not abort each other. An index or a check on the column, or
+//! 1. Send a transaction as **one message**: one statement, several in one text (`BEGIN; …; COMMIT`), or a `CALL`. No round trip lies between its statements, so that no transaction waits for a client.
+//! 2. Write changes of a hot row's integers as `SET c = c + $1 WHERE key = $2`. If `EXPLAIN` says `Addition at commit`, such statements do not abort each other. An index or a check on the column, or
 //!    `RETURNING`, makes the statement read the row.
 //! 3. Use **prepared statements**, and `--socket DIR` for clients on the same machine.
 //! 4. Send reports as `READ ONLY`, or as single statements, which read a snapshot, too.
