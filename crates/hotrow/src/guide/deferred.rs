@@ -42,11 +42,10 @@
 //! - **Operations that are not deferred** may be mixed in, and see what was deferred before on the same object. [`force`](Transaction::force)
 //!   runs all deferred operations and returns a value at once. A transaction that reads in this way is *wild*: it may be aborted as
 //!   under any other protocol.
-//! - **A computation** ([`compute`](Transaction::compute), [`map`](Deferred::map)) owns what it captures. It must not begin a
+//! - **A computation** ([`compute`](Transaction::compute), [`map`](Deferred::map)) owns what it captures, and must not begin a
 //!   transaction ([`Misuse::Nested`]).
-//! - **A panic** in a deferred operation, or a [condition](Transaction::require) that does not hold, rolls the whole transaction back
-//!   ([`Error::Panicked`], [`Error::Rollback`]).
-//! - **A handle** is valid in its own attempt only; elsewhere it is [`Misuse::ForeignDeferred`].
+//! - **A panic** in a deferred operation, or a [condition](Transaction::require) that does not hold, rolls the transaction back.
+//! - **A handle** is valid in its own attempt only ([`Misuse::ForeignDeferred`]).
 //! - **Ranks** ([`TBox::set_rank`], [`TableBuilder::rank`]) are the order in which transactions acquire segments. Give the most contended
 //!   objects the highest ranks, so that they are held for the shortest time.
 

@@ -1,16 +1,15 @@
 //! # Surviving the process
 //!
-//! With the feature `durable` a database lives in a directory. Its tables, and objects that have a name in it, are there again at the next
-//! opening, with everything that was acknowledged. A table that says `in_memory()` is not. The methods are those of
-//! `DurableBuilder` and `DurableDatabase`, two traits that the [prelude](crate::prelude) has.
+//! With the feature `durable` a database lives in a directory. Its tables and named objects are there again at the next opening, with
+//! everything that was acknowledged; a table that says `in_memory()` is not. The methods are those of `DurableBuilder` and
+//! `DurableDatabase`, two traits of the [prelude](crate::prelude).
 //!
 //! ```
 //! # #[cfg(feature = "durable")]
 //! # {
 //! use hotrow::prelude::*;
 //!
-//! # let directory = std::env::temp_dir().join(format!("hotrow-guide-{}", std::process::id()));
-//! # std::fs::create_dir_all(&directory)?;
+//! # let directory = tempfile::tempdir()?;
 //! let open = || -> Result<_, Box<dyn std::error::Error>> {
 //!     let db = Database::builder().checkpoint_after(64 << 20).open_at(&directory)?;
 //!     let seats = db.table::<String, u32>("seats").hash(100).create()?;
@@ -40,7 +39,6 @@
 //! tickets.last().unwrap().wait()?;
 //! assert!(tickets.iter().all(|ticket| ticket.is_durable()));
 //! # drop((db, seats, sold));
-//! # std::fs::remove_dir_all(&directory)?;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -56,32 +54,32 @@
 //!
 //! A crash always loses the end of the order of commits: a commit is never there without its predecessors.
 //!
-//! - A commit releases its locks before its record is on the device, so that a hot row is not locked during a write. Others may read what is
-//!   not durable yet; they are acknowledged after what they have read.
-//! - One device write serves all commits that came during the write before. A single thread that waits for each commit therefore gets one
-//!   commit for each write.
-//! - A transaction that only reads waits for the device only if it has read something, or the absence of something, that is not there yet. A
+//! - A commit releases its locks before its record is on the device, so that a hot row is not locked during a write. A transaction that
+//!   has read its writes is acknowledged after it.
+//! - One device write serves all commits that came during the write before; a single thread that waits for each commit gets one for each
+//!   write.
+//! - A transaction that only reads waits for the device only if it has read something that is not there yet, or its absence. A
 //!   [strict snapshot](crate::guide::snapshots) does not wait.
-//! - Work that must follow the acknowledgement goes into [`Transaction::on_durable`](crate::Transaction::on_durable). Where nobody waits
-//!   for the commit, the hook runs on a thread of the log, up to a millisecond later.
+//! - [`Transaction::on_durable`](crate::Transaction::on_durable) leaves work for after the acknowledgement. Where nobody waits for the
+//!   commit, a thread of the log runs it, up to a millisecond later.
 //!
 //! # Room, and time to recover
 //!
-//! A checkpoint writes all rows of one snapshot beside transactions; the log before it is then deleted. `Database::checkpoint` makes one.
-//! With `checkpoint_after(bytes)` the database makes them by itself, whenever so many bytes were logged. If one fails, the database tries
-//! again, after at most ten seconds; `Database::last_checkpoint_error` says why. Recovery reads the newest checkpoint and the log after it, on all
-//! threads; `on_recovery` reports its progress.
+//! A checkpoint writes all rows of one snapshot beside transactions; the log before it is then deleted. `Database::checkpoint` makes one;
+//! with `checkpoint_after(bytes)` the database makes one whenever so many bytes were logged. If that fails, it tries again, after ten seconds
+//! at most; `Database::last_checkpoint_error` says why. Recovery reads the newest checkpoint and the log after it; `on_recovery` reports its
+//! progress.
 //!
 //! `LogOptions::space_bytes_max` limits the log. With `checkpoint_after`, a checkpoint also begins when half of that room is used. A transaction
-//! that finds no room waits until a checkpoint has made some. If none begins within `LogOptions::space_wait` (1 s), the transaction
-//! ends with `Error::NotDurable`.
+//! that finds no room waits for a checkpoint; if none begins within `LogOptions::space_wait` (1 s), it ends with
+//! `Error::NotDurable`.
 //!
 //! `Database::backup` copies a running database to another directory, which opens as any other. An interrupted copy is refused.
 //!
 //! # The directory
 //!
-//! One process at a time has the directory; a lock of the directory itself enforces it. A fork of the process is refused. All files have the
-//! database's identity, so that files of different databases are refused. A closed database can be opened, and read, on a read-only medium.
+//! One process at a time has the directory, by a lock of the directory itself; a fork of the process is refused, and so are files of another
+//! database. A closed database can be opened, and read, on a read-only medium.
 //!
 //! # Tables and objects
 //!
@@ -99,61 +97,14 @@
 //!
 //! # Changing the program
 //!
-//! Types of keys and rows derive [`Stored`](crate::Stored), beside `Key` or `Value`: the directory keeps their complete schemas. A
-//! program with other types is refused before any row is read, by an error that names the place (`row.price: i32 was u32`). Safe changes:
-//!
-//! - an added field with a default: `#[stored(default)]` or `#[stored(default = EXPRESSION)]`;
-//! - an added variant behind all others;
-//! - another name of a field or variant, with `#[stored(alias = "OLD NAME")]`;
-//! - another name or module of the type;
-//! - added tables, objects, indexes and column groups.
-//!
-//! Any other change needs a migration, which changes all rows of the table or none:
-//!
-//! ```
-//! # #[cfg(feature = "durable")]
-//! # {
-//! use hotrow::prelude::*;
-//!
-//! /// An account, as the first version of the program had it.
-//! #[derive(Clone, Value, Stored)]
-//! struct OldAccount {
-//!     name: String,
-//!     euros: f64,
-//! }
-//!
-//! #[derive(Clone, Value, Stored)]
-//! struct Account {
-//!     owner: String,
-//!     cents: i64,
-//! }
-//!
-//! # let directory = std::env::temp_dir().join(format!("hotrow-guide-types-{}", std::process::id()));
-//! # std::fs::create_dir_all(&directory)?;
-//! # let db = Database::builder().open_at(&directory)?;
-//! # let accounts = db.table::<u64, OldAccount>("accounts").create()?;
-//! # db.transact(|tx| accounts.insert(tx, 1, OldAccount { name: "ada".into(), euros: 2.5 }))?;
-//! # drop((accounts, db));
-//! let db = Database::builder().open_at(&directory)?;
-//! let accounts = db.table::<u64, Account>("accounts").migrate_from(|number: u64, old: OldAccount| {
-//!     Ok::<_, String>((number, Account { owner: old.name, cents: (old.euros * 100.0).round() as i64 }))
-//! });
-//! let accounts = accounts.create()?;
-//! assert_eq!(db.transact(|tx| accounts.read(tx, &1, |account| account.cents))?, Some(250));
-//! # drop((accounts, db));
-//! # std::fs::remove_dir_all(&directory)?;
-//! # }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Fields of foreign types (dates, decimals, JSON) name a [codec](crate::stored): `#[stored(with = "hotrow::stored::AsText")]`. The
-//! transaction that writes a value which could not be read back is refused.
+//! Types of keys and rows derive [`Stored`](crate::Stored): the directory keeps their schemas, and refuses a program with other types before
+//! any row is read (`row.price: i32 was u32`). [Changes of a type](super::evolving) are safe or need a migration. Tables, objects and indexes
+//! can be added at any time.
 //!
 //! # Failures
 //!
-//! After one failed write the log takes no more: transactions that write end with `Error::NotDurable`, which says whether they have committed in
-//! memory. A full disk is such a failure, and `Database::close` has the same effect. Transactions that only read go on, unless they have read what
-//! did not reach the device. Everything acknowledged is there after the next opening.
+//! After one failed write, a full disk included, the log takes no more: transactions that write end with `Error::NotDurable`. So they do
+//! after `Database::close`. Transactions that only read go on, unless they have read what did not reach the device.
 //!
 //! Bytes of a last write that a crash cut off are removed, and `Database::open_report` mentions them. Damage before them is an error that names
-//! file and offset, and no file is changed. `hotrow log verify DIR` reads everything without opening the database.
+//! file and offset, and no file is changed. `hotrow log verify DIR` checks a directory without opening the database.

@@ -2,12 +2,12 @@
 //!
 //! An operation returns [`Abort`] when the attempt cannot go on; pass it up with `?`. The engine rolls the attempt back and runs the body
 //! again, as its [`RetryPolicy`] says: by default without limit, with pauses of at most 100 microseconds, in which the transaction
-//! holds nothing. [`set_deadline`](Transaction::set_deadline) gives one transaction an earlier deadline than the policy's, and a [`Canceller`]
-//! ends it from another thread ([`cancelled_by`](Transaction::cancelled_by)).
+//! holds nothing. [`set_deadline`](Transaction::set_deadline) lowers the policy's deadline for one transaction, and a [`Canceller`] ends
+//! it from another thread ([`cancelled_by`](Transaction::cancelled_by)).
 //!
-//! A transaction that was aborted 24 times, or lost a second by aborts, gets a *window* in which no other attempt begins: 100 milliseconds at
-//! first, longer each time it was too short. Between two windows each of the others makes an attempt. So every transaction gets
-//! through under every protocol. `RetryPolicy::escalate_after` changes the number.
+//! A transaction that was aborted 24 times ([`escalate_after`](RetryPolicy::escalate_after)), or lost a second by aborts, gets a *window* in which
+//! no other attempt begins: 100 milliseconds, then longer ones. Between two windows each of the others makes an attempt. So every
+//! transaction gets through under every protocol.
 //!
 //! # Errors of a transaction
 //!
@@ -27,10 +27,10 @@
 //!
 //! # The body's own errors
 //!
-//! A body may end with an error of any type: `?` passes it up, all is rolled back, and [`Error::Rollback`] has it inside, with
-//! its chain of sources. [`ensure`](Transaction::ensure) does so unless a condition holds. For texts and boxed errors (`anyhow`'s, too)
-//! there is [`Abort::because`]. A function that a body calls returns `Result<T, Abort>`; `Result<T, Error>` is the result of whole
-//! transactions. [`try_transact`](Engine::try_transact) returns errors of one type that implements `From<Abort>` unboxed.
+//! A body may end with an error of any type: `?` passes it up, all is rolled back, and [`Error::Rollback`] has it inside, with its
+//! sources. [`ensure`](Transaction::ensure) does so unless a condition holds; [`Abort::because`] takes texts and boxed errors (`anyhow`'s,
+//! too). A function that a body calls returns `Result<T, Abort>`. [`try_transact`](Engine::try_transact) returns errors of one type
+//! that implements `From<Abort>` unboxed.
 //!
 //! ```
 //! use hotrow::{Abort, Database, Error, TBox};
@@ -58,13 +58,12 @@
 //!
 //! # Savepoints
 //!
-//! A [`savepoint`](Transaction::savepoint) runs a part of the body that may fail alone: if it returns an error, its writes are
-//! undone and the body goes on. [`or_else`](Transaction::or_else) runs another part instead. The reads of an undone part still
-//! count. An error that the body catches without a savepoint ends the transaction with [`Misuse::CaughtError`], because the writes before it
-//! would stay.
+//! A [`savepoint`](Transaction::savepoint) runs a part of the body that may fail alone: its writes are then undone, and the body
+//! goes on. [`or_else`](Transaction::or_else) runs another part instead. The reads of an undone part still count. An error that the body
+//! catches without a savepoint ends the transaction with [`Misuse::CaughtError`] ([mistakes](super::mistakes)), because the writes before it would stay.
 //!
 //! ```
-//! use hotrow::{Abort, Database, Error, Misuse, Transaction};
+//! use hotrow::{Abort, Database, Error, Transaction};
 //!
 //! let db = Database::open()?;
 //! let seats = db.table::<u8, u32>("free seats").hash(2).create()?;
@@ -80,18 +79,15 @@
 //! };
 //! let took = db.transact(|tx| tx.or_else(|tx| order(tx, 1, stalls), |tx| order(tx, 1, balcony)));
 //! assert_eq!(took, Ok(balcony), "the order of the stalls is undone");
-//!
-//! let caught = db.transact(|tx| Ok(order(tx, 2, stalls).unwrap_or(0)));
-//! assert_eq!(caught, Err(Error::Misuse(Misuse::CaughtError)));
 //! # Ok::<(), Error>(())
 //! ```
 //!
 //! # Retained memory
 //!
-//! A replaced value stays in memory until every transaction of the process that was open then has ended, so that one long transaction
-//! makes the process grow. [`Engine::retained_memory`] tells how much is retained, and by which transactions; [`Engine::collect`] frees at
-//! once what can be freed. [`Engine::set_retained_bytes_max`] sets a limit: above it, transactions that write wait for up to 100
-//! milliseconds and then fail, and the transaction that retains most is told to end.
+//! A replaced value stays in memory until every transaction of the process that was open then has ended.
+//! [`Engine::retained_memory`] tells how much is retained, and by whom; [`Engine::collect`] frees what can be freed. Above the limit of
+//! [`Engine::set_retained_bytes_max`], transactions that write wait for up to 100 milliseconds and then fail, and the transaction
+//! that retains most is told to end.
 //!
 //! ```
 //! # use hotrow::{Database, TBox};
@@ -128,13 +124,12 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! A call that panics has not committed, unless the panic is that of a [hook](crate::guide::waiting#hooks). After a commit a panic of the
-//! program's code is reported by the panic hook and does not propagate: in a key's `Hash` or image when a deleted row leaves its index, in
-//! the `Drop` of what deferred operations captured, and in the `Drop` of replaced or deleted values. A row whose removal panicked stays
-//! in the index, dead, until another operation meets it.
+//! A call that panics has not committed, unless the panic is that of a [hook](super::waiting#hooks). After a commit a panic of the program's
+//! code is reported by the panic hook and does not propagate: in a key's `Hash` or image when a deleted row leaves its index (the
+//! row then stays there, dead), and in the `Drop` of replaced or deleted values and of what deferred operations captured.
 //!
-//! A leaked transaction ([`std::mem::forget`] of an [`OpenTransaction`]) never ends: it keeps its locks and insertions, and the memory that
-//! others retire from then on.
+//! A leaked transaction ([`std::mem::forget`] of an [`OpenTransaction`]) keeps its locks and insertions, and the memory that others retire
+//! from then on.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

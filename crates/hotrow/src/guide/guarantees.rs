@@ -12,15 +12,15 @@
 //!
 //! # Rules for bodies
 //!
-//! - **No effects outside** (files, messages, plain shared variables) that must not happen more than once: a body may run several
-//!   times. Such effects belong in [hooks](super::waiting#hooks).
-//! - **No waiting** for another thread's transaction except by [`retry`](Transaction::retry), because that transaction may wait for this one.
-//! - **No endless loops** on an assumption such as "these two are equal", unless the protocol is opaque. Without opacity, an attempt that is
-//!   going to abort may have read two values that never existed together; nothing validates its reads before its end.
+//! - **No effects outside** (files, messages, plain shared variables) that must not happen more than once, because a body may run several
+//!   times: they belong in [hooks](super::waiting#hooks).
+//! - **No waiting** for another thread's transaction except by [`retry`](Transaction::retry): that one may wait for this one.
+//! - **No endless loops** on an assumption such as "these two are equal", unless the protocol is opaque: otherwise an attempt that is going to
+//!   abort may have read two values that never existed together.
 //!
-//! A panic, an error or a rollback of such an attempt does no harm: every protocol validates the attempt's reads first, and runs the body
-//! again if they are no consistent state. (The panic hook has printed its message by then.) The same holds for conditions and panics of
-//! [deferred operations](super::deferred).
+//! A panic, an error or a rollback of such an attempt does no harm: every protocol validates the reads first, and runs the body again if
+//! they are not one consistent state. (The panic hook has printed its message by then.) So it is with [deferred
+//! operations](super::deferred).
 //!
 //! # Limits
 //!
@@ -28,12 +28,11 @@
 //!
 //! # Versions
 //!
-//! Crate `hotrow` follows semantic versioning, for what it exports, what the guide promises, and the format of recorded histories. What the
-//! crates named `hotrow-…` export beyond that may change in any release. A higher minimum version of Rust is a minor release.
+//! Crate `hotrow` follows semantic versioning, for what it exports, what the guide promises, and the format of recorded histories. The crates
+//! named `hotrow-…` may change in any release. A higher minimum version of Rust is a minor release.
 //!
-//! Before 1.0 a release opens the directories that it has written itself, and others only if its notes say so; an error names the version
-//! found. From 1.0 on, a release opens the directories of all releases with its major version, and of the last release before. The types
-//! of rows may [change](super::durability#changing-the-program) at any time.
+//! Before 1.0 a release opens the directories of another one only if its notes say so; an error names the version found. From 1.0 on, a
+//! release opens the directories of its major version and of the last release before.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -3,33 +3,14 @@
 //! A row is hot when many threads want to change it at the same time. The [conflict report](super::conflicts) names such rows. In
 //! the order of what they gain:
 //!
-//! 1. **Touch the hot row last.** Between the first touch of a row and the commit, others can make the transaction fail (`occ`,
-//!    `tictoc`, `tl2`) or wait for it (protocols that lock). Look up, compute and insert first. The same holds for readers: a report
-//!    that reads the hot row first fails whenever somebody changes that row during the rest.
-//! 2. **Do not read what you only change.** The operations below change a row at the commit, so that such changes never abort each other.
-//! 3. **Compute outside.** Parsing, formatting, hashing and allocation that do not depend on what the transaction reads belong before it.
-//! 4. **Split the row**: into [column groups](#column-groups), or a quota into several rows, of which each thread takes its own first.
+//! 1. **Touch the hot row last.** From the first touch to the commit others make the transaction fail (`occ`, `tictoc`, `tl2`) or wait
+//!    for it (protocols that lock). Look up, compute and insert first; let reports read the hot row last, too.
+//! 2. **Do not read what you only change.** Changes at the commit, listed below, never abort each other.
+//! 3. **Compute outside** what does not depend on the transaction's reads: parsing, formatting, hashing.
+//! 4. **Split the row** into [column groups](#column-groups), or a quota into several rows, of which each thread takes its own first.
 //! 5. **Choose the [protocol](super::protocols).**
 //!
-//! ```
-//! use hotrow::{Column, Database, Sequence};
-//!
-//! let db = Database::open()?;
-//! let events = db.table::<u32, u64>("events").hash(1).create()?; // The number of free seats: hot.
-//! let tickets = db.table::<u64, (u32, String)>("tickets").hash(1_000).create()?;
-//! let numbers = Sequence::starting_at(&db, "ticket numbers", 1);
-//! events.bulk_insert([(7, 2)])?;
-//!
-//! let sell = |event: u32, buyer: &str| db.transact(|tx| {
-//!     let number = numbers.next(tx);
-//!     tickets.insert(tx, number, (event, buyer.to_owned()))?;
-//!     let was_free = events.subtract_if_enough(tx, &event, Column::whole(), 1)?; // Last, and without reading.
-//!     tx.ensure(was_free, "sold out") // Rolls the ticket back, too.
-//! });
-//! assert!(sell(7, "ada@example.com").is_ok() && sell(7, "bob@example.com").is_ok());
-//! assert_eq!(sell(7, "eve@example.com").unwrap_err().to_string(), "rolled back: sold out");
-//! # Ok::<(), hotrow::Error>(())
-//! ```
+//! A [shop](super::shop) shows the first three.
 //!
 //! | operation | changes at the commit |
 //! |---|---|
@@ -75,16 +56,16 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! - Operations on columns ([`read_columns`](Table::read_columns), [`update_columns`](Table::update_columns), [`add`](Table::add) and so on) touch
-//!   the segments of these columns only. Columns without a group are one segment together. A change is made at the commit if one segment has all
-//!   its columns.
-//! - Operations on rows ([`get`](Table::get), scans) touch all segments, so each costs as much as so many small rows.
+//! - Operations on columns ([`read_columns`](Table::read_columns), [`update_columns`](Table::update_columns), [`add`](Table::add)) touch the
+//!   segments of these columns. Columns without a group are one segment. A change is made at the commit if one segment has all its
+//!   columns.
+//! - Operations on rows ([`get`](Table::get), scans) touch all segments, and cost as much as so many small rows.
 //!   [`update`](Table::update) writes only those that it has changed; [`apply`](Table::apply) of a whole row reads it.
-//! - Insertions and deletions write all segments, so that transactions on any group notice them.
+//! - Insertions and deletions write all segments.
 //! - Each group takes at least one more cache line in each row.
-//! - A constraint, and an index by a key made from the whole row, make the row one segment. An index by [named
-//!   columns](TableBuilder::secondary_on) makes one only of their groups.
-//! - In an object ([`TBox`], a map) a value is one segment, whatever its groups.
+//! - A constraint, or an index by a key made from the whole row, makes the row one segment; an index by [named
+//!   columns](TableBuilder::secondary_on) only their groups.
+//! - In an object ([`TBox`], a map) a value is one segment.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -47,11 +47,10 @@
 //! | [`TBoostedMap`] | any concurrent map of another crate | operations on different keys |
 //! | [`TWords`] | memory | accesses to different words |
 //!
-//! Operations take `&self`, so that a collection is shared by reference or in an `Arc`. Elements are any types that can be cloned and sent;
-//! elements of vectors and values of maps are a derived `Value`, or in a `Box` or `Arc`.
-//!
-//! Of the ordered maps, [`TOrderedMap`] needs keys that are a `Key`, and insertions into different parts run side by side: take it for many entries or
-//! many insertions. [`TTreeMap`] takes keys of any ordered type; its insertions and removals commit one after the other.
+//! Operations take `&self`, so a collection is shared by reference or in an `Arc`. Elements are any types that can be cloned and sent;
+//! elements of vectors and values of maps are a derived `Value`, or in a `Box` or `Arc`. A [`TOrderedMap`] needs keys that are a `Key`, and
+//! insertions into different parts run side by side; a [`TTreeMap`] takes keys of any ordered type, and its insertions and removals commit
+//! one after the other.
 //!
 //! ```
 //! use hotrow::{Database, TPriorityQueue, TQueue, TVector};

@@ -2,20 +2,20 @@
 //!
 //! Run a transaction in the first of these ways that fits it; each costs more than the one before:
 //!
-//! 1. **Call [`transact`](Engine::transact) in the handler**, also on an executor's thread, as you would lock a mutex for a
-//!    moment. This is for short transactions of a database in memory.
-//! 2. **Await [`transact_async`](Engine::transact_async)** if the database is [durable](super::durability), or if the body may
-//!    [`retry`](Transaction::retry): no thread then waits for the device or for the change ([asynchronous code](super::tasks)).
+//! 1. **Call [`transact`](Engine::transact) in the handler**, also on an executor's thread, as you would lock a mutex: for
+//!    short transactions of a database in memory.
+//! 2. **Await [`transact_async`](Engine::transact_async)** if the database is [durable](super::durability) or the body may
+//!    [`retry`](Transaction::retry): no thread waits for the device or the change ([asynchronous code](super::tasks)).
 //! 3. **Run what reads much on a thread of its own** (`spawn_blocking`), on a [snapshot](super::snapshots).
-//! 4. **Open a session** only if a transaction must stay open between two requests ([`Session`]), between two awaits
-//!    ([`AsyncSession`]), or on a thread that serves one user ([`LocalSession`]).
+//! 4. **Open a session** only if a transaction must stay open between two requests ([`Session`]) or awaits ([`AsyncSession`]), or on a
+//!    thread that serves one user ([`LocalSession`]).
 //!
 //! A call blocks its thread while it waits for a lock (under protocols that lock), in pauses of at most 100 microseconds after aborts, and
-//! while an older transaction is [let through](super::errors), for 100 milliseconds or more. A [policy](RetryPolicy) with a deadline
-//! bounds these waits.
+//! while an older transaction is [let through](super::errors), for 100 milliseconds or more. A deadline of the [policy](RetryPolicy) bounds
+//! these waits.
 //!
-//! [`Database`], [`Table`] and indexes are handles: cheap to clone, `Send + Sync`. Objects ([`TBox`], [`TArray`], [`TCounter`],
-//! [`Sequence`]) are not cloned; they go behind the `Arc` of the state that owns them.
+//! [`Database`], [`Table`] and indexes are handles: cheap to clone, `Send + Sync`. Objects ([`TBox`], [`TCounter`], [`Sequence`]) go behind
+//! the `Arc` of the state that owns them.
 //!
 //! ```
 //! use hotrow::{Database, Direction, Error, SecondaryIndex, Sequence, Table, Value};

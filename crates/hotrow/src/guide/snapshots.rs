@@ -4,8 +4,7 @@
 //! not wait for them and do not abort because of them. This holds under every protocol. Use it for reports, audits and large scans.
 //!
 //! ```
-//! use hotrow::{Database, Direction, Error, Misuse};
-//! use std::ops::ControlFlow;
+//! use hotrow::{Database, Error, Misuse};
 //!
 //! let db = Database::open()?;
 //! let accounts = db.table::<u64, i64>("accounts").create()?;
@@ -13,12 +12,7 @@
 //!
 //! let snapshot = db.snapshot_strict()?;
 //! db.transact(|tx| accounts.delete(tx, &8))?;
-//!
-//! let mut sum = 0;
-//! snapshot.transact(|tx| {
-//!     accounts.scan(tx, .., Direction::Ascending, |_, balance| { sum += balance; ControlFlow::Continue(()) })
-//! })?;
-//! assert_eq!(sum, 1_000, "as it was when the snapshot was opened");
+//! assert_eq!(snapshot.transact(|tx| accounts.count(tx, ..))?, 100);
 //! let refused = snapshot.transact(|tx| accounts.delete(tx, &9));
 //! assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
 //! # Ok::<(), Error>(())
@@ -26,22 +20,20 @@
 //!
 //! | call | sees | waits |
 //! |---|---|---|
-//! | [`Engine::snapshot`] | everything up to a moment about a millisecond back at most ([`Snapshot::staleness`]) | for nobody, unless none of this kind was in use for 100 ms: then as the next line |
+//! | [`Engine::snapshot`] | everything up to a moment about a millisecond back at most ([`Snapshot::staleness`]) | for nobody, unless none of this kind was in use for 100 ms |
 //! | [`Engine::snapshot_strict`] | everything committed before the call | for commits that are just installing |
-//! | either, if commits wait for the device | everything that is on the device, and so all that was acknowledged | for nobody, unless none was in use for 100 ms or a commit was acknowledged early: then its transactions wait for the device when they end |
+//! | either, if commits wait for the device | everything that is on the device | for nobody, unless none was in use for 100 ms or a commit was acknowledged early: then its transactions wait for the device |
 //!
-//! One transaction alone asks by its [profile](super::profiles): [`Isolation::Snapshot`], [`Isolation::StrictSnapshot`]. A
-//! [procedure](Procedure) whose profile says that it only reads runs on a strict snapshot, unless [`Procedures::set_readers_isolation`] says
-//! otherwise.
+//! One transaction alone asks by its [profile](super::profiles). A [procedure](Procedure) whose profile says that it only reads runs on a strict
+//! snapshot, unless [`Procedures::set_readers_isolation`] says otherwise.
 //!
 //! # Costs
 //!
-//! - While a snapshot is open, a commit that replaces a value keeps the old one, once for all commits between two snapshots. After
-//!   [`Engine::snapshot`] it does so for another 100 ms, because the next one must not wait. Where transactions are short and few only
-//!   read, [`Engine::snapshot_strict`] therefore costs the writers less.
-//! - An open snapshot retains one version of each value replaced or deleted since. [`Engine::snapshots`] reports the open ones, the
-//!   place in the program that opened each, and the bytes.
-//! - A long transaction on a snapshot also [retains memory](super::errors#retained-memory), as every open transaction does; scans release it from time to time.
+//! - While a snapshot is open, the first commit that replaces a value since keeps the old one. After [`Engine::snapshot`] commits do so for another
+//!   100 ms. Where transactions are short and few only read, [`Engine::snapshot_strict`] therefore costs writers less.
+//! - [`Engine::snapshots`] reports the open snapshots, the places in the program that opened them, and the bytes kept.
+//! - A transaction on a snapshot also [retains memory](super::errors#retained-memory), as every open transaction does; scans release it
+//!   from time to time.
 //!
 //! # Without snapshots
 //!

@@ -67,13 +67,14 @@
 //! # Missing rows and ranges
 //!
 //! [`insert`](Table::insert) of a key that exists, and [`update`](Table::update) or [`replace`](Table::replace) of a missing row, roll the
-//! transaction back with [`KeyExists`] or [`MissingRow`]. Where that is an ordinary case, use [`insert_if_absent`](Table::insert_if_absent),
-//! [`update_if_present`](Table::update_if_present), [`replace_if_present`](Table::replace_if_present) or [`upsert`](Table::upsert).
+//! transaction back with [`KeyExists`] or [`MissingRow`]. [`insert_if_absent`](Table::insert_if_absent),
+//! [`update_if_present`](Table::update_if_present), [`replace_if_present`](Table::replace_if_present) and [`upsert`](Table::upsert) tell by
+//! their results if the row was there.
 //!
-//! A failed lookup and a scan read facts: the key is missing, the range holds no other keys. If another transaction changes such a fact,
-//! the body runs again, so that there are no phantoms. The facts are checked per bucket or leaf: the insertion of a neighbouring key
-//! may also abort a transaction whose lookup found nothing. Only an ordered table can be scanned: by [`scan`](Table::scan), which copies
-//! nothing, [`iter`](Table::iter), [`first`](Table::first), [`last`](Table::last), or [`collect`](Table::collect) with a limit.
+//! A failed lookup and a scan read facts: the key is missing, the range holds no other keys. If a fact changes, the body runs again, so
+//! that there are no phantoms. Facts are checked per bucket or leaf: the insertion of a neighbouring key may also abort a transaction
+//! whose lookup found nothing. Only an ordered table can be scanned: by [`scan`](Table::scan), which copies nothing,
+//! [`iter`](Table::iter), [`first`](Table::first), [`last`](Table::last), or [`collect`](Table::collect) with a limit.
 //!
 //! # Columns
 //!
@@ -117,7 +118,8 @@
 //! people.bulk_insert(first.map(|(number, name, email)| (number, (name.into(), email.into()))))?;
 //!
 //! db.transact(|tx| {
-//!     let coles: Vec<u32> = by_name.iter(tx, "cole"..="cole").map(|found| Ok(found?.0)).collect::<Result<_, hotrow::Abort>>()?;
+//!     let coles = by_name.iter(tx, "cole"..="cole").map(|found| Ok(found?.0));
+//!     let coles: Vec<u32> = coles.collect::<Result<_, hotrow::Abort>>()?;
 //!     assert_eq!(coles, [1, 3]);
 //!     assert_eq!(by_email.get(tx, "a@b.net")?.map(|(number, _)| number), Some(2));
 //!     Ok(())

@@ -39,29 +39,23 @@
 //! | room in the log | 1 s for a checkpoint to begin, and its duration; then [`Error::NotDurable`] | never blocks; after 10 s [`Error::NotDurable`] |
 //! | the log's acknowledgement | until the device is done | never blocks: the task is woken |
 //!
-//! Not bounded are the body itself; a place in line under `drp` and `deferred-2pl`, which cannot be given back; under `chop`, `chop-htm` and `ic3` the
-//! pieces of procedures in progress when the transaction begins; and the time for which the machine does not run the thread. Latches of
-//! indexes are held for a few dozen instructions.
-//!
-//! `cargo run --release -p hotrow --example polls` measures how long polls take, under every protocol.
+//! Not bounded are the body itself, the time for which the machine does not run the thread, a place in line under `drp` and `deferred-2pl`, and,
+//! under `chop`, `chop-htm` and `ic3`, the pieces in progress when the transaction begins.
+//! `cargo run --release -p hotrow --example polls` measures polls under every protocol.
 //!
 //! # Cancelling
 //!
 //! Between two polls a future holds nothing, so it can be dropped at any await: the transaction has had no effect then, and its
-//! [`on_abort`](Transaction::on_abort) hooks run. A future that waits for the log's acknowledgement has committed. A future has no
-//! timer: nothing polls it when the policy's deadline or the limit of [`retry_for`](Transaction::retry_for) passes, so put the
-//! runtime's own timeout around it.
+//! [`on_abort`](Transaction::on_abort) hooks run; one that waits for the log's acknowledgement has committed. A future has no timer: put
+//! the runtime's own timeout around it, because nothing polls it when the policy's deadline or the limit of
+//! [`retry_for`](Transaction::retry_for) passes.
 //!
-//! # Fairness
-//!
-//! Futures do not [escalate](super::errors) as calls do, and each attempt is as old as itself under protocols that go by age. So under heavy
-//! contention a long transaction gets through sooner as a call.
+//! Futures do not [escalate](super::errors) as calls do, so under heavy contention a long transaction gets through sooner as a call.
 //!
 //! # Sessions
 //!
-//! A transaction that stays open between two awaits is a [session](Engine::begin_async). Its statements run on a thread of the session's own,
-//! and the futures wait to be woken. A statement owns what it uses, so clone the handles of tables. Each session costs a thread, and each
-//! statement two switches of threads: use sessions only where the code between two statements has to await.
+//! A transaction that stays open between two awaits is a [session](Engine::begin_async). Its statements run on a thread of its own and own
+//! what they use, so clone the handles of tables. A session costs a thread, and a statement two switches of threads.
 //!
 //! ```
 //! use hotrow::{Database, Error, SessionOptions};
@@ -95,9 +89,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! A statement whose future is dropped has no effect: if it runs at that moment, it is undone before the next one begins. A commit whose future
-//! is dropped may have happened. A dropped session gives up its locks soon, on its own thread; [`roll_back`](AsyncSession::roll_back) is ready when
-//! it has.
+//! A statement whose future is dropped has no effect; a commit whose future is dropped may have happened. A dropped session gives up its locks
+//! soon, on its own thread; [`roll_back`](AsyncSession::roll_back) is ready when it has.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -1,8 +1,8 @@
 //! # Threads, workers, sessions
 //!
-//! Any thread may call [`transact`](Engine::transact), and there may be more threads than cores. A [`Worker`] owns the resources of an attempt and
-//! runs one transaction at a time. `transact` keeps one for each thread and database, until the thread ends (for the last eight
-//! databases that it used). A thread that runs many transactions saves the look-up by a worker of its own:
+//! Any thread may call [`transact`](Engine::transact), and there may be more threads than cores. `transact` keeps a [`Worker`], which runs
+//! one transaction at a time, for each thread and database, until the thread ends (for the last eight databases that it used). A worker
+//! of the thread's own saves the look-up:
 //!
 //! ```
 //! use hotrow::{Database, Error, Misuse, TArray};
@@ -29,28 +29,25 @@
 //!
 //! // `none` admits one worker at a time.
 //! let single = Database::builder().protocol("none").open()?;
-//! let only = single.worker()?;
+//! let _only = single.worker()?;
 //! assert!(matches!(single.worker(), Err(Misuse::TooManyWorkers { workers_max: 1, .. })));
-//! drop(only);
-//! assert!(single.worker().is_ok());
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Objects and tables may be dropped at any time, even during a transaction. Their memory, like that of replaced and deleted values, is freed when no
-//! thread can still read it, so a body that never ends keeps the process from freeing anything.
+//! Objects and tables may be dropped at any time, even during a transaction. Their memory is freed when no thread can still read it.
 //!
 //! # Sessions
 //!
-//! A [`Session`] is a transaction whose statements come one at a time, from any thread. Use it for users who look at a result before they go on, and
-//! for bindings. A [`LocalSession`] stays on the thread that began it, and costs no second thread.
+//! A [`Session`] is a transaction whose statements come one at a time, from any thread: for users who look at a result before they go on, and
+//! for bindings. A [`LocalSession`] stays on the thread that began it, and needs no second one.
 //!
 //! - Each statement runs once, on a thread of the session's own, while the caller waits.
 //! - A statement that returns an error of its own is undone alone. After a lost conflict the session has ended: run its statements again in
 //!   a new one. A result is certain only when the session has committed.
 //! - [`savepoint`](Session::savepoint) and [`roll_back_to`](Session::roll_back_to) undo several statements.
-//! - A session that idles for longer than its [limit](SessionOptions::idle_max) (30 s) is rolled back; its next call returns
-//!   [`Error::Cancelled`]. A [`Canceller`] ends it from another thread.
-//! - Under `none` an open session is the only transaction that there may be. In a simulation there are no sessions.
+//! - A session that idles for longer than its [limit](SessionOptions::idle_max) (30 s) is rolled back, and a [`Canceller`] ends it; the next
+//!   call returns [`Error::Cancelled`].
+//! - Under `none` an open session is the only transaction. In a simulation there are no sessions.
 //!
 //! ```
 //! use hotrow::{Database, Error, SessionOptions};

@@ -1,29 +1,8 @@
 //! # Waiting for a change, and hooks
 //!
 //! A body that cannot go on yet calls [`retry`](Transaction::retry). Its writes are undone, nothing is held, and the transaction sleeps until
-//! a commit changes something that the body has read: an object, a row, a range, an absence, a condition. Then the body runs again from its
-//! beginning. A bounded buffer:
-//!
-//! ```
-//! use hotrow::prelude::*;
-//!
-//! let db = Database::open()?;
-//! let (buffer, free) = (TQueue::new(&db), TCounter::new(&db, 3));
-//! let put = |number: u32| db.transact(|tx| {
-//!     if !free.is_at_least(tx, 1)? { return tx.retry(); }
-//!     free.add(tx, -1)?;
-//!     buffer.push(tx, number)
-//! });
-//! let take = || db.transact(|tx| {
-//!     let Some(number) = buffer.pop(tx)? else { return tx.retry() };
-//!     free.add(tx, 1).map(|()| number)
-//! });
-//! std::thread::scope(|scope| {
-//!     scope.spawn(|| (0..100).for_each(|number| put(number).unwrap()));
-//!     (0..100).for_each(|number| assert_eq!(take(), Ok(number)));
-//! });
-//! # Ok::<(), hotrow::Error>(())
-//! ```
+//! a commit changes something that the body has read: an object, a row, a range, an absence, a condition. Then the body runs again. A
+//! [job queue](super::queue) shows it.
 //!
 //! [`or_else`](Transaction::or_else) runs a second part if the first one waits. If both wait, a change of what either has read wakes the
 //! transaction. [`retry_for`](Transaction::retry_for) limits the wait; in `or_else` the limit of the second part counts.
@@ -59,13 +38,13 @@
 //! # What wakes, and what it costs
 //!
 //! - Without waiters a commit pays one look at a word, and reads pay nothing. A body that waits for the first time runs once more before it
-//!   sleeps, and notes what it reads.
-//! - A change wakes one waiter, which passes the change on when it waits again or its transaction ends. A waiter whose condition (an empty queue, a small
-//!   counter) still holds is not woken, so that one new element wakes one of a thousand takers. A woken future must be polled or
-//!   dropped; until then others behind it sleep.
-//! - A wake-up is exact for objects and rows. A waiter for a missing key or a range may be woken by another key in the same bucket
-//!   or leaf. [`Statistics::waits`] counts the waits, [`Statistics::woken_in_vain`] those after which the body waited again.
-//! - A wait is no abort: it does not count as an attempt, and does not make a transaction older.
+//!   sleeps.
+//! - A change wakes one waiter, which passes it on when it waits again or ends. A waiter whose condition (an empty queue, a small counter) still
+//!   holds is not woken: one new element wakes one of a thousand takers. A woken future must be polled or dropped; until then others
+//!   behind it sleep.
+//! - A waiter for a missing key or a range may be woken by another key in the same bucket or leaf. [`Statistics::waits`] counts the waits,
+//!   [`Statistics::woken_in_vain`] those after which the body waited again.
+//! - A wait does not count as an attempt or an abort.
 //! - Rows of immutable tables, boosted maps ([`TBoostedMap`]) and variables of the program wake nobody.
 //!
 //! # Ends without a change
@@ -73,13 +52,13 @@
 //! | error | cause |
 //! |---|---|
 //! | [`Error::RetryTimeout`] | the policy's deadline, or the limit of [`retry_for`](Transaction::retry_for) |
-//! | [`Error::BlockedForever`] | the body has read nothing that can change; the protocol admits one worker only; all workers wait, and nobody has a handle of the engine |
-//! | [`Misuse::CannotWait`] | the transaction has one attempt only: in a [session](Session), on a snapshot, in a later piece of a chopped procedure, stepped by hand. Within `or_else` it may call `retry` |
+//! | [`Error::BlockedForever`] | the body has read nothing that can change; the protocol admits one worker; all workers wait, and nobody has a handle |
+//! | [`Misuse::CannotWait`] | the transaction has one attempt only: a [session's](Session), on a snapshot, in a later piece of a chopped procedure, stepped by hand |
 //!
 //! # Hooks
 //!
-//! A body may run several times, so leave what must happen once to a hook. The hooks of an attempt that is followed by another one, or of a
-//! [part](Transaction::savepoint) that is undone, are dropped.
+//! A body may run several times, so leave what must happen once to a hook. Hooks of an attempt that is followed by another one, or of an undone
+//! [part](Transaction::savepoint), are dropped.
 //!
 //! | hook | runs once when |
 //! |---|---|
