@@ -50,12 +50,14 @@
 //! is. Nobody is before itself. An attempt joins a segment's line only when all attempts before it have joined all
 //! their lines up to that rank, so nobody behind it can come to be before it (§4.1, the example with three
 //! transactions; appendix, lemma 1). This holds for all attempts before it, not only for its direct predecessors,
-//! because the progress that an attempt publishes covers its own predecessors, too ([`Progress`]). An attempt that
+//! because the progress that an attempt publishes covers its own predecessors, too ([`Progress`]). Another may come before it later, when a
+//! predecessor joins a line of a higher rank s. By then it has passed all ranks below s, otherwise it would not be in that line. Had it come to
+//! stand behind the attempt at a lower rank, the attempt's bound, which is not above its predecessor's, would have kept it from s. An attempt that
 //! aborts leaves its lines in the same order and finishes like the others. Its recorded operations are *nullified*
 //! (§5.2), and nobody else is aborted with it.
 //!
 //! An attempt with early places joins them all in this way before its body runs, and waits in no other line (`early`). An attempt that runs its
-//! operations at once joins each line only if it can be alone there, in any order: who never waits in a line is in no circle of those who wait.
+//! operations at once joins each line only if it can be alone there, in any order: it never waits in a line, so it is in no circle of waits.
 //! Until it has finished its bound is 0. A read in the body that must wait for its turn is a commit that has begun, in stages of one segment
 //! each. It does not wait behind the maker of a row, which is in the row's line before it has joined others, perhaps behind the reader.
 //!

@@ -43,8 +43,8 @@
 //! It is two-phase locking: each operation takes its locks, in the owner's name, before it reads, and they are held until the commit is
 //! decided. The worker that ran an operation makes no difference, nor does the order of operations that do not depend on each other: nobody
 //! sees any of them before. When all operations are finished, all predicates hold and no bucket or leaf has changed, the attempt is sure to
-//! commit. That is its serialization point. Locks with waiters are released first, each after its value was installed. Whoever gets one comes
-//! later, and waits at every other segment until its value is there, too.
+//! commit. That is its serialization point. Locks with waiters are released first, each after its value was installed. An attempt that
+//! gets one comes later, and waits at every other segment until its value is there, too.
 //!
 //! # Deviations
 //!
