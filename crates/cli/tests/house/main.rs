@@ -1,5 +1,6 @@
 //! The project's rules that no compiler enforces, checked on the sources of all crates.
 
+mod book;
 mod imports;
 mod quotes;
 mod rooms;

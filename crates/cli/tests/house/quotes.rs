@@ -18,8 +18,8 @@ fn root() -> PathBuf {
 /// The first line of a block that does not follow the lines before it in the source.
 fn first_foreign<'b>(block: &'b str, source: &str) -> Option<&'b str> {
     let mut rest = source.lines().map(str::trim);
-    let quoted = block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(OMISSION));
-    quoted.into_iter().find(|line| !rest.any(|other| other == *line))
+    let mut quoted = block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(OMISSION));
+    quoted.find(|line| !rest.any(|other| other == *line))
 }
 
 /// The blocks of a page that quote a file, each with the file's path.
