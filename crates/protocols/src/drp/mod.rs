@@ -72,10 +72,10 @@
 //!
 //! # Conflicts of tame transactions
 //!
-//! A tame transaction is aborted only if it ran at once because it was calm (once at most); if a row that it has deferred an operation on is deleted
-//! meanwhile; if its insertion meets the row of a wild attempt, which that one will lose (`Reason::ReadLocked`; it stays tame); or if an
-//! intention touches a segment that was not announced (`Reason::Undeclared`): then it runs again without deferring. A wild attempt loses
-//! if anybody has joined, as a writer, the line of a segment that it has read, even one that aborts later.
+//! A tame transaction is aborted only if it ran at once because it was calm (once at most); if a row that it has deferred an operation on is
+//! deleted meanwhile; if its insertion meets the row of a wild attempt, which that one will lose (`Reason::ReadLocked`; it stays tame); or if
+//! an intention touches a segment that was not announced (`Reason::Undeclared`): then it runs again without deferring. A wild attempt loses if
+//! anybody has joined, as a writer, the line of a segment that it has read, even one that aborts later.
 //!
 //! # Panics and rollbacks
 //!
