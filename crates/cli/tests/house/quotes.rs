@@ -18,7 +18,8 @@ fn root() -> PathBuf {
 /// The first line of a block that does not follow the lines before it in the source.
 fn first_foreign<'b>(block: &'b str, source: &str) -> Option<&'b str> {
     let mut rest = source.lines().map(str::trim);
-    let mut quoted = block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(OMISSION));
+    let mut quoted =
+        block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(OMISSION));
     quoted.find(|line| !rest.any(|other| other == *line))
 }
 
