@@ -30,12 +30,13 @@
 //! one source serves all protocols.
 //!
 //! A transaction that reads nothing before its commit is *tame*: it takes a place in line on each segment that it will touch, and no
-//! other transaction can take that place away. It is aborted, and runs again, in three cases only
-//! ([`TAME_COMMITS`](Counter::TAME_COMMITS) counts the others):
+//! other transaction can take that place away. [`Counter::TAME_COMMITS`] counts such commits. A tame transaction is aborted, and runs again, only
+//! if
 //!
-//! - Its worker had met no other transaction for a while and ran the operations at once. `drp+tame` never does that.
-//! - A row that was there when its operation was deferred is deleted before the operation's turn ([`Reason::ReadChanged`]).
-//! - An operation has to touch more than it declared ([`Reason::Undeclared`]). The next attempt defers nothing.
+//! - its worker had met no other transaction for a while and ran the operations at once (`drp+tame` never does that);
+//! - a row that was there when its operation was deferred is deleted before the operation's turn ([`Reason::ReadChanged`]);
+//! - another transaction, which is not tame, is inserting a row under the same key ([`Reason::ReadLocked`]);
+//! - an operation has to touch more than it declared ([`Reason::Undeclared`]; the next attempt defers nothing).
 //!
 //! # Rules
 //!

@@ -5,7 +5,8 @@
 //!   [`untracked`](Transaction::untracked) reads.
 //! - **Strict serializability** where [`Engine::is_strict`] is true, that is, under every protocol but `tictoc`: the order agrees with real
 //!   time. Under `tictoc` a transaction may precede one that ended before it began. If one of the two reads what the other wrote,
-//!   or overwrites what it read, only a chain of others that overlap them can reverse them. Transactions on a [snapshot](super::snapshots) that is not strict may be a millisecond behind.
+//!   or overwrites what it read, only a chain of others that overlap them can reverse them. Transactions on a [snapshot](super::snapshots)
+//!   that is not strict may be a millisecond behind.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one value or row.
 //! - **Opacity** where [`Engine::is_opaque`] is true (`tl2`, `drp+opaque`, `deferred-2pl+opaque`, `serial`, `naive-htm`, `none`): an
 //!   attempt sees one consistent state from its first read to its end, even if it aborts.

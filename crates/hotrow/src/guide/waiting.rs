@@ -35,7 +35,7 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! # What wakes, and what it costs
+//! # Wake-ups and their cost
 //!
 //! - Without waiters a commit pays one look at a word, and reads pay nothing. A body that waits for the first time runs once more before it
 //!   sleeps.
