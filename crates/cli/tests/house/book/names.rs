@@ -17,8 +17,8 @@ const WORDS_OF_OTHERS: [(&str, &str); 6] = [
     ("headings and marks of comments, which the sources have in comments only", "Safety SAFETY"),
     ("names that are examples of the rules for names", "an_aborted_insert_is_invisible misc wait_us_max"),
     ("names of a program of the reader's own", "Db NAME OLD"),
-    ("names of other libraries and their settings", "MIMALLOC_ALLOW_THP TMasstree TVar atomically"),
-    ("crates of others, whose paths no source need have", "alloc core crossbeam loom std tokio"),
+    ("names of other libraries and their settings", "MIMALLOC_ALLOW_THP TVar atomically"),
+    ("crates of others, whose paths no source need have", "std tokio"),
 ];
 
 /// The words of the sources, comments left out.
@@ -93,7 +93,7 @@ impl Sources {
     }
 
     /// True if a source has the word, or one that it abbreviates: `_end` and `begin_`.
-    fn has_word(&self, word: &str) -> bool {
+    pub(super) fn has_word(&self, word: &str) -> bool {
         self.words.contains(word)
             || word.len() > 2 && word.starts_with('_') && self.words.iter().any(|known| known.ends_with(word))
             || word.len() > 2 && word.ends_with('_') && self.words.iter().any(|known| known.starts_with(word))

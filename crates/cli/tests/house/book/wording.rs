@@ -3,7 +3,7 @@
 use super::names::{is_part_of_word, without_comments, words};
 use super::pages::{Kind, Page};
 
-/// What a page says instead, of words that are replaced everywhere. Those with a capital, `_` or `::` are names in code.
+/// The words that the book does not use, each with the one that replaces it. Words with a capital or `_` are names in code.
 const REPLACED: [(&str, &str); 36] = [
     ("stood twice", "is deduplicated"),
     ("stands once", "is in one place"),
@@ -59,7 +59,7 @@ fn beginnings(text: &str, is_table: bool) -> Vec<usize> {
             || !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
         if is_table && word == "|" {
             begins = true;
-        } else if !word.is_empty() && !(begins && is_item) {
+        } else if !(word.is_empty() || begins && is_item) {
             if begins {
                 found.push(at + token.find(word).unwrap_or_default());
             }
