@@ -5,7 +5,8 @@
 //! 1. **Call [`transact`](Engine::transact) in the handler**, also on an executor's thread, as you would lock a mutex: for
 //!    short transactions of a database in memory.
 //! 2. **Await [`transact_async`](Engine::transact_async)** if the database is [durable](super::durability) or the body may
-//!    [`retry`](Transaction::retry): no thread waits for the device or the change ([asynchronous code](super::tasks)).
+//!    [`retry`](Transaction::retry): no thread waits for the device or the change ([asynchronous code](super::tasks)). A call that cannot be a future gives its thread away
+//!    while it waits for the device, if the log has [`around_waits`](super::tasks#bounds).
 //! 3. **Run what reads much on a thread of its own** (`spawn_blocking`), on a [snapshot](super::snapshots).
 //! 4. **Open a session** only if a transaction must stay open between two requests ([`Session`]) or awaits ([`AsyncSession`]), or on a
 //!    thread that serves one user ([`LocalSession`]).

@@ -41,6 +41,23 @@
 //!
 //! Not bounded are the body itself, the time for which the machine does not run the thread, a place in line under `drp` and `deferred-2pl`, and,
 //! under `chop`, `chop-htm` and `ic3`, the pieces in progress when the transaction begins.
+//!
+//! A call in a durable database may leave its thread to other tasks while it waits for the device. Give the log a function that runs the wait
+//! (`LogOptions::around_waits`), such as `tokio::task::block_in_place` on a runtime of several threads:
+//!
+//! ```
+//! # #[cfg(feature = "durable")] {
+//! use hotrow::durable::{AroundWaits, DurableBuilder, LogOptions};
+//! # let block_in_place = |wait: &mut dyn FnMut()| wait();
+//!
+//! let around_waits = Some(AroundWaits::new(move |wait| block_in_place(wait)));
+//! let builder = hotrow::Database::builder().log(LogOptions { around_waits, ..LogOptions::default() });
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let directory = directory.path();
+//! let db = builder.open_at(directory).unwrap();
+//! # }
+//! ```
+//!
 //! `cargo run --release -p hotrow --example polls` measures polls under every protocol.
 //!
 //! # Cancelling
