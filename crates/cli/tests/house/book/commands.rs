@@ -21,6 +21,13 @@ const OPTIONS_OF_OTHERS: [(&str, &str); 5] = [
     ("every program", "--help --version"),
 ];
 
+/// True for a build that lacks subcommands, and options of others.
+const IS_PARTIAL: bool =
+    cfg!(not(all(feature = "sim", feature = "stamp", feature = "serve", feature = "remote")));
+
+/// Options that subcommands have in some builds only.
+const OF_FEATURES: [&str; 1] = ["--store"];
+
 /// Subcommands of cargo.
 const OF_CARGO: [&str; 10] =
     ["add", "bench", "build", "clippy", "doc", "fmt", "install", "miri", "run", "test"];
@@ -166,7 +173,7 @@ impl Known {
                 Some(help) => found.extend(self.in_value(name, value, help)),
                 None if is_of_others(name) || self.examples.options.contains_key(name) => {}
                 // A build that lacks subcommands has the names of their options in its sources.
-                None if self.lacks_subcommands() && self.sources.has_word(&name[2..].replace('-', "_")) => {}
+                None if IS_PARTIAL && self.sources.has_word(&name[2..].replace('-', "_")) => {}
                 None => found.push(Unknown::Option(format!("no command has the option `{name}`"))),
             }
         }
@@ -261,6 +268,7 @@ impl Known {
                     }
                     Some(_) => {}
                     None if ["--help", "--version"].contains(&name) => {}
+                    None if IS_PARTIAL && OF_FEATURES.contains(&name) => {}
                     None => {
                         found.push(Unknown::Option(format!(
                             "`hotrow {}` has no option `{name}`",
@@ -325,11 +333,6 @@ impl Known {
             self.helps.insert(path.to_owned(), help);
         }
         self.helps[path].clone()
-    }
-
-    /// True if a subcommand whose help was asked for is not in this build.
-    fn lacks_subcommands(&self) -> bool {
-        self.helps.values().any(Option::is_none)
     }
 
     /// The options of a subcommand and of those below it.
