@@ -1,7 +1,7 @@
 //! # Surviving a crash: keep tables in a directory
 //!
-//! With the feature `durable`, `open_at` opens a database at a directory. Its tables are there again when the next process opens
-//! it, with everything that was acknowledged. Their keys and rows derive [`Stored`](trait@Stored), beside `Value` or `Key`.
+//! With the feature `durable`, `open_at` opens a database at a directory. When the next process opens this directory, the tables are there again,
+//! with all acknowledged changes. Their keys and rows derive [`Stored`](trait@Stored), beside `Value` or `Key`.
 //!
 //! ```
 //! use hotrow::prelude::*;
@@ -64,12 +64,12 @@
 //!
 //! # Guarantees
 //!
-//! - A transaction is there after a crash as a whole or not at all. If one is there, so are all that it has read from.
-//! - [`transact`](Engine::transact) returns when the commit is on the device (*acknowledgement*). A crash undoes nothing that anybody was told of.
+//! - A transaction is there after a crash as a whole or not at all. If one is there, all transactions that it has read from are there, too.
+//! - [`transact`](Engine::transact) returns when the commit is on the device (*acknowledgement*). A crash undoes no acknowledged commit.
 //! - A transaction that only reads is acknowledged when all that it has read is on the device.
 //!
-//! Objects without a name, collections, and tables that say [`in_memory`](TableBuilder::in_memory) are gone after the process. Boxes, counters, arrays and sequences with a name are kept:
-//! `durable_box` and its siblings.
+//! Objects without a name, collections, and tables made with [`in_memory`](TableBuilder::in_memory) are lost when the process ends. Boxes, counters,
+//! arrays and sequences with a name are kept: make them with `durable_box` and similar methods.
 //!
 //! # Failures
 //!
@@ -78,18 +78,19 @@
 //! | `… is in use: …` at the opening | another process has the directory | stop it, or use another directory |
 //! | `orders cannot be durable, because Order has no stored form: …` | a type does not derive [`Stored`](trait@Stored) | derive it |
 //! | `not durable: rolled back, because the log takes no more: …` | nothing happened | mend the device, open the database again |
-//! | `not durable: committed in memory, but perhaps not on the device: …` | a crash may undo the commit | the same; then look if it is there |
+//! | `not durable: committed in memory, but perhaps not on the device: …` | a crash may undo the commit | the same; then check if the commit is there |
 //! | `… is corrupt at byte …` at the opening | a file was damaged, and none was changed | restore a backup (`DurableDatabase::backup`) |
 //!
-//! The rest of a write that a crash has cut off is no error; it is removed at the next opening.
+//! A crash may cut off a write. The part that is left is no error: the next opening removes it.
 //!
 //! # Speed
 //!
-//! - Use many threads, futures or [tickets](super::durability#acknowledgement) (`DurableDatabase::transact_with_ticket`): one write of the device serves all commits that wait for it.
+//! - Use many threads, futures or [tickets](super::durability#acknowledgement) (`DurableDatabase::transact_with_ticket`): one write of the device
+//!   serves all commits that wait for it.
 //! - `Mode::Async` acknowledges at once; a crash may then undo the commits of the last interval.
 //! - `checkpoint_after` bounds the log and the time of recovery.
 //!
-//! To test a program against losses of power, open the database in a `Faulty` storage and go on with what its `power_loss` leaves.
+//! To test a program against losses of power, open the database in a `Faulty` storage and continue with the storage that `power_loss` returns.
 //!
 //! See also: [durability](super::durability), [changes of types](super::evolving), [a ledger](super::ledger).
 

@@ -68,34 +68,36 @@
 //!
 //! # Safe changes
 //!
-//! | change | at the field, variant or type |
+//! | change | write at the field, variant or type |
 //! |---|---|
-//! | a field more, of a struct or of a variant with named fields | `#[stored(default)]`, `#[stored(default = EXPRESSION)]` |
-//! | a variant more | behind all others |
+//! | a new field of a struct, or of a variant with named fields | `#[stored(default)]`, `#[stored(default = EXPRESSION)]` |
+//! | a new variant | nothing; place it after all others |
 //! | another name of a field or variant | `#[stored(alias = "OLD NAME")]` |
 //! | another name of the type, or another module | nothing |
 //! | another index, constraint, or [column group](super::hot_rows#column-groups) | nothing |
 //!
-//! All others are migrations: [`migrate_from`](TableBuilder::migrate_from) may be repeated, once for each earlier version. Its closure may change keys, too.
+//! All other changes are migrations: [`migrate_from`](TableBuilder::migrate_from) may be repeated, once for each earlier version. Its closure may
+//! change keys, too.
 //!
 //! # Guarantees
 //!
-//! A conversion or a migration changes all rows or none, also if the process ends in the middle. A directory that has the new types already is left as it is.
+//! A conversion or a migration changes all rows or none, also if the process ends in the middle. A directory that already has the new types does not
+//! change.
 //!
 //! # Failures
 //!
-//! - [`TableMisuse::OtherSchema`], as above: the first place that differs, and both types.
-//! - [`TableMisuse::Malformed`]: a row that the closure refuses, that a constraint or a unique index refuses, or whose new key another row has.
+//! - [`TableMisuse::OtherSchema`], as above: the text has the first place that differs, and both types.
+//! - [`TableMisuse::Malformed`]: the closure, a constraint or a unique index refuses a row, or two rows have the same new key.
 //! - A field whose type is not [`Stored`](trait@Stored) does not compile: `` `Uuid` is not stored ``. The note says how to store a foreign type:
 //!   `#[stored(with = "hotrow::stored::AsText")]`.
 //!
 //! Once a newer version of the program has made the table, `create` refuses the older version. So take a backup (`DurableDatabase::backup`) before
-//! you roll a new version out.
+//! you deploy a new version.
 //!
 //! # Time
 //!
-//! `create` reads, converts and logs all rows of the table before it returns. A change that leaves the stored bytes as they are, such as another name, writes no
-//! row. Tables that the program does not make keep their rows, unread.
+//! `create` reads, converts and logs all rows of the table before it returns. A change that leaves the stored bytes as they are, such as another
+//! name, writes no row. A table that the program does not make keeps its rows; nobody reads them.
 //!
 //! See also: module [`stored`](mod@stored), [crash safety](super::crash), [tables](super::tables).
 

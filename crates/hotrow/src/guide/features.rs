@@ -15,13 +15,13 @@
 //! | `erased` | databases with bytes as keys and rows, the protocol chosen by name; module `erased` | no crate; tables are compiled under every protocol |
 //! | `metrics` | an engine's counts for a recorder of crate `metrics`, such as Prometheus; module `metrics` | `metrics` |
 //! | `serde` | `Serialize` for reports: statistics, hot keys, conflicts, retained memory, snapshots | `serde` |
-//! | `tracing` | events for a subscriber of crate `tracing`: attempts that are lost, transactions that escalate and that give up | `tracing` |
+//! | `tracing` | events for a subscriber of crate `tracing`: lost attempts, escalations, transactions that give up | `tracing` |
 //! | `uuid` | `Uuid` of crate `uuid` as key and stored value | `uuid`, which decides the version of Rust that it needs |
-//! | `sim` | the program may run on virtual cores (`hotrow-sim`) | `hotrow-sim`; each operation of a thread asks if a simulation runs, also outside of one |
+//! | `sim` | the program may run on virtual cores (`hotrow-sim`) | `hotrow-sim`; each operation of a thread checks if a simulation runs, even if none does |
 //!
 //! [`Stored`](trait@Stored) and its derive macro need no feature. Neither do [asynchronous transactions](super::tasks): they run on any executor.
 //!
-//! Features are added up over a whole build: if one crate of a program asks for `sim`, all pay for it.
+//! Cargo unites the features of a build: if one crate of a program asks for `sim`, it costs time in all crates.
 //!
 //! # Crate `hotrow-remote`
 //!
@@ -35,7 +35,8 @@
 //!
 //! # The command, crate `hotrow-cli`
 //!
-//! The default build has `bench`, `compare`, `check`, `chop`, `log`, `list`, `completions`, `man`, and `figures`, whose simulated runs need `sim`. A subcommand that a build lacks says which feature it needs.
+//! The default build has `bench`, `compare`, `check`, `chop`, `log`, `list`, `completions`, `man`, and `figures`, whose simulated runs need `sim`. If
+//! a build lacks a subcommand, its message names the feature that the subcommand needs.
 //!
 //! | feature | gives | adds |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! # A ledger: payments that happen once
 //!
-//! A payment takes money from an account, which must not be overdrawn, and adds it to one settlement account, which is the hot row. A client that got
-//! no answer sends its payment again, under the same key. The ledger survives a crash.
+//! A payment takes money from an account and adds it to one settlement account. No account may be overdrawn. The settlement account is the hot row. A
+//! client that got no answer sends its payment again, under the same key. The ledger survives a crash.
 //!
 //! ```
 //! use hotrow::prelude::*;
@@ -86,15 +86,15 @@
 //!
 //! # Guarantees
 //!
-//! No money appears or disappears, and no account is overdrawn. Each key pays once: of two copies that arrive together, one inserts the key,
-//! and the other loses the conflict, runs again and returns the first one's payment. A payment that `pay` has returned is on the
-//! device.
+//! No money appears or disappears, and no account is overdrawn. Each key pays once. If two copies arrive together, one inserts the key. The other
+//! loses the conflict, runs again, and returns the payment of the first copy. A payment that `pay` has returned is on the device.
 //!
 //! # Failures
 //!
-//! - `Overdrawn`, as above. A missing account: `rolled back: balances has no row with key 3`. A settlement account that is full ([`Overflow`]):
-//!   `rolled back: an addition to balances[0] leaves the range of the number`.
-//! - Conflicts run again. With a deadline in the [`RetryPolicy`]: `deadline passed: a value that was read has changed: balances[1], attempt 2`.
+//! - `Overdrawn`, as above. If an account is missing: `rolled back: balances has no row with key 3`. If the settlement account is full
+//!   ([`Overflow`]): `rolled back: an addition to balances[0] leaves the range of the number`.
+//! - After a conflict the body runs again. If the [`RetryPolicy`] has a deadline, the payment may end with
+//!   `deadline passed: a value that was read has changed: balances[1], attempt 2`.
 //! - [`Error::NotDurable`]: the log has failed, for example because the device is full. Its text begins with `not durable: rolled back, …`, or with
 //!   `not durable: committed in memory, but perhaps not on the device: …`. In the second case the client does not know if it has paid. It sends the
 //!   payment again after a restart, under the same key.
@@ -103,13 +103,13 @@
 //!
 //! - [`add`](Table::add) does not read the settlement account. The commit adds, so that payments from different accounts do not abort each other.
 //! - A commit releases its locks before it waits for the device, and one write of the device serves all commits that wait. So use many threads, or
-//!   [`transact_async`](Engine::transact_async); one thread that waits for each payment gets one payment for each write.
+//!   [`transact_async`](Engine::transact_async); one thread that waits for each payment makes one payment for each write.
 //! - [Tickets](super::durability) let a thread go on before the device is done.
-//! - Inline rows without indexes and constraints can be added to at the commit; a [check](TableBuilder::check) would make each payment read the settlement
+//! - The commit can add to inline rows without indexes and constraints. A [check](TableBuilder::check) would make each payment read the settlement
 //!   account.
 //!
-//! See also: [durability](super::durability), [crash safety](super::crash), [snapshots](super::snapshots), [hot rows](super::hot_rows). `examples/src/ledger.rs` puts load on such a
-//! ledger beside other stores.
+//! See also: [durability](super::durability), [crash safety](super::crash), [snapshots](super::snapshots), [hot rows](super::hot_rows).
+//! `examples/src/ledger.rs` puts load on such a ledger beside other stores.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -1,9 +1,9 @@
 //! # More than one machine: the same tables in a distributed store
 //!
-//! A database of this crate belongs to one process. Crate `hotrow-remote` keeps the same tables in etcd, so that several processes change them, and they are
-//! there while a machine is not. Its transactions are strictly serializable among all processes.
+//! A database of this crate belongs to one process. Crate `hotrow-remote` keeps the same tables in etcd, so that several processes can change them,
+//! and a failed machine does not stop access to them. Its transactions are strictly serializable among all processes.
 //!
-//! This program has two clients of one store. The store is in memory here; a program says `EtcdStore` or `StoreAddress` in its place.
+//! This program has two clients of one store. The store is in memory here; use `EtcdStore` or `StoreAddress` in its place.
 //!
 //! ```
 //! use hotrow::{Stored, Value, column_of};
@@ -69,20 +69,20 @@
 //!
 //! # Moving there and back
 //!
-//! [Procedures](super::procedures) run over a `Cluster` as they are; closures get another `tx`, whose operations take the table as an argument. Rows
-//! move by the command, in a build with `--features remote`:
+//! [Procedures](super::procedures) run over a `Cluster` without a change; closures get another `tx`, whose operations take the table as an argument.
+//! The command moves rows, if it is built with `--features remote`:
 //!
 //! ```sh
 //! hotrow copy accounts 'etcd://10.0.0.1:2379,10.0.0.2:2379/accounts?max-txn-ops=1024'
 //! hotrow copy 'etcd://10.0.0.1:2379/accounts' accounts-again
 //! ```
 //!
-//! The directory must be closed. A copy that was ended half-way goes on when the same command is started again.
+//! The directory must be closed. If a copy was stopped half-way, start the same command again: it goes on from there.
 //!
 //! # Guarantees
 //!
-//! A transaction is atomic, and strictly serializable among all processes. An acknowledged one is as durable as the store. `Cluster::snapshot` reads one version and
-//! conflicts with nobody.
+//! A transaction is atomic, and strictly serializable among all processes. An acknowledged transaction is as durable as the store.
+//! `Cluster::snapshot` reads one version and conflicts with nobody.
 //!
 //! # Failures
 //!
@@ -90,17 +90,17 @@
 //! |---|---|---|
 //! | `ClusterError::Transaction` | as [`Error`] in one process: `rolled back: …`, `conflict: …` | the same |
 //! | `ClusterError::Store`: `the store does not answer: …` | no effect | run it again: `is_retryable` is true |
-//! | `ClusterError::Unknown`: `it is not known if the transaction has committed: …` | the answer was lost, and could not be found out | run it again under a key, as `buy` has one |
+//! | `ClusterError::Unknown`: `it is not known if the transaction has committed: …` | the answer was lost, and the client could not find out the outcome | run it again with a key, as `buy` does |
 //!
-//! A transaction ends with an error after the `deadline` of `Settings`, which is 30 seconds unless the program says otherwise.
+//! A transaction ends with an error after the `deadline` of `Settings`, which is 30 seconds by default.
 //!
 //! # Speed
 //!
-//! - **A hot row does not scale out.** One machine changes it far more often than a store can: figures are in `docs/results/README.md`. Use a cluster for availability,
-//!   and keep what is hot on one machine.
-//! - Each read that is not prefetched costs an answer of the store, and so does a commit that writes. `prefetch` reads several rows together; a procedure sends
-//!   operations together that do not depend on each other.
-//! - `add` and `subtract_if_enough` on a group of one integer read nothing, and those that wait in one process are sent together.
+//! - **A hot row does not scale out.** One machine changes it far more often than a store can: figures are in `docs/results/README.md`. Use a cluster
+//!   for availability, and keep what is hot on one machine.
+//! - Each read without a prefetch waits for one answer of the store. A commit that writes waits for one, too. `prefetch` reads several rows together;
+//!   a procedure sends independent operations together.
+//! - `add` and `subtract_if_enough` on a group of one integer read nothing. If several such changes wait in one process, it sends them together.
 //!
 //! See also: the front page of crate `hotrow-remote` (`cargo doc --open -p hotrow-remote`), [crash safety](super::crash), [SQL](super::serving).
 

@@ -1,11 +1,11 @@
 //! # Ten likely mistakes, and their messages
 //!
-//! Each mistake has the part of a program that makes it, the message, and the way out. The first four do not compile; the others end the transaction or the
-//! call with an error.
+//! Each section has a part of a program with the mistake, the message, and the correction. The first four do not compile; the others end the
+//! transaction or the call with an error.
 //!
 //! # 1. The body moves a value that it has captured
 //!
-//! A body may run several times, so that it cannot give a captured value away.
+//! A body may run several times, so that it cannot move a captured value out.
 //!
 //! ```compile_fail,E0507
 //! # let db = hotrow::Database::open().unwrap();
@@ -19,11 +19,11 @@
 //! help: consider cloning the value if the performance cost is acceptable
 //! ```
 //!
-//! Write `name.clone()`. A row behind an `Arc` is cloned without a copy.
+//! Write `name.clone()`. If the value is an `Arc`, `clone` copies no data.
 //!
 //! # 2. A function for bodies returns `Error`
 //!
-//! Operations return [`Abort`]. [`Error`] is what whole transactions return.
+//! Operations return [`Abort`]. Whole transactions return [`Error`].
 //!
 //! ```compile_fail,E0277
 //! # use hotrow::{Error, Table, Transaction};
@@ -38,9 +38,9 @@
 //! the trait `From<hotrow::Abort>` is not implemented for `hotrow::Error`
 //! ```
 //!
-//! Return `Result<(), Abort>`. Errors of your own become an `Abort` by `?`, texts by [`Abort::because`].
+//! Return `Result<(), Abort>`. `?` turns your own error into an `Abort`, and [`Abort::because`] turns a text into one.
 //!
-//! # 3. A key is looked up by a reference too many
+//! # 3. A key has one reference too many
 //!
 //! ```compile_fail,E0277
 //! # let db = hotrow::Database::open().unwrap();
@@ -89,7 +89,7 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Give the function a `tx: &mut Transaction<'_>`, and call it from both. This holds across databases, too.
+//! Give the function a `tx: &mut Transaction<'_>`, and call it from both. The rule is the same for transactions of two databases.
 //!
 //! # 6. The body catches an error
 //!
@@ -123,7 +123,7 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Where that is an ordinary case, use [`update_if_present`](Table::update_if_present), [`insert_if_absent`](Table::insert_if_absent) or
+//! If this is an ordinary case, use [`update_if_present`](Table::update_if_present), [`insert_if_absent`](Table::insert_if_absent) or
 //! [`upsert`](Table::upsert).
 //!
 //! # 8. A table is made twice
@@ -173,9 +173,9 @@
 //!
 //! # Mistakes without a message
 //!
-//! - **Effects in the body**: a mail that it sends is sent once for each attempt. Use [hooks](super::waiting#hooks).
-//! - **The hot row first**: everything that follows is time in which others conflict. [Touch it last](super::hot_rows).
-//! - **A read of what is only changed**: [`add`](Table::add) in place of [`update`](Table::update).
+//! - **Effects in the body**: each attempt of the body sends its mail again. Use [hooks](super::waiting#hooks).
+//! - **The hot row first**: other transactions may conflict with it until the commit. [Touch it last](super::hot_rows).
+//! - **A read of a value that is only changed**: use [`add`](Table::add) in place of [`update`](Table::update).
 //! - **A wait for another thread in the body**: that thread may wait for this transaction. Use [`retry`](Transaction::retry).
 //! - **A long report as a transaction**: use a [snapshot](super::reports).
 //! - **An answer that must come in time**: the engine tries for ever unless a [`RetryPolicy`] has a deadline ([errors](super::errors)).

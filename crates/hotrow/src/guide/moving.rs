@@ -13,12 +13,11 @@
 //! | `AtomicI64` | [`TCounter`]; for ids a [`Sequence`] |
 //! | `Condvar` | [`retry`](Transaction::retry) |
 //! | locks taken in an agreed order | one [transaction](Engine::transact), in any order |
-//! | a poisoned mutex | a panic rolls back, and the others go on |
+//! | a poisoned mutex | a panic rolls its transaction back, and other threads go on |
 //!
-//! A critical section becomes the body of a transaction. Two things change. The body may run more than once, so that it has no effects outside
-//! (messages, files) before it has returned. An error returned from it undoes it whole. One lock around one small change is
-//! faster as a mutex: the figures are in `docs/results/README.md`. Transactions pay off where several things change together, or where a lock would be held
-//! for long.
+//! A critical section becomes the body of a transaction. Two things change. The body may run more than once, so that it must not send messages or
+//! write files; do that after the commit. If the body returns an error, all its changes are undone. For one small change, a mutex is faster: the
+//! figures are in `docs/results/README.md`. Transactions are better if several things change together, or if a lock would be held for long.
 //!
 //! ```
 //! use hotrow::{Database, TBox};
@@ -49,8 +48,8 @@
 //!
 //! `TVar` is [`TBox`]; `atomically` is [`transact`](Engine::transact); `retry` is [`retry`](Transaction::retry), which [waits](super::waiting) for a
 //! change; `or_else` is [`or_else`](Transaction::or_else). A collection in one variable conflicts as a whole: use [`TArray`], a
-//! [collection](super::objects) or a [`Table`], whose elements conflict apart. A body that reads two values may, under most protocols, see two states in an
-//! attempt that is going to abort; under `tl2` it never does ([guarantees](super::guarantees)).
+//! [collection](super::objects) or a [`Table`], whose elements conflict separately. Under most protocols, a body that reads two values may see an
+//! inconsistent state, if the attempt is going to abort. Under `tl2` it never does ([guarantees](super::guarantees)).
 //!
 //! # From an embedded store
 //!
@@ -65,7 +64,7 @@
 //!
 //! # From PostgreSQL
 //!
-//! Two ways lead here. Clients that speak SQL may stay as they are: see [serving](super::serving). A program in Rust may hold the tables itself:
+//! There are two ways. Clients that send SQL may stay unchanged: see [serving](super::serving). A program in Rust may hold the tables itself:
 //!
 //! | in PostgreSQL | in Hotrow |
 //! |---|---|
@@ -74,7 +73,7 @@
 //! | foreign key | none: read the parent's row in the same transaction, as below |
 //! | `SERIAL`, `nextval` | [`Sequence`] |
 //! | `SERIALIZABLE`, and a loop for `40001` | [`transact`](Engine::transact), which has the loop |
-//! | `SELECT … FOR UPDATE` | [`update`](Table::update); a read that counts is validated anyway |
+//! | `SELECT … FOR UPDATE` | [`update`](Table::update); an ordinary read is safe, too |
 //! | `SET c = c + 1` | [`add`](Table::add), at the commit |
 //! | `ON CONFLICT DO NOTHING`, `DO UPDATE` | [`insert_if_absent`](Table::insert_if_absent), [`upsert`](Table::upsert) |
 //! | `SAVEPOINT` | [`savepoint`](Transaction::savepoint) |
@@ -108,8 +107,8 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Rows come over by `COPY … TO STDOUT` there and `COPY … FROM STDIN` here, by psql, or by [`bulk_insert`](Table::bulk_insert) and
-//! [`load`](TableBuilder::load). All data must fit into memory.
+//! To move rows with psql, use `COPY … TO STDOUT` in PostgreSQL and `COPY … FROM STDIN` in Hotrow. A program uses [`bulk_insert`](Table::bulk_insert)
+//! and [`load`](TableBuilder::load). All data must fit into memory.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -79,14 +79,14 @@
 //!
 //! # Guarantees
 //!
-//! A job leaves the queue, gives its place back and enters `running` together. A worker that rolls back or panics has taken nothing. Jobs
-//! come out in the order in which their submissions committed. A job whose worker stops after `take` stays in `running`: look there for jobs to submit again.
+//! A job leaves the queue, frees its place and enters `running` in one step. A worker that rolls back or panics has taken nothing. Jobs come out in
+//! the order in which their submissions committed. A job whose worker stops after `take` stays in `running`: look there for jobs to submit again.
 //!
 //! # Failures
 //!
 //! - [`retry`](Transaction::retry) undoes the attempt and sleeps until a commit changes something that the body has read.
-//! - [`retry_for`](Transaction::retry_for), or the policy's deadline, ends the wait with [`Error::RetryTimeout`]: `nothing changed in 5ms that the
-//!   body waited for`, with the time that has passed. It [is retryable](Error::is_retryable).
+//! - [`retry_for`](Transaction::retry_for), or the policy's deadline, ends the wait with [`Error::RetryTimeout`]:
+//!   `nothing changed in 5ms that the body waited for`, with the time that has passed. This error [is retryable](Error::is_retryable).
 //! - A body that has read nothing cannot be woken: `blocked for ever: the body waits for a change, and has read nothing that can change`.
 //!
 //! # Speed
@@ -95,7 +95,7 @@
 //!   [`len`](TQueue::len), which conflicts with each push and pop.
 //! - Pushes do not conflict with pops unless the queue runs empty. Pops conflict with each other, so give each group of workers a queue of its own if
 //!   jobs are short.
-//! - Of many workers that wait, one new job wakes one.
+//! - A new job wakes one of the waiting workers.
 //! - In asynchronous code, [`transact_async`](Engine::transact_async) waits without a thread.
 //!
 //! # Jobs that survive a crash
@@ -103,8 +103,8 @@
 //! Collections live in memory. Keep durable jobs in an ordered table with keys from a durable sequence: insert a job to submit it; read
 //! [`first`](Table::first) and delete it to take it. `retry` waits for a row as it waits for an element.
 //!
-//! See also: [waiting](super::waiting), [collections](super::objects), [tasks](super::tasks), [durability](super::durability). `examples/src/job_queue.rs` and `examples/src/outbox.rs` are
-//! larger.
+//! See also: [waiting](super::waiting), [collections](super::objects), [tasks](super::tasks), [durability](super::durability).
+//! `examples/src/job_queue.rs` and `examples/src/outbox.rs` are larger programs.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

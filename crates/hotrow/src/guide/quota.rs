@@ -1,7 +1,7 @@
 //! # A quota: limit each client, and all together
 //!
-//! Each client may send a number of requests in an interval, and so may all clients together. Every request changes the common limit, which
-//! is hot. A request that one limit refuses takes nothing from the other.
+//! Each client may send a limited number of requests in an interval. All clients together have a limit, too. Every request changes the common limit,
+//! which is hot. A request that one limit refuses takes nothing from the other.
 //!
 //! ```
 //! use hotrow::{Column, Database, Direction, Error, TCounter, Table};
@@ -72,26 +72,27 @@
 //!
 //! # Guarantees
 //!
-//! No limit is exceeded, whatever runs beside. Both limits change together or not at all. Two atomics cannot promise that: a request that has taken
-//! from one and finds the other empty has to give the first back, and another request may have been refused meanwhile.
+//! No limit is exceeded, whatever runs at the same time. Both limits change together or not at all. Two atomics cannot promise that. A request takes
+//! from the first, finds the second empty, and gives back what it has taken. Meanwhile another request may have been refused.
 //!
 //! # Failures
 //!
 //! - A refusal rolls back and comes as [`Error::Rollback`] with the body's own error.
-//! - An unknown client is `rolled back: requests left has no row with key "eve"`. [`insert_if_absent`](Table::insert_if_absent) before the
-//!   subtraction makes a row for new clients.
-//! - Conflicts run again and are no errors. They become frequent only when a limit is nearly used up, because then the answer of a predicate
-//!   depends on each request: `a predicate no longer held` in the [conflict report](super::conflicts).
+//! - An unknown client gets `rolled back: requests left has no row with key "eve"`. [`insert_if_absent`](Table::insert_if_absent) before the
+//!   subtraction makes a row for a new client.
+//! - A conflict is no error: the body runs again. Conflicts become frequent only when a limit is nearly used up, because then each request may change
+//!   the answer of a predicate. The [conflict report](super::conflicts) shows them as `a predicate no longer held`.
 //!
 //! # Speed on a hot row
 //!
-//! - [`subtract_if_enough`](Table::subtract_if_enough) and [`is_at_least`](TCounter::is_at_least) do not depend on the number. Requests do not abort each other
-//!   while enough is left.
+//! - [`subtract_if_enough`](Table::subtract_if_enough) and [`is_at_least`](TCounter::is_at_least) do not depend on the number. Requests do not abort
+//!   each other while enough is left.
 //! - [`get`](TCounter::get) of a counter conflicts with every request. Show numbers from a [snapshot](super::reports).
 //! - A quota that is still too hot may be divided: give each thread a row of the common limit, and try the other rows when its own one is empty.
 //! - [`TCounters`] hold the limits of a fixed set of clients without an index.
 //!
-//! See also: [hot rows](super::hot_rows), [boxes and counters](super::objects), [errors](super::errors). `examples/src/rate_limiter.rs` puts load on a limiter.
+//! See also: [hot rows](super::hot_rows), [boxes and counters](super::objects), [errors](super::errors). `examples/src/rate_limiter.rs` puts load on
+//! a limiter.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

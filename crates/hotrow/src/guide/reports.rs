@@ -1,7 +1,7 @@
 //! # A report beside writers: read on a snapshot
 //!
-//! A report adds up all accounts while payments change them. As an ordinary transaction it would lose to each payment. On a *snapshot* it reads the
-//! state of one moment; it never aborts, and no payment waits for it.
+//! A report adds up all accounts while payments change them. As an ordinary transaction it would conflict with each payment, and lose. On a
+//! *snapshot* it reads the state of one moment; it never aborts, and no payment waits for it.
 //!
 //! ```
 //! use hotrow::{Database, Direction, Error, Table};
@@ -74,30 +74,30 @@
 //!
 //! # Guarantees
 //!
-//! The report shows the effects of all transactions up to one moment, and of none after it, in all tables and objects, under every protocol. [`snapshot_strict`](Engine::snapshot_strict) shows
-//! everything that was committed before the call; [`snapshot`](Engine::snapshot) a moment about a millisecond back at most. In a durable database a strict
-//! snapshot shows what is on the device.
+//! The report shows the effects of all transactions up to one moment, and of none after it, in all tables and objects, under every protocol.
+//! [`snapshot_strict`](Engine::snapshot_strict) shows everything that was committed before the call; [`snapshot`](Engine::snapshot) shows a moment
+//! that is about a millisecond old at most. In a durable database a strict snapshot shows what is on the device.
 //!
-//! Several transactions on one [`Snapshot`] read the same moment. So a report may take pages of it, one after the other.
+//! Several transactions on one [`Snapshot`] read the same moment. So a report may read that moment in pages, one after the other.
 //!
 //! # Failures
 //!
-//! A transaction on a snapshot runs once and has no conflict. A write is the misuse above. A [`TQueue`]'s elements and a [`TBoostedMap`] have no
-//! snapshots: `misuse: queue cannot be read on a snapshot`.
+//! A transaction on a snapshot runs once and has no conflict. A write is refused with the misuse above. The elements of a [`TQueue`] and a
+//! [`TBoostedMap`] have no snapshots: `misuse: queue cannot be read on a snapshot`.
 //!
-//! The same report by [`transact`](Engine::transact) is correct, too. But a row that changes after it was read costs the whole attempt. After 24 lost attempts, or a
-//! second, the engine gives the report a [window](super::errors) in which no other attempt begins.
+//! The same report by [`transact`](Engine::transact) is correct, too. But a row that changes after it was read costs the whole attempt. After 24 lost
+//! attempts, or a second, the engine gives the report a [window](super::errors) in which no other attempt begins.
 //!
 //! # Speed
 //!
 //! - Drop the snapshot when the report is done. While one is open, commits keep the values that they replace, one version of each value.
-//! - Where transactions are short and reports seldom, `snapshot_strict` costs writers less than `snapshot`.
+//! - If transactions are short and reports are rare, `snapshot_strict` costs writers less than `snapshot`.
 //! - An index in the report's order saves a sort: see [tables](super::tables).
-//! - Totals that are read all the time are better kept as a row that each transaction [adds](Table::add) to.
+//! - If a total is read all the time, keep it in a row, and let each transaction [add](Table::add) to this row.
 //! - In a server, run a long report on a thread of its own (`spawn_blocking`).
 //!
-//! See also: [snapshots](super::snapshots), [transaction profiles](super::profiles), which ask for a snapshot for one transaction, [tasks](super::tasks). `examples/src/leaderboard.rs` reads
-//! an index in order.
+//! See also: [snapshots](super::snapshots), [transaction profiles](super::profiles), which ask for a snapshot for one transaction,
+//! [tasks](super::tasks). `examples/src/leaderboard.rs` reads an index in order.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -33,15 +33,15 @@
 //! SELECT * FROM hotrow_conflicts;
 //! ```
 //!
-//! A sale may also be a procedure in Rust, which clients run by `CALL sell(7, 'ada@example.com')`: the front page of crate `hotrow-server` has the program
-//! (`cargo doc --open -p hotrow-server`).
+//! A sale may also be a procedure in Rust, which clients run by `CALL sell(7, 'ada@example.com')`: the front page of crate `hotrow-server` has the
+//! program (`cargo doc --open -p hotrow-server`).
 //!
-//! SQL has the tables that SQL has made. A directory of a Rust program keeps its tables apart from them.
+//! SQL has only the tables that SQL has made. In the directory of a Rust program, the tables of the program are separate from these.
 //!
 //! # Guarantees
 //!
-//! Every transaction is serializable, whatever level it asks for. With a directory, a commit is acknowledged when it is on the device. `--durability async`
-//! acknowledges at once, and a crash may undo the last 10 ms. Definitions are transactional.
+//! Every transaction is serializable, also if it asks for a lower isolation level. With a directory, a commit is acknowledged when it is on the
+//! device. `--durability async` acknowledges at once, and a crash may undo the last 10 ms. Definitions are transactional.
 //!
 //! # Failures
 //!
@@ -52,25 +52,27 @@
 //! | `23505`, `23514` | a unique key or a check is violated | report it |
 //! | `0A000`, for example `CREATE VIEW is not supported` | the server lacks it | see `docs/sql.md` |
 //!
-//! Only open blocks end with a conflict. A statement of its own is run again by the server, and so are all statements of one message.
+//! Only open blocks end with a conflict. The server runs a single statement again, and also all statements of one message.
 //!
-//! An address that other machines reach is refused without a certificate and passwords: `0.0.0.0:5432 is reachable from other machines: it needs a certificate (TLS) and
-//! passwords`.
+//! Without a certificate and passwords, the server refuses an address that other machines can reach:
+//! `0.0.0.0:5432 is reachable from other machines: it needs a certificate (TLS) and passwords`.
 //!
 //! # Speed on a hot row
 //!
 //! In this order:
 //!
-//! 1. Send a transaction as **one message**: one statement, several in one text (`BEGIN; …; COMMIT`), or a `CALL`. No round trip lies between its statements, so that no transaction waits for a client.
-//! 2. Write changes of a hot row's integers as `SET c = c + $1 WHERE key = $2`. If `EXPLAIN` says `Addition at commit`, such statements do not abort each other. An index or a check on the column, or
-//!    `RETURNING`, makes the statement read the row.
+//! 1. Send a transaction as **one message**: one statement, several in one text (`BEGIN; …; COMMIT`), or a `CALL`. No round trip lies between its
+//!    statements, so that no transaction waits for a client.
+//! 2. Write changes of a hot row's integers as `SET c = c + $1 WHERE key = $2`. If `EXPLAIN` says `Addition at commit`, such statements do not abort
+//!    each other. An index or a check on the column, or `RETURNING`, makes the statement read the row.
 //! 3. Use **prepared statements**, and `--socket DIR` for clients on the same machine.
 //! 4. Send reports as `READ ONLY`, or as single statements, which read a snapshot, too.
 //! 5. Call the library in place of a server: a program in one process has neither messages nor SQL.
 //!
 //! Figures beside PostgreSQL are in `docs/results/README.md`.
 //!
-//! See also: `docs/sql.md` for types, statements and differences, [moving from PostgreSQL](super::moving#from-postgresql), [the state of a server](super::servers), [crash safety](super::crash).
+//! See also: `docs/sql.md` for types, statements and differences, [moving from PostgreSQL](super::moving#from-postgresql), [the state of a
+//! server](super::servers), [crash safety](super::crash).
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -77,27 +77,27 @@
 //!
 //! # Guarantees
 //!
-//! A sale happens whole or not at all, and sales have the effect of some serial order. So there are as many tickets as seats were taken, and
-//! `free` never falls below zero. Ticket numbers are unique. Numbers of sales that rolled back are lost.
+//! A sale happens whole or not at all, and sales have the effect of some serial order. So the number of tickets is the number of seats taken, and
+//! `free` never falls below zero. Ticket numbers are unique. A sale that rolls back loses its number.
 //!
 //! # Failures
 //!
 //! - **A conflict** is no error: the engine runs the body again, until it commits. If a [`RetryPolicy`] limits attempts or time, the caller may get
-//!   [`Error::Conflict`], for example `conflict: a predicate no longer held: events.parts[7.seats], attempt 3`, or [`Error::Timeout`], with
-//!   `deadline passed` in place of `conflict`. Answer 503 then.
+//!   [`Error::Conflict`], for example `conflict: a predicate no longer held: events.parts[7.seats], attempt 3`, or [`Error::Timeout`], whose text has
+//!   `deadline passed` in place of `conflict`. Answer 503 in both cases.
 //! - **The body's own error** comes back inside [`Error::Rollback`]; [`Error::downcast_ref`] finds it.
 //!
 //! # Speed on a hot row
 //!
-//! - [`subtract_if_enough`](Table::subtract_if_enough) depends on *enough*, and not on *how many*. Two sales do not abort each other while seats are left
-//!   for both.
-//! - The hot row is touched last, so that others have the least time to conflict with it. A [`Sequence`] conflicts with nobody.
+//! - [`subtract_if_enough`](Table::subtract_if_enough) depends only on the answer *enough*, not on the number of seats. Two sales do not abort each
+//!   other while seats are left for both.
+//! - The sale touches the hot row last, so that other sales have little time to conflict with it. A [`Sequence`] conflicts with nobody.
 //! - The seats have a [column group](super::hot_rows#column-groups) of their own.
-//! - The [conflict report](super::conflicts) names the rows over which transactions lose. Look there before you choose
-//!   [another protocol](super::protocols).
+//! - The [conflict report](super::conflicts) names the rows that cause lost conflicts. Look there before you choose [another
+//!   protocol](super::protocols).
 //!
-//! See also: [hot rows](super::hot_rows), [errors](super::errors), [crash safety](super::crash), [the state of a server](super::servers). `examples/src/ticket_shop.rs` is this
-//! shop behind a web server.
+//! See also: [hot rows](super::hot_rows), [errors](super::errors), [crash safety](super::crash), [the state of a server](super::servers).
+//! `examples/src/ticket_shop.rs` is this shop behind a web server.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;
