@@ -1,7 +1,7 @@
 //! # Surviving a crash: keep tables in a directory
 //!
 //! With the feature `durable`, `open_at` opens a database at a directory. When the next process opens this directory, the tables are there again,
-//! with all acknowledged changes. Their keys and rows derive [`Stored`](trait@Stored), beside `Value` or `Key`.
+//! with all acknowledged changes. Their keys and rows derive [`Stored`](trait@Stored), in addition to `Value` or `Key`.
 //!
 //! ```
 //! use hotrow::prelude::*;
@@ -77,7 +77,7 @@
 //! |---|---|---|
 //! | `… is in use: …` at the opening | another process has the directory | stop it, or use another directory |
 //! | `orders cannot be durable, because Order has no stored form: …` | a type does not derive [`Stored`](trait@Stored) | derive it |
-//! | `not durable: rolled back, because the log takes no more: …` | nothing happened | mend the device, open the database again |
+//! | `not durable: rolled back, because the log takes no more: …` | nothing happened | repair the device, open the database again |
 //! | `not durable: committed in memory, but perhaps not on the device: …` | a crash may undo the commit | the same; then check if the commit is there |
 //! | `… is corrupt at byte …` at the opening | a file was damaged, and none was changed | restore a backup (`DurableDatabase::backup`) |
 //!
@@ -87,7 +87,7 @@
 //!
 //! - Use many threads, futures or [tickets](super::durability#acknowledgement) (`DurableDatabase::transact_with_ticket`): one write of the device
 //!   serves all commits that wait for it.
-//! - `Mode::Async` acknowledges at once; a crash may then undo the commits of the last interval.
+//! - `Mode::Async` acknowledges immediately; a crash may then undo the commits of the last interval.
 //! - `checkpoint_after` bounds the log and the time of recovery.
 //!
 //! To test a program against losses of power, open the database in a `Faulty` storage and continue with the storage that `power_loss` returns.

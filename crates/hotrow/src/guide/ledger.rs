@@ -109,7 +109,7 @@
 //!   account.
 //!
 //! See also: [durability](super::durability), [crash safety](super::crash), [snapshots](super::snapshots), [hot rows](super::hot_rows).
-//! `examples/src/ledger.rs` puts load on such a ledger beside other stores.
+//! `examples/src/ledger.rs` puts load on such a ledger, and on other stores to compare.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

@@ -178,7 +178,7 @@
 //! - **A read of a value that is only changed**: use [`add`](Table::add) in place of [`update`](Table::update).
 //! - **A wait for another thread in the body**: that thread may wait for this transaction. Use [`retry`](Transaction::retry).
 //! - **A long report as a transaction**: use a [snapshot](super::reports).
-//! - **An answer that must come in time**: the engine tries for ever unless a [`RetryPolicy`] has a deadline ([errors](super::errors)).
+//! - **An answer that must come in time**: without a deadline in a [`RetryPolicy`], the engine tries for ever ([errors](super::errors)).
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

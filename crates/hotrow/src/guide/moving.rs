@@ -56,7 +56,7 @@
 //! | with redb, sled, RocksDB or SQLite | with Hotrow |
 //! |---|---|
 //! | a tree, a column family | a [`Table`]; keys and rows are types, so that nothing is encoded in memory |
-//! | a write transaction, one at a time | [`transact`](Engine::transact), on all threads at once |
+//! | a write transaction, one at a time | [`transact`](Engine::transact), on all threads at the same time |
 //! | a read transaction | a [snapshot](super::reports) |
 //! | a conflict or `busy` error | none: the body runs again |
 //! | a file | [`open_at`](super::crash) a directory, with the feature `durable` |

@@ -93,7 +93,7 @@
 //!
 //! - [`is_at_least`](TCounter::is_at_least) is a predicate: submissions do not abort each other while there are places. Do not read the queue's
 //!   [`len`](TQueue::len), which conflicts with each push and pop.
-//! - Pushes do not conflict with pops unless the queue runs empty. Pops conflict with each other, so give each group of workers a queue of its own if
+//! - Pushes conflict with pops only when the queue runs empty. Pops conflict with each other, so give each group of workers a queue of its own if
 //!   jobs are short.
 //! - A new job wakes one of the waiting workers.
 //! - In asynchronous code, [`transact_async`](Engine::transact_async) waits without a thread.

@@ -77,7 +77,7 @@
 //!
 //! # Failures
 //!
-//! - A refusal rolls back and comes as [`Error::Rollback`] with the body's own error.
+//! - A refusal rolls back, and the caller gets [`Error::Rollback`] with the body's own error.
 //! - An unknown client gets `rolled back: requests left has no row with key "eve"`. [`insert_if_absent`](Table::insert_if_absent) before the
 //!   subtraction makes a row for a new client.
 //! - A conflict is no error: the body runs again. Conflicts become frequent only when a limit is nearly used up, because then each request may change
@@ -88,7 +88,7 @@
 //! - [`subtract_if_enough`](Table::subtract_if_enough) and [`is_at_least`](TCounter::is_at_least) do not depend on the number. Requests do not abort
 //!   each other while enough is left.
 //! - [`get`](TCounter::get) of a counter conflicts with every request. Show numbers from a [snapshot](super::reports).
-//! - A quota that is still too hot may be divided: give each thread a row of the common limit, and try the other rows when its own one is empty.
+//! - A quota that is still too hot may be divided. Give each thread a row of the common limit. If this row is empty, try the other rows.
 //! - [`TCounters`] hold the limits of a fixed set of clients without an index.
 //!
 //! See also: [hot rows](super::hot_rows), [boxes and counters](super::objects), [errors](super::errors). `examples/src/rate_limiter.rs` puts load on

@@ -1,4 +1,4 @@
-//! # A report beside writers: read on a snapshot
+//! # A report while others write: read on a snapshot
 //!
 //! A report adds up all accounts while payments change them. As an ordinary transaction it would conflict with each payment, and lose. On a
 //! *snapshot* it reads the state of one moment; it never aborts, and no payment waits for it.

@@ -41,7 +41,7 @@
 //! # Guarantees
 //!
 //! Every transaction is serializable, also if it asks for a lower isolation level. With a directory, a commit is acknowledged when it is on the
-//! device. `--durability async` acknowledges at once, and a crash may undo the last 10 ms. Definitions are transactional.
+//! device. `--durability async` acknowledges immediately, and a crash may undo the last 10 ms. Definitions are transactional.
 //!
 //! # Failures
 //!
@@ -69,7 +69,7 @@
 //! 4. Send reports as `READ ONLY`, or as single statements, which read a snapshot, too.
 //! 5. Call the library in place of a server: a program in one process has neither messages nor SQL.
 //!
-//! Figures beside PostgreSQL are in `docs/results/README.md`.
+//! Figures of Hotrow and PostgreSQL are in `docs/results/README.md`.
 //!
 //! See also: `docs/sql.md` for types, statements and differences, [moving from PostgreSQL](super::moving#from-postgresql), [the state of a
 //! server](super::servers), [crash safety](super::crash).

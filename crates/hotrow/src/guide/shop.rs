@@ -83,8 +83,8 @@
 //! # Failures
 //!
 //! - **A conflict** is no error: the engine runs the body again, until it commits. If a [`RetryPolicy`] limits attempts or time, the caller may get
-//!   [`Error::Conflict`], for example `conflict: a predicate no longer held: events.parts[7.seats], attempt 3`, or [`Error::Timeout`], whose text has
-//!   `deadline passed` in place of `conflict`. Answer 503 in both cases.
+//!   an error. [`Error::Conflict`] has a text such as `conflict: a predicate no longer held: events.parts[7.seats], attempt 3`. The text of
+//!   [`Error::Timeout`] has `deadline passed` in place of `conflict`. Answer 503 in both cases.
 //! - **The body's own error** comes back inside [`Error::Rollback`]; [`Error::downcast_ref`] finds it.
 //!
 //! # Speed on a hot row
