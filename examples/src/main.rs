@@ -2,7 +2,7 @@
 //! shows. `hotrow-examples NAME` puts load on it and prints throughput, latency, what was checked, and the conflict report;
 //! `--over hotrow,mutex` does so by turns with the same over a mutex or over an embedded store ([`rivals`]).
 //!
-//! `docs/results/2026-11-27-examples.md` has the figures of such comparisons.
+//! `docs/results/README.md` has the figures of such comparisons.
 //!
 //! | module | shows |
 //! |---|---|
