@@ -4,7 +4,7 @@
 //! - An order, its trades and both queues change in one transaction. Nobody sees a book whose best bid is above its best ask.
 //! - Pushes commute, and do not conflict with a look at the best element unless they come before it. So orders far from the best price
 //!   do not abort each other, nor those that trade.
-//! - What somebody has bought or sold is added up in an array, by `add`, without being read.
+//! - An array adds up how much each trader has bought or sold, by `add`, which reads nothing.
 //!
 //! Over a mutex ([`OverMutex`](rivals::OverMutex)) one order at a time is matched. That is hard to beat where each order trades, because
 //! all trades meet at the best price. Over redb ([`OverRedb`](rivals::OverRedb)) a queue is a table, whose last row is its best.

@@ -30,11 +30,11 @@ fn uses_that_cannot_work_say_what_to_do() {
     });
     assert_eq!(
         message(inside.unwrap()),
-        "misuse: a transaction was started inside another one of the same thread: pass `tx` of the outer one on instead"
+        "misuse: a transaction was started inside another one of its thread: pass the outer `tx` on instead"
     );
     assert_eq!(
         message(db.transact(|tx| others.get(tx, "lamp")).unwrap_err()),
-        "misuse: stock belongs to another database or engine than the transaction: use objects of the same one"
+        "misuse: stock belongs to another database or engine than the transaction: use one of the same"
     );
     let swallowed = db.transact(|tx| {
         let _ = stock.insert(tx, "lamp".into(), 1);
@@ -49,7 +49,7 @@ fn uses_that_cannot_work_say_what_to_do() {
     let written = worker.try_transact_as::<_, Abort>(Profile::READ_ONLY, |tx| stock.delete(tx, "lamp"));
     assert_eq!(
         message(written.unwrap_err()),
-        "misuse: a transaction declared as read-only was about to write stock: leave the declaration out, or do not write"
+        "misuse: a transaction declared as read-only was about to write stock: leave the declaration out"
     );
     drop(worker);
     db.drop_table(&stock).unwrap();

@@ -66,6 +66,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod around;
 mod backup;
 mod buffer;
 mod catalog;
@@ -82,6 +83,7 @@ mod shared;
 pub mod storage;
 mod waiting;
 
+pub use around::AroundWaits;
 pub use buffer::Buffer;
 pub use catalog::CatalogEntry;
 pub use checkpoint::CheckpointWriter;
@@ -90,7 +92,7 @@ pub use inspect::{VerifyReport, dump, verify};
 pub use log::{Log, Report};
 pub use logger::{Epochs, Logger};
 pub use recovery::{OpenReport, Opened, Progress, RecoveredRow, TornTail};
-pub use waiting::{AroundWaits, WhenDurable};
+pub use waiting::WhenDurable;
 
 use std::time::Duration;
 

@@ -5,41 +5,10 @@ use crate::shared::Shared;
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-
-/// A function that runs each wait of a thread for the log, so that an executor can go on with other tasks meanwhile. It gets the wait, which it runs
-/// once: `AroundWaits::new(|wait| tokio::task::block_in_place(wait))`. A `transact` in an
-/// asynchronous handler then holds up no other handler while it waits.
-#[derive(Clone)]
-pub struct AroundWaits(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
-
-impl AroundWaits {
-    /// The surroundings that a function gives to each wait. If the function does not run the wait, or panics before, the wait follows without it; its panic is
-    /// reported, and passed on to nobody, because the transaction that waits has committed.
-    pub fn new(around: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(around))
-    }
-
-    /// Runs a wait.
-    pub(crate) fn run<R>(&self, mut wait: impl FnMut() -> R) -> R {
-        let mut result = None;
-        let around = || (self.0)(&mut || result = Some(wait()));
-        // Unwind safe: of what the function has seen only its own data is left.
-        drop(catch_unwind(AssertUnwindSafe(around)));
-        result.unwrap_or_else(wait)
-    }
-}
-
-impl fmt::Debug for AroundWaits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AroundWaits").finish_non_exhaustive()
-    }
-}
 
 /// The wakers of futures, by the epoch that they wait for and a number of their own.
 #[derive(Default)]

@@ -12,18 +12,34 @@ use pages::{Page, pages};
 
 /// The most words of the README, and of ARCHITECTURE together with the pages of protocols.
 const README_WORDS_MAX: usize = 500;
-const ARCHITECTURE_WORDS_MAX: usize = 6_500;
+const ARCHITECTURE_WORDS_MAX: usize = 6_000;
 
-/// Fails with all findings of a check.
+/// Fails with all findings of a check in the pages of the book.
 fn assert_none(kind: &str, check: impl FnMut(&Page) -> Vec<String>) {
-    let findings: Vec<String> = pages().iter().flat_map(check).collect();
+    assert_none_in(pages().iter(), kind, check);
+}
+
+/// As [`assert_none`], but for the pages about earlier revisions: results, whose commands are those of the revisions that they name, and ideas
+/// that were left out.
+fn assert_none_today(kind: &str, check: impl FnMut(&Page) -> Vec<String>) {
+    let is_of_today =
+        |page: &&Page| !["docs/results/README.md", "docs/left-out.md"].contains(&page.name.as_str());
+    assert_none_in(pages().iter().filter(is_of_today), kind, check);
+}
+
+fn assert_none_in<'a>(
+    pages: impl Iterator<Item = &'a Page>,
+    kind: &str,
+    check: impl FnMut(&Page) -> Vec<String>,
+) {
+    let findings: Vec<String> = pages.flat_map(check).collect();
     assert!(findings.is_empty(), "{} findings, {kind}:\n{}", findings.len(), findings.join("\n"));
 }
 
 #[test]
 fn every_name_in_the_book_is_in_the_sources() {
     let sources = sources();
-    assert_none("names that no source has", |page| names::unknown_words(page, sources));
+    assert_none_today("names that no source has", |page| names::unknown_words(page, sources));
 }
 
 #[test]
@@ -39,12 +55,12 @@ fn every_link_of_the_book_leads_to_a_file_and_a_heading() {
 
 #[test]
 fn every_option_in_the_book_is_one_of_its_command() {
-    assert_none("options that do not exist", commands::unknown_options);
+    assert_none_today("options that do not exist", commands::unknown_options);
 }
 
 #[test]
 fn every_subcommand_workload_protocol_and_preset_in_the_book_exists() {
-    assert_none("subcommands and values that do not exist", commands::unknown_values);
+    assert_none_today("subcommands and values that do not exist", commands::unknown_values);
 }
 
 #[test]
@@ -56,7 +72,7 @@ fn every_feature_in_the_book_is_in_a_manifest() {
 #[test]
 fn every_variable_in_the_book_is_read_by_a_source() {
     let sources = sources();
-    assert_none("variables that no source has", |page| names::unknown_variables(page, sources));
+    assert_none_today("variables that no source has", |page| names::unknown_variables(page, sources));
 }
 
 #[test]

@@ -267,14 +267,10 @@ impl fmt::Display for Conflict {
 #[non_exhaustive]
 pub enum Misuse {
     /// A transaction was started, or a session used, inside another one on the same thread.
-    #[error(
-        "a transaction was started inside another one of the same thread: pass `tx` of the outer one on instead"
-    )]
+    #[error("a transaction was started inside another one of its thread: pass the outer `tx` on instead")]
     Nested,
     /// An object was used in a transaction of another engine.
-    #[error(
-        "{object} belongs to another database or engine than the transaction: use objects of the same one"
-    )]
+    #[error("{object} belongs to another database or engine than the transaction: use one of the same")]
     ForeignObject {
         /// The object's name.
         object: String,
@@ -300,9 +296,7 @@ pub enum Misuse {
         workers_max: u32,
     },
     /// A transaction that was declared read-only was about to write.
-    #[error(
-        "a transaction declared as read-only was about to write {object}: leave the declaration out, or do not write"
-    )]
+    #[error("a transaction declared as read-only was about to write {object}: leave the declaration out")]
     ReadOnly {
         /// The object's name.
         object: String,
@@ -322,9 +316,7 @@ pub enum Misuse {
     ForeignDeferred,
     /// An input of a deferred operation had no value when the operation was to run: it belongs to another attempt, or
     /// its [`Input`](crate::Input) claimed wrongly to be known.
-    #[error(
-        "an input of a deferred operation has no value when the operation runs: take inputs from the same attempt only"
-    )]
+    #[error("a deferred operation has an input without a value: take inputs from the same attempt only")]
     UnknownInput,
     /// The body has made an error with which to end, and has returned a result all the same.
     #[error(
@@ -346,15 +338,11 @@ pub enum Misuse {
     #[error("{0}")]
     Datatype(DatatypeMisuse),
     /// A mark of a session was used that the session does not have: it is another session's, or was given up.
-    #[error(
-        "the session has no such mark: it is another session's, or was given up by a rollback to an earlier one"
-    )]
+    #[error("the session has no such mark: it is another session's, or was given up by a rollback")]
     UnknownMark,
     /// The body has called [`retry`](crate::Transaction::retry) where there is no other attempt: in a session, on a snapshot, in a
     /// transaction that is stepped by hand, in a later piece of a chopped procedure.
-    #[error(
-        "a transaction with a single attempt cannot wait for a change: call `retry` in a closure that the engine runs again"
-    )]
+    #[error("a transaction with a single attempt cannot wait for a change: call `retry` in a closure")]
     CannotWait,
     /// The system gave no thread for a session.
     #[error("the system starts no thread for a session: {reason}")]

@@ -70,8 +70,9 @@
 //! ```
 //!
 //! ```text
-//! error[E0080]: evaluation panicked: `Row` has padding, which an inline value must not have: fill it with a field such as
-//! `reserved: [u8; N]` (under `repr(C)`, also order the fields by size), or use `#[value(boxed)]`
+//! error[E0080]: evaluation panicked: `Row` has padding, which an inline value must not have
+//!               fill it with a field such as `reserved: [u8; N]`; under `repr(C)`, also order the fields by size
+//!               or use `#[value(boxed)]`
 //! ```
 //!
 //! Add `reserved: [u8; 7]`, or leave `#[value(inline)]` out: see [tables](super::tables).
@@ -85,7 +86,8 @@
 //! let balance = || db.transact(|tx| accounts.get(tx, &1));
 //! let nested = db.transact(|_| Ok(balance()));
 //! # let refused = nested?.unwrap_err();
-//! assert_eq!(refused.to_string(), "misuse: a transaction was started inside another one: hand `tx` on instead");
+//! let text = "misuse: a transaction was started inside another one of its thread: pass the outer `tx` on instead";
+//! assert_eq!(refused.to_string(), text);
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
@@ -100,8 +102,8 @@
 //! # let accounts = db.table::<u64, i64>("accounts").create()?;
 //! # accounts.bulk_insert([(1, 10)])?;
 //! let caught = db.transact(|tx| Ok(accounts.insert(tx, 1, 0).is_ok()));
-//! let text = "misuse: the body has kept to itself an error that was to roll it back: pass it up with `?`, or \
-//!             catch it behind a savepoint";
+//! let text = "misuse: the body has returned a result although one of its operations had failed: pass the error up \
+//!             with `?`, or catch it behind a savepoint";
 //! assert_eq!(caught.unwrap_err().to_string(), text);
 //!
 //! let inserted = db.transact(|tx| accounts.insert_if_absent(tx, 1, 0))?;

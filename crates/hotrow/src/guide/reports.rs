@@ -67,7 +67,7 @@
 //!
 //! // A snapshot only reads.
 //! let refused = bank.db.snapshot()?.transact(|tx| bank.accounts.delete(tx, &1)).unwrap_err();
-//! let text = "misuse: a transaction that was said to be read-only was about to write accounts";
+//! let text = "misuse: a transaction declared as read-only was about to write accounts: leave the declaration out";
 //! assert_eq!(refused.to_string(), text);
 //! # Ok::<(), Error>(())
 //! ```
