@@ -46,7 +46,7 @@
 //!
 //! // One database at a time has the directory.
 //! let second = Orders::open(directory).err().unwrap().to_string();
-//! assert!(second.ends_with("is in use: a database of this process or of another has it open"));
+//! assert!(second.ends_with("is in use: close the database that this process or another has open there"));
 //!
 //! // A log that has ended takes no more.
 //! orders.db.close()?;
