@@ -43,6 +43,7 @@ mod interleavings;
 mod loading;
 mod local_sessions;
 mod long_keys;
+mod messages;
 mod model;
 mod objects;
 mod observed_parts;
