@@ -51,7 +51,8 @@
 //! // A log that has ended takes no more.
 //! orders.db.close()?;
 //! let late = orders.take("milk", 1).unwrap_err();
-//! let text = "not durable: rolled back, because the log takes no more: the log is closed";
+//! let text = "not durable: rolled back, because the log takes no more: the log is closed, because its database was: \
+//!             open the database again";
 //! assert_eq!(late.to_string(), text);
 //! assert!(matches!(late, Error::NotDurable(NotDurable { has_committed: false, .. })));
 //! drop(orders);
