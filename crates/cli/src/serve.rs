@@ -137,7 +137,7 @@ mod with_server {
                 stopper.stop();
             }
         });
-        let place = place.unwrap_or_else(|| "memory".to_owned());
+        let place = place.unwrap_or_else(|| "a database in memory".to_owned());
         let socket = server.local_path().map(|path| format!(" and {}", path.display())).unwrap_or_default();
         print(&format!("serves {place} under {protocol} at {}{socket}\n", server.local_address()))?;
         server.serve().map_err(|error| CommandError::Verdict(with_cause(&error)))
