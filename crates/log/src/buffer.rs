@@ -1,5 +1,6 @@
 //! The buffers in which workers leave the records of their commits.
 
+use crate::around::AroundWaits;
 use crate::layout::{BLOCK, FRAME_HEADER, push_record};
 use crate::shared::Shared;
 use crate::{Failure, RECORD_BYTES_MAX, Stamp};
@@ -149,10 +150,8 @@ impl Buffer {
 
     #[cold]
     fn admit_slowly(&mut self) -> Result<(), Failure> {
-        match self.shared.options.around_waits.clone() {
-            None => self.wait_for_room(),
-            Some(around) => around.run(|| self.wait_for_room()),
-        }
+        let around = self.shared.options.around_waits.clone();
+        AroundWaits::run(around.as_ref(), || self.wait_for_room())
     }
 
     fn wait_for_room(&mut self) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Waiting until a commit is durable: on a thread, or as a future.
 
 use crate::Failure;
+use crate::around::AroundWaits;
 use crate::shared::Shared;
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
@@ -43,10 +44,7 @@ impl Shared {
         }
         self.check_process()?;
         self.want(epoch);
-        match &self.options.around_waits {
-            None => self.wait_written(epoch),
-            Some(around) => around.run(|| self.wait_written(epoch)),
-        }
+        AroundWaits::run(self.options.around_waits.as_ref(), || self.wait_written(epoch))
     }
 
     /// Waits until an epoch is durable, whenever the logger writes it.
