@@ -1,4 +1,4 @@
-//! What was measured beside the papers' figures: against peers, against earlier revisions, against targets.
+//! Measurements beside the papers' figures: against peers, against earlier revisions, against targets.
 //!
 //! Three files in the directory of results are the data. `measured.jsonl` has a JSON object a line ([`Measurement`]); `machines.json`
 //! names the machines, `subjects.json` the tables in their order. A line that does not say how it was measured is refused.
@@ -19,7 +19,7 @@ pub(super) struct Measured {
     pub(super) measurements: Vec<Measurement>,
 }
 
-/// What the measurements of one section are about.
+/// The subject of the measurements of one section.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Subject {
@@ -37,7 +37,7 @@ pub(super) struct Subject {
 #[serde(deny_unknown_fields)]
 pub(super) struct Measurement {
     pub(super) subject: String,
-    /// What was done.
+    /// The work that was done.
     pub(super) work: String,
     /// The threads, or clients, or virtual cores.
     pub(super) threads: Option<u32>,

@@ -27,7 +27,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow_workloads::Host as _;
 use measured::Measured;
 use page::Origin;
-use points::{Archive, Results};
+use points::{Archive, Results, machine_in_words};
 use registry::{Figure, figures};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -88,19 +88,19 @@ fn call(plan: &FiguresPlan) -> String {
     call + " --out DIR"
 }
 
+/// Figures, each with its claims judged.
+fn judge_each<'a>(
+    figures: impl IntoIterator<Item = &'a Figure>,
+    results: &Results,
+) -> Vec<(&'a Figure, Vec<Judged<'a>>)> {
+    figures.into_iter().map(|figure| (figure, claims::judge(figure, results))).collect()
+}
+
 /// The pages that are made from an archive: that of the figures, and that of all results.
 fn pages_of_archive(directory: &Path) -> Result<(String, String), CommandError> {
-    let Archive { results, revisions, machine } = Results::of_archive(directory)?;
+    let Archive { results, revision, machine } = Results::of_archive(directory)?;
     let measured = Measured::read(directory)?;
-    let judged: Vec<(&Figure, Vec<Judged<'_>>)> =
-        figures().iter().map(|figure| (figure, claims::judge(figure, &results))).collect();
-    let revision = match &revisions[..] {
-        [(revision, _)] => revision.clone(),
-        several => {
-            let words = several.iter().map(|(revision, count)| format!("{revision} ({count} runs)"));
-            words.collect::<Vec<_>>().join(", ")
-        }
-    };
+    let judged = judge_each(figures(), &results);
     let origin =
         Origin { revision, machine, call: String::from("hotrow figures --out DIR"), is_quick: false };
     let html = page::html(&judged, &results, &origin, &Fidelity::kept().in_words());
@@ -132,12 +132,11 @@ pub(crate) fn run(plan: &FiguresPlan, host: &ThisHost) -> Result<(), CommandErro
     // Opened before the runs, which would be useless if the page cannot be written.
     let page = WholeFile::open(&plan.out.join("index.html"))?;
     let failed = results.run(&chosen, plan.quick)?;
-    let judged: Vec<(&Figure, Vec<Judged<'_>>)> =
-        chosen.iter().map(|figure| (*figure, claims::judge(figure, &results))).collect();
+    let judged = judge_each(chosen, &results);
     let machine = host.machine();
     let origin = Origin {
         revision: host.revision().to_owned(),
-        machine: format!("{}, {} cores, {}", machine.cpu, machine.cores, machine.os),
+        machine: machine_in_words(&machine.cpu, machine.cores as u64, &machine.os),
         call: call(plan),
         is_quick: plan.quick,
     };
@@ -183,15 +182,17 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_page_of_results_is_the_one_that_the_archive_makes() {
+    fn the_pages_of_results_are_those_that_the_archive_makes() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-        let (_, made) = pages_of_archive(&directory).unwrap();
-        let kept = fs::read_to_string(directory.join("README.md")).unwrap();
-        // Not `assert_eq`, which would print both pages.
-        let difference = made.lines().zip(kept.lines()).find(|(made, kept)| made != kept);
-        assert!(
-            made == kept,
-            "run `hotrow figures --from-archive --out docs/results`; the first difference: {difference:?}"
-        );
+        let (html, overview) = pages_of_archive(&directory).unwrap();
+        for (name, made) in [("index.html", html), ("README.md", overview)] {
+            let kept = fs::read_to_string(directory.join(name)).unwrap();
+            // Not `assert_eq`, which would print both pages.
+            let difference = made.lines().zip(kept.lines()).find(|(made, kept)| made != kept);
+            assert!(
+                made == kept,
+                "run `hotrow figures --from-archive --out docs/results`; the first difference in {name}: {difference:?}"
+            );
+        }
     }
 }

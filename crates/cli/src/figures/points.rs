@@ -52,8 +52,8 @@ pub(super) struct Results {
 /// The reports of an archive, and where they come from.
 pub(super) struct Archive {
     pub(super) results: Results,
-    /// The revisions of the reports, with the number of reports of each, in the order of the file.
-    pub(super) revisions: Vec<(String, usize)>,
+    /// The revision of the reports; of several, with the number of reports of each, in the order of the file.
+    pub(super) revision: String,
     /// The machine of the runs that are not simulated, in words.
     pub(super) machine: String,
 }
@@ -101,7 +101,7 @@ impl Results {
             let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
             let Ok(values) = values(&line.report) else { continue };
             if line.report["virtual"] != true
-                && let Some(words) = machine_in_words(&line.report["machine"])
+                && let Some(words) = machine_of(&line.report)
             {
                 machine = words;
             }
@@ -120,9 +120,16 @@ impl Results {
         if revisions.is_empty() {
             return Err(CommandError::File(format!("no report in {}", directory.display())));
         }
-        let revision = revisions.iter().map(|(revision, _)| revision.as_str()).collect::<Vec<_>>().join(", ");
-        let results = Self { directory: directory.to_owned(), revision, reports, is_cut_off: false };
-        Ok(Archive { results, revisions, machine })
+        let revision = match &revisions[..] {
+            [(revision, _)] => revision.clone(),
+            several => {
+                let words = several.iter().map(|(revision, count)| format!("{revision} ({count} runs)"));
+                words.collect::<Vec<_>>().join(", ")
+            }
+        };
+        let results =
+            Self { directory: directory.to_owned(), revision: revision.clone(), reports, is_cut_off: false };
+        Ok(Archive { results, revision, machine })
     }
 
     /// True if the point of any of a figure's lines was measured.
@@ -222,9 +229,15 @@ fn read_archive(directory: &Path) -> Result<String, CommandError> {
 }
 
 /// The machine of a report in words.
-fn machine_in_words(machine: &Value) -> Option<String> {
+fn machine_of(report: &Value) -> Option<String> {
+    let machine = &report["machine"];
     let [cpu, os] = [machine["cpu"].as_str()?, machine["os"].as_str()?];
-    Some(format!("{cpu}, {} cores, {os}", machine["cores"].as_u64()?))
+    Some(machine_in_words(cpu, machine["cores"].as_u64()?, os))
+}
+
+/// A machine in words.
+pub(super) fn machine_in_words(cpu: &str, cores: u64, os: &str) -> String {
+    format!("{cpu}, {cores} cores, {os}")
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {

@@ -12,19 +12,14 @@ use std::fmt::Write as _;
 /// Formats the comparison of a plan's runs.
 pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     let Some((_, first)) = reports.first() else { return String::new() };
-    let measured: Vec<Measures> =
-        (0..plan.protocols.len()).map(|run| Measures::of_all(&rounds(reports, run))).collect();
-    let to = if plan.several_threads {
-        format!("{} with as many threads", first.protocol)
-    } else {
-        first.protocol.to_owned()
-    };
+    let measured = Measures::of_runs(plan, reports);
     let counters = counters::Columns::of(reports.iter().map(|(_, report)| report));
     let mut words = format!(
-        "{}: {}, ratios to {to}; latency in µs; attempts: the most of one transaction; \
+        "{}: {}, {}; latency in µs; attempts: the most of one transaction; \
          memory: in use by the process at the end{}\n\n",
         first.workload,
         plan.method(),
+        ratios_to(plan, first),
         counters.legend(),
     );
     let mut header = vec![
@@ -59,10 +54,7 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
         cells.extend(counters.cells(&rounds));
         let resident = text::median(rounds.iter().map(|run| run.memory.resident_bytes_end as f64));
         cells.push(text::memory(resident as u64));
-        cells.push(match rounds.iter().map(|run| run.failed_checks().count()).sum() {
-            0 => "passed".to_owned(),
-            failed => format!("{failed} FAILED"),
-        });
+        cells.push(checks(&rounds));
         cells
     });
 
@@ -97,24 +89,30 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     words
 }
 
+/// The run to which ratios are, in words. `first` is the report of the first run.
+pub(super) fn ratios_to(plan: &BenchPlan, first: &RunReport) -> String {
+    let alike = if plan.several_threads { " with as many threads" } else { "" };
+    format!("ratios to {}{alike}", first.protocol)
+}
+
+/// The verdict on the checks of all rounds of a run.
+pub(super) fn checks(rounds: &[&RunReport]) -> String {
+    match rounds.iter().map(|run| run.failed_checks().count()).sum() {
+        0 => "passed".to_owned(),
+        failed => format!("{failed} FAILED"),
+    }
+}
+
 /// A table with a row for each round of each run of the plan.
 pub(crate) fn all_rounds(plan: &BenchPlan, reports: &Reports) -> String {
     let rows = (0..plan.protocols.len()).flat_map(|run| {
         let (protocol, threads) = plan.protocols[run];
         rounds(reports, run).into_iter().enumerate().map(move |(round, report)| {
-            let latency = |pick: fn(&LatencySummary) -> f64| {
-                text::quantity(report.latency_us.as_ref().map_or(f64::NAN, pick))
-            };
-            vec![
-                protocol.name.to_owned(),
-                threads.to_string(),
-                (round + 1).to_string(),
-                text::quantity(report.throughput_per_s),
-                latency(|latency| latency.p50),
-                latency(|latency| latency.p99),
-                latency(|latency| latency.p999),
-                text::quantity(report.aborts_per_commit()),
-            ]
+            let own = Measures::of_all(&[report]);
+            let mut cells = vec![protocol.name.to_owned(), threads.to_string(), (round + 1).to_string()];
+            let measures = [own.throughput, own.p50, own.p99, own.p999, own.aborts_per_commit];
+            cells.extend(measures.map(text::quantity));
+            cells
         })
     });
     let header = ["protocol", "threads", "round", "commits/s", "p50", "p99", "p99.9", "aborts/commit"];
@@ -164,6 +162,11 @@ pub(super) struct Measures {
 }
 
 impl Measures {
+    /// The measures of each run of the plan.
+    pub(super) fn of_runs(plan: &BenchPlan, reports: &Reports) -> Vec<Self> {
+        (0..plan.protocols.len()).map(|run| Self::of_all(&rounds(reports, run))).collect()
+    }
+
     pub(super) fn of_all(runs: &[&RunReport]) -> Self {
         let rounds = runs.iter().map(|run| (run.throughput_per_s, run.latency_us, run.aborts_per_commit()));
         Self::of(rounds.collect())

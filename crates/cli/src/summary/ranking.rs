@@ -1,26 +1,21 @@
 //! The end of a comparison: throughput in a table, and one sentence that says which protocol is first, by how much, and how much the
 //! rounds vary.
 
-use super::comparison::{Measures, table};
+use super::comparison::{Measures, checks, ratios_to, table};
 use crate::run::{BenchPlan, Reports, rounds};
 use crate::text;
 
 /// Formats the end of a comparison.
 pub(crate) fn ranking(plan: &BenchPlan, reports: &Reports) -> String {
     let Some((_, first)) = reports.first() else { return String::new() };
-    let measured: Vec<Measures> =
-        (0..plan.protocols.len()).map(|run| Measures::of_all(&rounds(reports, run))).collect();
-    let alike = if plan.several_threads { " with as many threads" } else { "" };
-    let heading = format!("{}: {}; ratios to {}{alike}", first.workload, plan.method(), first.protocol);
+    let measured = Measures::of_runs(plan, reports);
+    let heading = format!("{}: {}; {}", first.workload, plan.method(), ratios_to(plan, first));
     let header = ["protocol", "threads", "commits/s", "", "least", "most", "checks"];
     let table = table(plan, &header, |run| {
         let own = &measured[run];
         let mut cells = own.throughput(&measured[plan.compared_to(run)]);
         cells.extend([own.least, own.most].map(text::quantity));
-        cells.push(match rounds(reports, run).iter().map(|run| run.failed_checks().count()).sum() {
-            0 => "passed".to_owned(),
-            failed => format!("{failed} FAILED"),
-        });
+        cells.push(checks(&rounds(reports, run)));
         cells
     });
     let runs: Vec<Ranked<'_>> = plan

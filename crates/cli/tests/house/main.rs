@@ -25,6 +25,11 @@ fn crates() -> PathBuf {
     crates.to_owned()
 }
 
+/// The root of the repository.
+fn root() -> PathBuf {
+    crates().parent().expect("the crates lie below the root").to_owned()
+}
+
 /// All files below a directory whose names end with `ending`, with their text.
 fn files(directory: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();

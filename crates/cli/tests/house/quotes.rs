@@ -1,8 +1,7 @@
 //! The pages of the repository quote the sources: code word for word, and the numbered invariants.
 
-use super::{crates, files};
+use super::{files, root};
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Before a block of code: the file whose lines the block quotes.
@@ -10,10 +9,6 @@ const MARKER: &str = "<!-- quotes ";
 
 /// In a block: lines were left out here.
 const OMISSION: &str = "// ...";
-
-fn root() -> PathBuf {
-    crates().parent().expect("the crates lie in the repository").to_owned()
-}
 
 /// The first line of a block that does not follow the lines before it in the source.
 fn first_foreign<'b>(block: &'b str, source: &str) -> Option<&'b str> {

@@ -66,25 +66,19 @@ enum Unknown {
 
 /// The options of a page that their commands do not have.
 pub(super) fn unknown_options(page: &Page) -> Vec<String> {
-    let unknown = unknown(page).into_iter().map(|(line, unknown)| match unknown {
-        Unknown::Option(text) => Some(page.at(line, &text)),
-        Unknown::Value(_) => None,
-    });
-    unknown.flatten().collect()
+    findings(page, |unknown| matches!(unknown, Unknown::Option(_)))
 }
 
 /// The subcommands, workloads and values of options that do not exist.
 pub(super) fn unknown_values(page: &Page) -> Vec<String> {
-    let unknown = unknown(page).into_iter().map(|(line, unknown)| match unknown {
-        Unknown::Value(text) => Some(page.at(line, &text)),
-        Unknown::Option(_) => None,
-    });
-    unknown.flatten().collect()
+    findings(page, |unknown| matches!(unknown, Unknown::Value(_)))
 }
 
-fn unknown(page: &Page) -> Vec<(usize, Unknown)> {
+fn findings(page: &Page, is_wanted: fn(&Unknown) -> bool) -> Vec<String> {
     static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(|| Mutex::new(Known::new()));
-    KNOWN.lock().expect("no judgement panics").unknown(page)
+    let unknown = KNOWN.lock().expect("no judgement panics").unknown(page).into_iter();
+    let wanted = unknown.filter(|(_, unknown)| is_wanted(unknown));
+    wanted.map(|(line, Unknown::Option(text) | Unknown::Value(text))| page.at(line, &text)).collect()
 }
 
 /// The definitions of the commands.

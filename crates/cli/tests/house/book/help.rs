@@ -1,6 +1,6 @@
 //! The help of the command and its subcommands, and what the sources of the examples say of theirs.
 
-use super::pages::root;
+use crate::root;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Names in the book: identifiers, paths, links, features and variables, each held against the sources.
 
 use super::commands;
-use super::pages::{Block, Page, Span, root};
-use crate::crates;
+use super::pages::{Block, Page, Span};
+use crate::{crates, root};
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
@@ -81,10 +81,10 @@ impl Sources {
                 sources.manifests += &text;
             }
             let text = if is_rust { without_comments(&text) } else { text };
-            sources.words.extend(words(&text).chain(words(&path)).map(str::to_owned));
+            let own: HashSet<String> = words(&text).chain(words(&path)).map(str::to_owned).collect();
+            sources.words.extend(own.iter().cloned());
             if is_rust {
-                let own = words(&text).chain(words(&path)).map(str::to_owned);
-                sources.of_files.push(own.collect());
+                sources.of_files.push(own);
             }
             sources.text += &text;
         }

@@ -1,8 +1,8 @@
 //! The pages of the book: their blocks, code spans and links, each with its line.
 
-use crate::{crates, files};
+use crate::{files, root};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// A file of Markdown, or the `//!` comments of a source.
@@ -36,11 +36,6 @@ pub(crate) struct Block {
 pub(crate) struct Span {
     pub(crate) line: usize,
     pub(crate) text: String,
-}
-
-/// The root of the repository.
-pub(crate) fn root() -> PathBuf {
-    crates().parent().expect("the crates lie below the root").to_owned()
 }
 
 /// A path as the book writes it.
