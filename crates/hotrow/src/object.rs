@@ -13,7 +13,7 @@
 //!
 //! If a fixed number of segments will do, there is nothing unsafe in it. [`SingleSegment`] holds one, [`SegmentArray`]
 //! several, of any type that is a [`Value`](crate::Value). An operation takes the [`Transaction`](crate::Transaction), enters a
-//! segment, and then reads, writes or updates it, now or deferred. An error is passed up with `?`, as in any body.
+//! segment, and then reads, writes or updates it, now or deferred. It enters once for each of these. An error is passed up with `?`, as in any body.
 //!
 //! This register keeps the highest value that it was ever given:
 //!

@@ -173,6 +173,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A `main` that returns an error shows its debug form, which lacks such advice: print the error by `{}`. Opening a directory fails with an
+//! error of its own ([crash safety](super::crash)), so that `main` returns `Box<dyn std::error::Error>`.
+//!
 //! # Mistakes without a message
 //!
 //! - **Effects in the body**: each attempt of the body sends its mail again. Use [hooks](super::waiting#hooks).
