@@ -74,7 +74,8 @@
 //!
 //! # Failures
 //!
-//! - `open_at` fails with `hotrow::durable::OpenError`, which is no [`Error`]: no file is changed then, and its text names the file.
+//! `open_at` fails with `hotrow::durable::OpenError`, which is no [`Error`]. No file is changed then.
+//!
 //! | error | meaning | do |
 //! |---|---|---|
 //! | `… is in use: …` at the opening | another process has the directory | stop it, or use another directory |
